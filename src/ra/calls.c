@@ -167,7 +167,7 @@ static ra_ref expand_def(struct ra_graph *g, struct ra_def *def, ra_ref *args, c
 	struct ra_call call = {g->call, def, e->span.at};
 	g->call = &call;
 	def->active = true;
-	ra_ref value = ra_expand(g, &scope, def->body);
+	ra_ref value = ra_expand_expr(g, &scope, def->body);
 	def->active = false;
 	g->call = call.outer;
 	return value;
@@ -206,13 +206,13 @@ static ra_ref call_builtin(struct ra_graph *g, const struct builtin *b, const ra
 
 static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
 {
-	if (!ra_is_news(g->report, DIAG_MODEL_FUNCTION, ra_place(g, e->span.at)))
+	if (!ra_is_news(g->report, DIAG_MODEL_FUNCTION, ra_place_of(g, e->span.at)))
 		return none;
 	struct ra_nearest near = ra_nearest_to(e->name.text, e->name.length);
 	for (int i = 0; ra_builtin_name(i); i++)
-		ra_consider(&near, ra_builtin_name(i), strlen(ra_builtin_name(i)));
+		ra_consider_name(&near, ra_builtin_name(i), strlen(ra_builtin_name(i)));
 	for (size_t i = 0; i < g->syntax->defs.n; i++)
-		ra_consider(&near, g->syntax->defs.at[i]->name.text, g->syntax->defs.at[i]->name.length);
+		ra_consider_name(&near, g->syntax->defs.at[i]->name.text, g->syntax->defs.at[i]->name.length);
 	ra_refuse(g, DIAG_MODEL_FUNCTION, e->span.at,
 		  ra_did_you_mean(g->arena, &near, "define it with def; a product is written with *"),
 		  "there is no function '%s'", ra_excerpt(g->arena, e->name));
@@ -237,7 +237,7 @@ static ra_ref expand_cast(struct ra_graph *g, const struct ra_scope *scope, cons
 		return ra_refuse(g, DIAG_MODEL_TYPE, type->span.at, "write cast(x, i32)", "'%s' is no type",
 				 ra_excerpt(g->arena, type->span)),
 		       none;
-	ra_ref value = ra_expand(g, scope, e->args.at[0]);
+	ra_ref value = ra_expand_expr(g, scope, e->args.at[0]);
 	if (!ra_read_type(g->report, type->name, &dtype) || (ra_widened(dtype) != dtype && !refuse_cast(g, type->name)))
 		return none;
 	return ra_build_cast(g, value, dtype, e->span);
@@ -251,7 +251,7 @@ ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const st
 		return expand_cast(g, scope, e);
 	ra_ref *args = ARENA_ARRAY(g->arena, ra_ref, e->args.n + 1);
 	for (size_t i = 0; i < e->args.n; i++)
-		args[i] = ra_expand(g, scope, e->args.at[i]);
+		args[i] = ra_expand_expr(g, scope, e->args.at[i]);
 	if (b)
 		return call_builtin(g, b, args, e);
 	int def = map_get(&g->functions, e->name.text, e->name.length);

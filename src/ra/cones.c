@@ -25,8 +25,9 @@ static struct cone cone_of(struct ra_builder *b, enum ra_each each)
 	return (struct cone){each, ++b->walks, ra_new_expr(b, RA_E_LET, ra_here_span(b, "")), {0}, {0}};
 }
 
-/* An output that is declared already stands for its value, and for all below. */
-static void enter(struct ra_builder *b, struct cone *c, struct ra_value *v)
+/* Puts a value of the cone on the stack, once; notes a value outside of it.  An output that is declared already
+ * replaces its value and all below. */
+static void enter_value(struct ra_builder *b, struct cone *c, struct ra_value *v)
 {
 	bool inside = c->each ? v->each == c->each : v->body == RA_WORD_OUTPUT && !v->each;
 	if (v->walk == c->walk)
@@ -40,7 +41,7 @@ static void enter(struct ra_builder *b, struct cone *c, struct ra_value *v)
 	vec_push(b->arena, &c->stack, (struct cone_step){v, v->output ? v->args : 0});
 }
 
-static void leave(struct ra_builder *b, struct cone *c, const struct ra_value *v)
+static void leave_value(struct ra_builder *b, struct cone *c, const struct ra_value *v)
 {
 	struct ra_expr *definition = v->output ? ra_new_expr(b, RA_E_NAME, *v->output) : v->definition;
 	struct ra_binding statement = {v->use->name, definition};
@@ -50,17 +51,17 @@ static void leave(struct ra_builder *b, struct cone *c, const struct ra_value *v
 }
 
 /* Adds what a value needs, arguments first.  False when sums and outputs have too much in common. */
-static bool visit(struct ra_builder *b, struct cone *c, struct ra_value *root)
+static bool add_needed(struct ra_builder *b, struct cone *c, struct ra_value *root)
 {
-	enter(b, c, root);
+	enter_value(b, c, root);
 	while (c->stack.n && b->repeated <= RA_STEP_LIMIT) {
 		struct cone_step *top = &c->stack.at[c->stack.n - 1];
 		if (top->next == top->value->args)
-			leave(b, c, top->value);
+			leave_value(b, c, top->value);
 		else
-			enter(b, c, b->values.at[top->value->arg[top->next++]]);
+			enter_value(b, c, b->values.at[top->value->arg[top->next++]]);
 	}
-	c->let->base = ra_written(b, root);
+	c->let->base = ra_written_value(b, root);
 	c->let->span = root->use->span;
 	return !c->stack.n || ra_report(&b->report, DIAG_MODEL_LARGE, ra_here(b),
 					"what many sums or outputs need is better kept in a state",
@@ -79,7 +80,7 @@ static struct ra_expr *sum_of(struct ra_builder *b, const struct cone *c, bool m
 	const char *name = c->each == RA_OF_MEMBER ? RA_MEMBER_NAME : RA_EACH_NAME;
 	str_printf(&s, "%s(%.*s for %s)", maximum ? "max" : "sum", (int)of_each.length, of_each.text,
 		   parents ? "each parent" : name);
-	struct ra_expr *e = ra_new_expr(b, RA_E_EACH, ra_shown(b, &s));
+	struct ra_expr *e = ra_new_expr(b, RA_E_EACH, ra_clipped_span(b, &s));
 	e->name = ra_here_span(b, name);
 	e->base = cone_expr(c);
 	e->each.maximum = maximum;
@@ -102,7 +103,7 @@ static uint32_t sum_up(struct ra_builder *b, const char *function, uint32_t of_e
 				 parents ? "parents" : "children");
 	struct ra_value *v = ra_use_value(b, of_each);
 	struct cone c = cone_of(b, each);
-	return v && visit(b, &c, v) ? ra_add_value(b, sum_of(b, &c, maximum, parents), c.outside.at, c.outside.n)
+	return v && add_needed(b, &c, v) ? ra_add_value(b, sum_of(b, &c, maximum, parents), c.outside.at, c.outside.n)
 				    : none;
 }
 
@@ -204,7 +205,7 @@ void ra_builder_output(struct ra_builder *b, const char *name, uint32_t id, enum
 		}
 	struct ra_value *v = use_in_output(b, id);
 	struct cone c = cone_of(b, RA_OF_NONE);
-	if (v && visit(b, &c, v)) {
+	if (v && add_needed(b, &c, v)) {
 		o.value = cone_expr(&c);
 		if (v->body && !v->output)
 			v->output = arena_copy(b->arena, &o.name, sizeof o.name);
@@ -225,7 +226,7 @@ static void unknown_state(struct ra_builder *b, struct ra_span name)
 		return;
 	struct ra_nearest near = ra_nearest_to(name.text, name.length);
 	for (size_t i = 0; i < b->syntax.states.n; i++)
-		ra_consider(&near, b->syntax.states.at[i].name.text, b->syntax.states.at[i].name.length);
+		ra_consider_name(&near, b->syntax.states.at[i].name.text, b->syntax.states.at[i].name.length);
 	ra_report(&b->report, DIAG_MODEL_UNKNOWN, name.at,
 		  ra_did_you_mean(b->arena, &near, "declare it with esp_builder_state"),
 		  "no state is named '%s'", ra_excerpt(b->arena, name));
@@ -255,7 +256,7 @@ static bool gather_unused(struct ra_builder *b, struct cone *c, int traversal)
 	for (size_t i = 1; i < b->values.n; i++) {
 		struct ra_value *v = b->values.at[i];
 		if (v->body == b->body && v->traversal == traversal && v->each == c->each && !v->needed)
-			found |= visit(b, c, v);
+			found |= add_needed(b, c, v);
 	}
 	return found;
 }

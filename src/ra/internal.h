@@ -57,7 +57,7 @@ __attribute__((format(printf, 5, 6))) bool ra_report(struct ra_report *, enum di
 bool ra_is_news(const struct ra_report *, enum diag_id, struct diag_at);
 __attribute__((format(printf, 2, 3))) const char *ra_format(struct arena *, const char *format, ...);
 /* " (line 3)", or nothing when the line is unknown. */
-const char *ra_line(struct arena *, struct diag_at);
+const char *ra_line_text(struct arena *, struct diag_at);
 /* A span on one line, blanks joined, comments left out, clipped to what a message can hold. */
 const char *ra_excerpt(struct arena *, struct ra_span);
 bool ra_span_is(struct ra_span, const char *text);
@@ -73,7 +73,7 @@ struct ra_nearest {
 };
 
 struct ra_nearest ra_nearest_to(const char *wanted, size_t length);
-void ra_consider(struct ra_nearest *, const char *candidate, size_t length);
+void ra_consider_name(struct ra_nearest *, const char *candidate, size_t length);
 /* "did you mean 'x'?", or `otherwise` when nothing is near. */
 const char *ra_did_you_mean(struct arena *, const struct ra_nearest *, const char *otherwise);
 
@@ -150,7 +150,7 @@ struct ra_lexer {
 struct ra_lexer ra_lexer_of(const char *file, const char *text, size_t length);
 /* The next token.  A line's end is one only outside of brackets; a word that begins statements, first on its
  * line, ends an unclosed bracket. */
-struct ra_token ra_next(struct ra_lexer *);
+struct ra_token ra_next_token(struct ra_lexer *);
 /* Expands braces as the shell does.  False, with *problem, when that is not a list of names. */
 typedef VEC(struct ra_span) ra_spans;
 bool ra_expand_braces(struct arena *, struct ra_span pattern, ra_spans *, const char **problem);
@@ -334,14 +334,14 @@ bool ra_parse_conditions(struct ra_parser *, struct ra_case_text *);
 bool ra_parse_structure(struct ra_parser *);
 /* parse.c: `up` or `down`. */
 bool ra_parse_traversal(struct ra_parser *);
-void ra_advance(struct ra_parser *);
-bool ra_take(struct ra_parser *, int kind);
+void ra_advance_token(struct ra_parser *);
+bool ra_take_token(struct ra_parser *, int kind);
 bool ra_take_word(struct ra_parser *, enum ra_word);
 /* The same of a word that is not reserved. */
 bool ra_take_free_word(struct ra_parser *, enum ra_word);
 /* Takes the token or reports that it is not there; `what` follows "expected". */
-bool ra_expect(struct ra_parser *, int kind, const char *what);
-bool ra_expected(struct ra_parser *, const char *what);
+bool ra_expect_token(struct ra_parser *, int kind, const char *what);
+bool ra_refuse_token(struct ra_parser *, const char *what);
 /* A name that is about to be given a meaning: no reserved word. */
 bool ra_expect_new_name(struct ra_parser *, const char *what, struct ra_span *);
 /* A token that was promised to be a whole number of at most `limit`. */
@@ -474,7 +474,7 @@ bool ra_goes_down(const struct ra_graph *);
 int ra_find_slot(const struct ra_graph *, const char *name, size_t length);
 
 /* expand.c: expressions to nodes.  A reference of 0 says that the fault was reported. */
-ra_ref ra_expand(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
+ra_ref ra_expand_expr(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
 void ra_expand_bodies(struct ra_graph *);
 void ra_expand_outputs(struct ra_graph *);
 /* Nodes that are built from here on are of that body of the traversal at hand. */
@@ -483,16 +483,16 @@ void ra_enter_body(struct ra_graph *, int which);
 __attribute__((format(printf, 5, 6))) bool ra_refuse(struct ra_graph *, enum diag_id, struct diag_at,
 						     const char *hint, const char *format, ...);
 /* The place of an expression as the author of the model sees it. */
-struct diag_at ra_place(const struct ra_graph *, struct diag_at);
+struct diag_at ra_place_of(const struct ra_graph *, struct diag_at);
 
 /* resolve.c: what a name means where it stands. */
-ra_ref ra_resolve(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
+ra_ref ra_resolve_name(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
 /* A state of a child, or what the edge to it carries; a leaf and an output have neither. */
-ra_ref ra_child_part(struct ra_graph *, int slot, const struct ra_name *part, struct ra_span);
+ra_ref ra_child_field(struct ra_graph *, int slot, const struct ra_name *field, struct ra_span);
 /* The row of a parameter by a token, `word`, `k.rel`, `left.rel` or `children[0].rel`; of any value by a number. */
 ra_ref ra_resolve_lookup(struct ra_graph *, const struct ra_scope *, const struct ra_expr *lookup);
 /* Whether a name is seen of a child. */
-bool ra_is_child_part(const struct ra_graph *, const struct ra_name *);
+bool ra_is_child_field(const struct ra_graph *, const struct ra_name *);
 /* The output that is being expanded ranges over the nodes of an input.  True. */
 bool ra_note_range(struct ra_graph *);
 /* The slot that children[slot] means; -1 after a diagnostic. */

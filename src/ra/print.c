@@ -209,7 +209,7 @@ static void find_named(struct printer *p)
 
 typedef VEC(uint32_t) indices;
 
-static int ascending(const void *a, const void *b)
+static int compare_indices(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	return (x > y) - (x < y);
@@ -233,7 +233,7 @@ static indices nodes_to_name(struct printer *p, uint32_t root, bool inside)
 			vec_push(p->arena, &stack, n->arg[j].i);
 	}
 	if (found.n)
-		qsort(found.at, found.n, sizeof *found.at, ascending);
+		qsort(found.at, found.n, sizeof *found.at, compare_indices);
 	return found;
 }
 
@@ -510,8 +510,8 @@ static bool is_own(const struct printer *p, size_t state, int traversal)
 	return p->m->states.at[state].traversal == traversal;
 }
 
-/* Which nodes the states of a case need: users stand behind their arguments. */
-static bool *reached(const struct printer *p, int traversal, int which)
+/* Marks the nodes that the states of a case need: users come after their arguments. */
+static bool *mark_needed(const struct printer *p, int traversal, int which)
 {
 	const struct ra_model *m = p->m;
 	bool *mark = ARENA_ARRAY(p->arena, bool, m->nodes.n + 1);
@@ -529,7 +529,7 @@ static void print_body(struct printer *p, int traversal, int which)
 	const struct ra_model *m = p->m;
 	if (!ra_has_own_body(m, traversal, which))
 		return;
-	const bool *mark = reached(p, traversal, which);
+	const bool *mark = mark_needed(p, traversal, which);
 	const char **owner = ARENA_ARRAY(p->arena, const char *, m->nodes.n + 1);
 	str_printf(p->s, "\n%s:\n",
 		   which < RA_CASES ? ra_word_text(ra_case_word(m->traversals.at[traversal].down, which))

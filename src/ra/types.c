@@ -63,7 +63,7 @@ static bool is_written_number(const struct ra_graph *g, ra_ref r)
 }
 
 /* Numbers are read as binary64. */
-static bool holds(enum dtype d, double number)
+static bool is_representable(enum dtype d, double number)
 {
 	double limit = d == DTYPE_I32 ? INT32_MAX : 0x1p53;
 	return d != DTYPE_BOOL && number == floor(number) && fabs(number) <= limit;
@@ -90,7 +90,7 @@ ra_ref ra_build_typed_number(struct ra_graph *g, ra_ref r, enum dtype d, struct 
 		return n.arg[0].i ? ra_build_map(g, RA_NEG, n.arg[0], (struct ra_span){.at = n.at})
 				  : n.arg[0];
 	}
-	if (n.op == RA_CONST && !holds(d, n.constant))
+	if (n.op == RA_CONST && !is_representable(d, n.constant))
 		return refuse_number(g, n.constant, d, at);
 	n.dtype = d;
 	return ra_build_leaf(g, n);
@@ -107,7 +107,7 @@ static bool refuse_types(struct ra_graph *g, const struct ra_node *n, enum dtype
 }
 
 /* Gives arguments from the first one on one type: that of the first that is no written number. */
-static bool unify(struct ra_graph *g, struct ra_node *n, int first)
+static bool unify_types(struct ra_graph *g, struct ra_node *n, int first)
 {
 	int arity = ra_op_arity(n->op), leader = first;
 	while (leader < arity && is_written_number(g, n->arg[leader]))
@@ -142,7 +142,7 @@ static bool check_floats(struct ra_graph *g, const struct ra_node *n)
 /* Of arguments from the first one on. */
 static bool check_numbers(struct ra_graph *g, struct ra_node *n, int first)
 {
-	if (!unify(g, n, first))
+	if (!unify_types(g, n, first))
 		return false;
 	return type_of(g, n->arg[first]) != DTYPE_BOOL ||
 	       refuse_argument(g, n, n->arg[first], "numbers", "write cast(..., i32) around its argument");
@@ -169,13 +169,13 @@ bool ra_find_type(struct ra_graph *g, struct ra_node *n)
 		good = check_numbers(g, n, 0);
 		break;
 	case SAME:
-		good = unify(g, n, 0);
+		good = unify_types(g, n, 0);
 		break;
 	case LOGIC:
 		good = check_truths(g, n, ra_op_arity(n->op));
 		break;
 	case SELECT:
-		good = check_truths(g, n, 1) && unify(g, n, 1);
+		good = check_truths(g, n, 1) && unify_types(g, n, 1);
 		n->dtype = good ? type_of(g, n->arg[1]) : n->dtype;
 		return good;
 	case COMPARE:

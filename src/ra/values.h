@@ -68,11 +68,11 @@ bool ra_arg_dim(struct ra_builder *, const char *text, struct ra_dim_text **);
 /* A text, which is not copied, at this call. */
 struct ra_span ra_here_span(const struct ra_builder *, const char *text);
 /* The same, clipped, so that texts of texts stay short. */
-struct ra_span ra_shown(const struct ra_builder *, struct str *);
+struct ra_span ra_clipped_span(const struct ra_builder *, struct str *);
 __attribute__((format(printf, 2, 3))) struct ra_span ra_show_text(struct ra_builder *, const char *format,
 								  ...);
 /* Adds the text of a value, in brackets where an operand needs them. */
-void ra_show(struct str *, const struct ra_value *, bool operand);
+void ra_show_value(struct str *, const struct ra_value *, bool operand);
 const char *ra_body_text(const struct ra_builder *, enum ra_word body);
 
 /* --- values --- */
@@ -83,7 +83,7 @@ struct ra_expr *ra_new_expr(struct ra_builder *, enum ra_expr_kind, struct ra_sp
 struct ra_value *ra_find_value(struct ra_builder *, uint32_t id);
 struct ra_value *ra_use_value(struct ra_builder *, uint32_t id);
 /* The value as it is written here: a fault of what a name means is one of its use. */
-struct ra_expr *ra_written(struct ra_builder *, const struct ra_value *);
+struct ra_expr *ra_written_value(struct ra_builder *, const struct ra_value *);
 /* The body that the calls are for: whether there is one, and NULL where outputs are computed. */
 bool ra_has_body(struct ra_builder *);
 struct ra_body *ra_current_body(struct ra_builder *);
