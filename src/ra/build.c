@@ -9,7 +9,7 @@ static const struct {
 	const char *spelling;
 	int arity;
 } ops[RA_OPS] = {
-#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = {spelling, arity},
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = {spelling, arity},
 #include "ra/ops.def"
 };
 
@@ -43,7 +43,7 @@ static const char *dim_text(struct ra_graph *g, const struct ra_dim *d)
 	return ra_dim_text_of(g->arena, g->model, d);
 }
 
-/* Reference 0 is taken before the first node. */
+/* Node 0 stays unused: reference 0 means none. */
 static ra_ref add_node(struct ra_graph *g, struct ra_node n)
 {
 	if (g->stopped || !ra_find_type(g, &n))
@@ -78,7 +78,7 @@ static int put_dim(int64_t *key, int n, const struct ra_dim *d)
 	return n;
 }
 
-/* The fields that tell two of them apart, as numbers. */
+/* Collects as numbers all fields in which two such nodes may differ. */
 static int leaf_key(const struct ra_graph *g, const struct ra_node *node, int64_t *key)
 {
 	int n = 0;
@@ -192,7 +192,7 @@ ra_ref ra_build_where(struct ra_graph *g, const ra_ref arg[3], struct ra_span sp
 	return add_node(g, n);
 }
 
-/* Without the leading axes of extent 1 that the state lacks, as where NumPy assigns. */
+/* Drops leading axes of extent 1 down to a rank, as NumPy's assignment does. */
 static ra_ref drop_leading_ones(struct ra_graph *g, ra_ref value, int rank, struct ra_span span)
 {
 	while (value.i && shape_of(g, value)->rank > rank && ra_dim_is_one(&shape_of(g, value)->dim[0]))
@@ -239,8 +239,8 @@ static ra_ref wrong_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_
 	return none;
 }
 
-/* The axes of a product but its last: those of the matrices on both sides, as NumPy broadcasts them, and the rows of the
- * left one. */
+/* All axes of a product but its last: the leading axes of both sides, broadcast as NumPy does, and the rows of the left
+ * side. */
 static bool batch_of(const struct ra_shape *x, const struct ra_shape *y, struct ra_shape *out, struct ra_dim differ[2])
 {
 	struct ra_shape left = *x, right = *y;
@@ -302,7 +302,7 @@ ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, int number, 
 	return add_node(g, n);
 }
 
-/* What is certainly wrong is refused here; the rest is checked when sizes are known. */
+/* Refuses slices that are wrong whatever the sizes; ra_bind checks the others. */
 ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, int axis, const struct ra_dim *begin, const struct ra_dim *end,
 		      struct ra_span span)
 {
@@ -406,8 +406,8 @@ ra_ref ra_build_moved_axis(struct ra_graph *g, ra_ref a, int from, int to, struc
 	return ra_build_reorder(g, a, order, span);
 }
 
-/* r has one number for each row of x: of a vector there is one, which every operator repeats by itself.
- * Broadcasting aligns last axes, so that the axis which r lacks must be the first for a moment. */
+/* Repeats r along the last axis of x; where x is a vector, r is a number, which every operator repeats itself.
+ * Broadcasting aligns last axes, so the axis that r lacks is first moved to the front. */
 ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span span)
 {
 	if (!r.i || !x.i)

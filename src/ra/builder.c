@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Calls to syntax.  A value of a body is a statement `%7 = ...` of that body, and used by that name, which no
+/* From calls to syntax.  A value of a body is a statement `%7 = ...` of that body, and used by that name, which no
  * text can spell; parameters, inputs and numbers are written where they are used.  A value that depends on
- * the child that a sum is at is no statement: it becomes part of every sum that needs it, as a text would
- * have it. Outputs share nothing but each other: each gets the statements that it needs. */
+ * the child of a sum is no statement: every sum that needs it contains it, as in a text.  Outputs share nothing
+ * but each other: each contains the statements that it needs. */
 #include "ra/values.h"
 
 #include <math.h>
@@ -114,7 +114,7 @@ void ra_builder_traversal(struct ra_builder *b, const char *direction)
 	b->syntax.incomplete = true;
 }
 
-/* Conditions that are at fault have a body all the same, so that only they are. */
+/* A case with a faulty condition is declared nevertheless, so that its body is no further fault. */
 int ra_builder_case(struct ra_builder *b, const char *name, enum ra_builder_body base, const char *conditions)
 {
 	struct ra_case_text c = {.base = base == RA_BODY_LEAF ? RA_WORD_LEAF : RA_WORD_INNER};
@@ -162,7 +162,7 @@ void ra_builder_body(struct ra_builder *b, int body)
 
 /* --- numbers and calls --- */
 
-/* A text has numbers without a sign, and the operator that gives them one. */
+/* As in a text a negative number is the negation of a positive one. */
 uint32_t ra_builder_number(struct ra_builder *b, double number)
 {
 	b->calls++;
@@ -224,7 +224,7 @@ static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, 
 	return e;
 }
 
-/* cast(x, i32), by the name of the type. */
+/* cast(x, i32), called by the name of the type. */
 static uint32_t call_cast(struct ra_builder *b, const char *type, struct ra_value *const *arg)
 {
 	struct str s = str_in(b->arena);
@@ -369,7 +369,7 @@ uint32_t ra_builder_get(struct ra_builder *b, const char *text)
 	return ra_add_value(b, ra_new_expr(b, RA_E_NAME, name), NULL, 0);
 }
 
-/* A state under the name of what it is of. */
+/* The value `OF.STATE`. */
 static uint32_t state_of(struct ra_builder *b, const char *of, const char *state)
 {
 	struct ra_expr *e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, "%s.%s", of, state));
@@ -399,7 +399,7 @@ uint32_t ra_builder_member(struct ra_builder *b, const char *text)
 	return ra_add_value(b, e, NULL, 0);
 }
 
-/* A token of an edge has no value: it is written where a parameter is looked up with it. */
+/* A token of an edge has no value: it is written in look-ups only. */
 uint32_t ra_builder_child(struct ra_builder *b, int slot, const char *text)
 {
 	struct ra_span field;

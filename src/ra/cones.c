@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What needs more than one value: sums over children, states, outputs; and the end of a builder. */
+/* Sums over children, states and outputs, which need more than one value; and the end of a builder. */
 #include "ra/values.h"
 
 static const uint32_t none = 0;
@@ -11,13 +11,13 @@ struct cone_step {
 	size_t next; /* argument to be visited */
 };
 
-/* Those of each child, for a sum; or those of the outputs' body, for an output. */
+/* The values that a value needs: those of each child, for a sum; those of the outputs' body, for an output. */
 struct cone {
 	enum ra_each each;
 	unsigned walk;
 	struct ra_expr *let;
 	VEC(struct cone_step) stack;
-	VEC(struct ra_value *) outside; /* what a sum needs that is the same for all */
+	VEC(struct ra_value *) outside; /* values that a sum needs and that are the same for all children */
 };
 
 static struct cone cone_of(struct ra_builder *b, enum ra_each each)
@@ -50,7 +50,7 @@ static void leave_value(struct ra_builder *b, struct cone *c, const struct ra_va
 	b->repeated++;
 }
 
-/* Adds what a value needs, arguments first.  False when sums and outputs have too much in common. */
+/* Adds the values that a value needs, arguments first.  False when the sums and outputs are too large together. */
 static bool add_needed(struct ra_builder *b, struct cone *c, struct ra_value *root)
 {
 	enter_value(b, c, root);
@@ -161,7 +161,7 @@ void ra_builder_assign(struct ra_builder *b, const char *state, uint32_t id)
 	vec_push(b->arena, &body->statements, s);
 }
 
-/* A label is a string of a text. */
+/* Checks a label as the lexer does a string of a text. */
 static bool read_label(struct ra_builder *b, const char *label, struct ra_output_text *o)
 {
 	const char *p = label ? label : "\n";
@@ -176,7 +176,7 @@ static bool read_label(struct ra_builder *b, const char *label, struct ra_output
 	return true;
 }
 
-/* The value in the outputs' body, whichever body the calls are for. */
+/* Finds a value of the outputs' body, whichever body the calls are for. */
 static struct ra_value *use_in_output(struct ra_builder *b, uint32_t id)
 {
 	struct ra_value *v = ra_find_value(b, id);
@@ -232,7 +232,7 @@ static void unknown_state(struct ra_builder *b, struct ra_span name)
 		  "no state is named '%s'", ra_excerpt(b->arena, name));
 }
 
-/* In a text an assignment to no state makes a local name. */
+/* Reports assignments to names that are no states, which in a text would make locals. */
 static void check_assignments(struct ra_builder *b)
 {
 	struct map states = map_in(b->arena);
@@ -261,7 +261,7 @@ static bool gather_unused(struct ra_builder *b, struct cone *c, int traversal)
 	return found;
 }
 
-/* Those of each child, or node, are looked at in a sum, which the body then has. */
+/* Unused values of each child, or node, are checked in a sum that is added to the body. */
 static void keep_unused_each(struct ra_builder *b, enum ra_word word, int traversal, enum ra_each each)
 {
 	struct cone c = cone_of(b, each);
@@ -280,7 +280,7 @@ static void keep_unused_in(struct ra_builder *b, enum ra_word word, int traversa
 	keep_unused_each(b, word, traversal, RA_OF_MEMBER);
 }
 
-/* Values that nothing needs have faults, too. */
+/* Keeps values that nothing needs, so that their faults are reported, too. */
 static void keep_unused(struct ra_builder *b)
 {
 	static const enum ra_word words[] = {RA_WORD_LEAF, RA_WORD_INNER, RA_WORD_NODE, RA_WORD_ROOT, RA_WORD_BELOW};

@@ -45,8 +45,7 @@ static bool is_before(struct diag_at a, struct diag_at b)
 	return a.line < b.line || (a.line == b.line && a.column < b.column);
 }
 
-/* Of two declarations the later one is at fault.  What the name means is then uncertain: nothing is expanded.
- */
+/* The later of two declarations is at fault.  The meaning of the name is then uncertain, so nothing is expanded. */
 static void refuse_twice(struct ra_graph *g, const struct ra_name *a, const struct ra_name *b)
 {
 	const struct ra_name *first = is_before(b->span.at, a->span.at) ? b : a, *second = first == a ? b : a;
@@ -217,8 +216,8 @@ static void declare_params(struct ra_graph *g)
 
 /* --- traversals --- */
 
-/* Before the first statement 'traversal' one goes up, if anything belongs to it. */
-static bool first_is_said(const struct ra_syntax *s)
+/* Whether the first traversal has a statement: states or bodies before any are of an implicit one, which goes up. */
+static bool is_first_explicit(const struct ra_syntax *s)
 {
 	for (size_t i = 0; i < s->states.n; i++)
 		if (!s->states.at[i].traversal)
@@ -229,7 +228,7 @@ static bool first_is_said(const struct ra_syntax *s)
 	return s->traversals.n;
 }
 
-/* The number of the one that so many statements stand before. */
+/* The number of the traversal to which a declaration after so many statements 'traversal' belongs. */
 static int traversal_at(const struct ra_graph *g, int statements)
 {
 	return statements - (g->syntax->traversals.n == g->model->traversals.n);
@@ -238,7 +237,7 @@ static int traversal_at(const struct ra_graph *g, int statements)
 static void declare_traversals(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
-	if (!first_is_said(s))
+	if (!is_first_explicit(s))
 		vec_push(g->arena, &g->model->traversals, (struct ra_traversal){.at = {.file = g->model->file}});
 	for (size_t i = 0; i < s->traversals.n; i++)
 		vec_push(g->arena, &g->model->traversals,
@@ -247,7 +246,7 @@ static void declare_traversals(struct ra_graph *g)
 		s->bodies.at[i].traversal = traversal_at(g, s->bodies.at[i].traversal);
 }
 
-/* What a node's parent is called, in models that go down: those that do not may use the name. */
+/* The name of a node's parent, in models with a traversal down: others may use the name. */
 static void add_parent(struct ra_graph *g)
 {
 	const char *name = ra_parent_name(g->model->structure.kind);
@@ -371,7 +370,7 @@ static void declare_case(struct ra_graph *g, const struct ra_case_text *text)
 	vec_push(g->arena, &g->model->cases, c);
 }
 
-/* Where something goes down, there is each with parents and without. */
+/* With a traversal down each case is split into nodes with and without parents, so half as many are possible. */
 static void declare_cases(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
@@ -434,14 +433,14 @@ static void add_functions(struct ra_graph *g)
 	}
 }
 
-/* A function's argument would hide what the model means by its name. */
+/* Refuses arguments of functions that would hide a name of the model. */
 static void check_arguments(struct ra_graph *g, const struct ra_def *d)
 {
 	for (size_t i = 0; i < d->params.n; i++)
 		ra_name_taken(g, NULL, d->params.at[i]);
 }
 
-/* A child, or the parent. */
+/* The name of a child or of the parent; NULL = it is neither. */
 static const struct ra_name *find_neighbour(const struct ra_graph *g, const char *name, size_t length)
 {
 	const struct ra_name *n = ra_find_name(g, name, length);
@@ -467,7 +466,7 @@ static void check_child_states(struct ra_graph *g)
 	}
 }
 
-/* --- bodies, by what they are for --- */
+/* --- bodies, by traversal and word --- */
 
 struct body_key {
 	int traversal;
@@ -558,7 +557,8 @@ static void check_complete(struct ra_graph *g)
 	check_requirements(g, at, "the model", &last, 1);
 }
 
-/* The first body before this one that has some of its nodes, or NULL: 'node:' has those of all words of the language. */
+/* The first body before this one that is for some of the same nodes, or NULL: 'node:' is for those of all words of the
+ * language. */
 static const struct ra_body *body_before(const struct ra_graph *g, const struct ra_body *b)
 {
 	const struct ra_body *old = ra_body_for(g, b->traversal, b->word);
@@ -577,7 +577,7 @@ static void check_body(struct ra_graph *g, const struct ra_body *b)
 			  ra_excerpt(g->arena, old->header), ra_line_text(g->arena, old->header.at));
 }
 
-/* Headers that are no word were refused when they were read. */
+/* The parser has refused headers without a word. */
 static void add_bodies(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->syntax->bodies.n; i++) {
@@ -590,7 +590,7 @@ static void add_bodies(struct ra_graph *g)
 	}
 }
 
-/* A case that no body is for is most often one whose body has another name. */
+/* Refuses cases without a body: most often the body has another name. */
 static void check_case_bodies(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
@@ -613,7 +613,7 @@ static bool belongs_to_direction(enum ra_word word, bool down)
 	return word == RA_WORD_NODE || word == ra_case_word(down, RA_LEAF) || word == ra_case_word(down, RA_INNER);
 }
 
-/* Leaves, inner nodes and the cases of them are what traversals up have bodies for, those down for roots and those below. */
+/* Traversals up have bodies for leaves, inner nodes and cases of them; those down for roots and nodes below. */
 static void check_directions(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->syntax->bodies.n; i++) {

@@ -4,9 +4,9 @@
 
 static const ra_ref none = {0};
 
-/* --- places: what happens inside a function is told to who called it --- */
+/* --- places: a fault inside a function is reported at its call --- */
 
-/* The call by which the author's text entered the prelude, or NULL. */
+/* The call in the author's text that led into the prelude, or NULL. */
 static const struct ra_call *prelude_entry(const struct ra_graph *g)
 {
 	const struct ra_call *entry = NULL;
@@ -21,7 +21,7 @@ struct diag_at ra_place_of(const struct ra_graph *g, struct diag_at at)
 	return entry ? entry->at : at;
 }
 
-/* The hint, and by which calls we got here. */
+/* The hint, and the calls that led to the fault. */
 static const char *hint_with_calls(struct ra_graph *g, const char *hint)
 {
 	struct str s = str_in(g->arena);
@@ -152,7 +152,7 @@ static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)
 	return ra_child_field(g, slot, field, e->span);
 }
 
-/* Whether the nodes of an input can be summed over here. */
+/* Whether a sum over the nodes of an input is legal here. */
 static bool check_members(struct ra_graph *g, const struct ra_expr *e)
 {
 	if (g->region == RA_IN_OUTPUTS && g->at_root)
@@ -162,7 +162,7 @@ static bool check_members(struct ra_graph *g, const struct ra_expr *e)
 			 g->region == RA_IN_OUTPUTS ? "an output at every node" : "bodies");
 }
 
-/* Whether this body sees children, or parents. */
+/* Whether this body sees children, or parents, as the sum requires. */
 static bool check_direction(struct ra_graph *g, const struct ra_expr *e)
 {
 	bool parents = e->each.parents;
@@ -178,7 +178,7 @@ static bool check_direction(struct ra_graph *g, const struct ra_expr *e)
 			 parents ? "parents" : "children");
 }
 
-/* Whether children, parents or nodes can be summed over here. */
+/* Whether a sum over children, parents or nodes is legal here. */
 static bool check_each(struct ra_graph *g, const struct ra_expr *e)
 {
 	bool parents = e->each.parents;
@@ -310,7 +310,7 @@ static void assign_state(struct ra_graph *g, const struct ra_name *state, const 
 	g->value[i] = state->broken || !b->value ? none : ra_build_as_state(g, value, i, b->value->span);
 }
 
-/* Values of a builder have no names of their own. */
+/* Only the locals of a text have names that their author chose. */
 static void note_local(struct ra_graph *g, const struct ra_binding *b, ra_ref value)
 {
 	if (!value.i || g->syntax->built)

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Syntax of expressions and dimensions, and the parser's steps. */
+/* Syntax of expressions and dimensions, and functions that take tokens. */
 #include "ra/internal.h"
 
-/* --- steps --- */
+/* --- tokens --- */
 
 void ra_advance_token(struct ra_parser *p)
 {
@@ -46,7 +46,7 @@ static const char *token_text(struct ra_parser *p)
 	return ra_format(p->arena, "'%s' stands here", ra_excerpt(p->arena, t->span));
 }
 
-/* A byte or piece of text that is no token: the lexer knows better what is wrong with it. */
+/* Reports a token that the lexer refused, with its reason. */
 static bool report_bad(struct ra_parser *p)
 {
 	const struct ra_token *t = &p->token;
@@ -560,7 +560,7 @@ static bool refuse_comparisons(struct ra_parser *p)
 			 "a comparison has two sides: '%s' follows one", ra_excerpt(p->arena, p->token.span));
 }
 
-/* What a first operand begins, with all operators of one precedence that follow. */
+/* Parses the operators of one precedence that follow a first operand. */
 static struct ra_expr *parse_chain(struct ra_parser *p, struct ra_expr *first, int level)
 {
 	struct ra_expr *chain = NULL;
@@ -584,8 +584,8 @@ static struct ra_expr *parse_chain(struct ra_parser *p, struct ra_expr *first, i
 	return chain ? chain : first;
 }
 
-/* An operand and the operators of a precedence and of all higher ones, the highest first; so brackets in brackets take one
- * call each, whatever stands in them. */
+/* Parses an operand and the operators of a precedence and of all higher ones, the highest first, so that each bracket
+ * nests one call only. */
 static struct ra_expr *parse_level(struct ra_parser *p, int level)
 {
 	bool negated = level <= LEVEL_NOT && at_not(p);

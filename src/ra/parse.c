@@ -269,7 +269,7 @@ static bool parse_base(struct ra_parser *p, struct ra_case_text *c)
 	return take_text(p, "when") ? ra_parse_conditions(p, c) : ra_refuse_token(p, "'when' and a condition");
 }
 
-/* One that does not parse still gives the name a meaning. */
+/* A case that does not parse is declared nevertheless. */
 static bool parse_case(struct ra_parser *p)
 {
 	struct ra_case_text c = {0};
@@ -352,7 +352,7 @@ static bool expect_line_end(struct ra_parser *p)
 	return p->token.kind == RA_TOKEN_END || ra_expect_token(p, RA_TOKEN_LINE_END, "the end of the statement");
 }
 
-/* NAME = value, in a body.  A value that does not parse still gives the name a meaning. */
+/* NAME = value, in a body.  The name is declared even if the value does not parse. */
 static bool parse_assignment(struct ra_parser *p)
 {
 	struct ra_body *body = &p->syntax->bodies.at[p->syntax->bodies.n - 1];
@@ -368,7 +368,7 @@ static bool parse_assignment(struct ra_parser *p)
 	return ended;
 }
 
-/* A line that begins with no word of the language, outside of a body. */
+/* Refuses a line that begins with no word of the language, outside of a body. */
 static bool refuse_statement(struct ra_parser *p)
 {
 	if (p->token.kind != RA_TOKEN_NAME)
@@ -413,7 +413,7 @@ static void refuse_header(struct ra_parser *p, struct ra_span header)
 		  "no body is named '%s'", ra_excerpt(p->arena, header));
 }
 
-/* What follows is read as a body all the same, so that only the header is at fault. */
+/* Statements below an unknown header are read as its body, so that only the header is at fault. */
 static bool parse_header(struct ra_parser *p)
 {
 	struct ra_token header = p->token;

@@ -14,7 +14,7 @@ struct printer {
 	const char **name; /* of a node; NULL = written where it is used */
 	bool *named;	   /* shared or deep: needs a name */
 	bool *each;	   /* depends on the child that a sum is at: its name lives inside that sum */
-	uint32_t *stamp;   /* the root of the last walk that came by */
+	uint32_t *stamp;   /* the root of the last walk that visited it */
 	struct map taken;  /* names that locals must not have */
 	int locals;
 	const char *child; /* the name for a sum's child */
@@ -286,7 +286,7 @@ static void print_use(struct printer *p, ra_ref r, enum precedence least)
 		str_puts(p->s, ")");
 }
 
-/* What is said of axes where they are not the last. */
+/* Prints axes that are not the default, the last. */
 static void print_axes(struct printer *p, const struct ra_node *n)
 {
 	int rank = ra_at(p->m, n->arg[0])->shape.rank;
@@ -313,7 +313,7 @@ static void print_call(struct printer *p, const struct ra_node *n)
 	str_puts(p->s, ")");
 }
 
-/* The value of a root: in parentheses with the names that it needs, if any. */
+/* Prints the value of a root, in parentheses with the names that it needs, if any. */
 static void print_with_names(struct printer *p, uint32_t root, bool inside)
 {
 	indices found = nodes_to_name(p, root, inside);
@@ -343,7 +343,7 @@ static void print_each(struct printer *p, const struct ra_node *n)
 				: "children");
 }
 
-/* A state of a child, or what the edge to it carries. */
+/* Prints a state of a child, or what the edge to it carries. */
 static void print_child(struct printer *p, int slot, const char *name)
 {
 	const struct ra_structure *t = &p->m->structure;
@@ -504,7 +504,7 @@ static void print_statement(struct printer *p, const char *name, uint32_t i)
 	str_puts(p->s, "\n");
 }
 
-/* A state that this traversal computes. */
+/* Whether this traversal computes the state. */
 static bool is_own(const struct printer *p, size_t state, int traversal)
 {
 	return p->m->states.at[state].traversal == traversal;
@@ -551,7 +551,7 @@ static void print_body(struct printer *p, int traversal, int which)
 	}
 }
 
-/* The first one goes up unless it says otherwise. */
+/* The first traversal goes up without a statement. */
 static void print_traversal(struct printer *p, int t)
 {
 	bool down = p->m->traversals.at[t].down;

@@ -35,7 +35,7 @@ typedef struct {
 } ra_ref;
 
 enum ra_op {
-#define RA_OP(name, arity, spelling, types, function, way, sub) RA_##name,
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) RA_##name,
 #include "ra/ops.def"
 	RA_OPS
 };

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Diagnostics of a model text: each place once, with the nearest name. */
+/* Diagnostics of a model text: each fault once, with the nearest name. */
 #include "ra/internal.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a name means where it stands. */
+/* The meaning of names, by place and scope. */
 #include "ra/internal.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ bool ra_goes_down(const struct ra_graph *g)
 	return g->model->traversals.at[g->traversal].down;
 }
 
-/* What is said of the neighbours that a traversal sees. */
+/* Words of diagnostics about the neighbours that a traversal sees, children or parents. */
 static const struct neighbour {
 	enum ra_op op;
 	const char *name, *first, *hint, *direction, *other;
@@ -204,7 +204,7 @@ static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 
 static ra_ref own_state(struct ra_graph *, int state, int slot, struct ra_span);
 
-/* Of an output that is computed for each node of an input, the state of that node. */
+/* In an output that is computed for each node of an input, a state is that of the node. */
 static ra_ref resolve_state(struct ra_graph *g, int i, struct ra_span span)
 {
 	int traversal = g->model->states.at[i].traversal;
@@ -278,7 +278,7 @@ static ra_ref resolve_global(struct ra_graph *g, const struct ra_name *n, struct
 	return none;
 }
 
-/* What stands before the dot of a name: the child that a sum is at, or one in a slot; false = neither. */
+/* Finds the child before the dot of a name: that of the sum around it, or one in a slot; false = neither. */
 static bool find_owner(const struct ra_graph *g, const struct ra_scope *scope, struct ra_span span,
 		       const char *dot, int *slot)
 {
@@ -339,7 +339,7 @@ static ra_ref resolve_neighbour(struct ra_graph *g, bool down, int slot, struct 
 	return seen ? neighbour_field(g, down, slot, field, span) : unknown_state(g, span, dot, neighbours[down].name);
 }
 
-/* `parent.h` where no parent has a name: the structure has several, or nothing goes down. */
+/* Whether a name is `parent.h` where no parent has a name: a node has several, or no traversal goes down. */
 static bool means_parent(const struct ra_graph *g, struct ra_span span, const char *dot)
 {
 	const char *name = g->model->structure.kind == RA_SEQUENCE ? "next" : "parent";
@@ -356,7 +356,7 @@ static ra_ref resolve_unnamed_parent(struct ra_graph *g, struct ra_span span, co
 	return none;
 }
 
-/* Local names hide those of the model: arguments of the prelude's functions may be called anything. */
+/* Local names hide those of the model, so that arguments of the prelude's functions may have any name. */
 ra_ref ra_resolve_name(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	struct ra_span span = e->name;
@@ -383,7 +383,7 @@ ra_ref ra_resolve_name(struct ra_graph *g, const struct ra_scope *scope, const s
 
 /* --- look-ups --- */
 
-/* What a look-up's index names, and whose it is; NULL = no token. */
+/* The token that is the index of a look-up, and its child; NULL = it is no token. */
 static const struct ra_name *find_token(struct ra_graph *g, const struct ra_scope *scope,
 					const struct ra_expr *index, int *slot)
 {

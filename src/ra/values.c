@@ -139,7 +139,7 @@ static void missing_value(struct ra_builder *b)
 			  "a value is wanted, and none was passed");
 }
 
-/* The value of an id that the caller has.  What comes of an earlier fault is not worth another. */
+/* Finds the value of an id; that of a value at fault gives no further diagnostic. */
 struct ra_value *ra_find_value(struct ra_builder *b, uint32_t id)
 {
 	uint32_t index = id & RA_VALUE_INDEX;
@@ -201,7 +201,7 @@ static bool begins_with(struct ra_span name, const char *prefix)
 	return name.length > strlen(prefix) && memcmp(name.text, prefix, strlen(prefix)) == 0;
 }
 
-/* A field of the child or node that a sum is at, or what is looked up with it. */
+/* Whether an expression is a field of the child or node of a sum, or looked up with one. */
 static enum ra_each each_of(const struct ra_expr *e)
 {
 	if (e->kind == RA_E_LOOKUP)
