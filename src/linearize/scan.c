@@ -131,7 +131,7 @@ static inline __attribute__((always_inline)) bool is_count_right(int32_t count, 
 	return children < 0 || count == 0 || count == children;
 }
 
-/* Finds the heights of all nodes before the first that is wrong or precedes a child of its own; returns it. */
+/* Finds heights up to the first node that is wrong or precedes a child of its own, and returns it. */
 static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p, int32_t children,
 								 bool shared)
 {

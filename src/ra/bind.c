@@ -32,8 +32,8 @@ struct solver {
 	int faults;
 };
 
-__attribute__((format(printf, 5, 6))) static void report_fault(struct solver *b, enum diag_id id, struct diag_at at,
-						       const char *hint, const char *format, ...)
+__attribute__((format(printf, 5, 6))) static void
+report_fault(struct solver *b, enum diag_id id, struct diag_at at, const char *hint, const char *format, ...)
 {
 	struct str s = str_in(b->arena);
 	va_list args;
@@ -100,9 +100,9 @@ static void report_missing(struct solver *b, const struct ra_param *p)
 		if (!b->matched[i])
 			ra_consider_name(&near, b->tensors[i].name, strlen(b->tensors[i].name));
 	report_fault(b, DIAG_WEIGHT_MISSING, p->at,
-	     near.best ? ra_format(b->arena, "the file has '%.*s'", (int)near.best_length, near.best)
-		       : "name the parameter as the file names its tensor",
-	     "%s has no tensor '%s'", b->file, p->name);
+		     near.best ? ra_format(b->arena, "the file has '%.*s'", (int)near.best_length, near.best)
+			       : "name the parameter as the file names its tensor",
+		     "%s has no tensor '%s'", b->file, p->name);
 	excuse_symbols(b, p);
 }
 
@@ -111,7 +111,7 @@ static void report_extra(struct solver *b, const struct tensor_info *t)
 	if (said_enough(b))
 		return;
 	report_fault(b, DIAG_WEIGHT_EXTRA, (struct diag_at){.file = b->file}, extra_hint(b, t->name),
-	     "the model '%s' has no parameter '%s' (%s)", b->m->name, t->name, tensor_shape(b, t));
+		     "the model '%s' has no parameter '%s' (%s)", b->m->name, t->name, tensor_shape(b, t));
 }
 
 /* Whether a tensor without a parameter can be ignored: a state_dict has integers that are no weights. */
@@ -125,10 +125,12 @@ static bool check_type(struct solver *b, const struct ra_param *p, const struct 
 {
 	if (dtype_widens(t->dtype, p->dtype))
 		return true;
-	report_fault(b, DIAG_WEIGHT_TYPE, p->at, ra_format(b->arena, "declare it : %s and cast it where it is used, or convert the tensor",
-						   dtype_traits_of(t->dtype)->spelling),
-	     "'%s' is %s in %s, the model says %s", p->name, dtype_traits_of(t->dtype)->spelling, b->file,
-	     dtype_traits_of(p->dtype)->spelling);
+	report_fault(b, DIAG_WEIGHT_TYPE, p->at,
+		     ra_format(b->arena,
+			       "declare it : %s and cast it where it is used, or convert the tensor",
+			       dtype_traits_of(t->dtype)->spelling),
+		     "'%s' is %s in %s, the model says %s", p->name, dtype_traits_of(t->dtype)->spelling,
+		     b->file, dtype_traits_of(p->dtype)->spelling);
 	excuse_symbols(b, p);
 	return false;
 }
@@ -153,9 +155,9 @@ static void add_equations(struct solver *b, int param, const struct tensor_info 
 		return;
 	if (t->rank != p->shape.rank) {
 		report_fault(b, DIAG_WEIGHT_RANK, p->at,
-		     "transpose or reshape the tensor, or correct the declaration",
-		     "'%s' is %s in %s, the model says %s", p->name, tensor_shape(b, t), b->file,
-		     ra_shape_text(b->arena, b->m, &p->shape));
+			     "transpose or reshape the tensor, or correct the declaration",
+			     "'%s' is %s in %s, the model says %s", p->name, tensor_shape(b, t), b->file,
+			     ra_shape_text(b->arena, b->m, &p->shape));
 		excuse_symbols(b, p);
 		return;
 	}
@@ -164,8 +166,8 @@ static void add_equations(struct solver *b, int param, const struct tensor_info 
 			add_equation(b, param, axis, t->shape[axis]);
 			continue;
 		}
-		report_fault(b, DIAG_WEIGHT_EXTENT, p->at, "extents are between 1 and 2147483647", "'%s' is %s in %s",
-		     p->name, tensor_shape(b, t), b->file);
+		report_fault(b, DIAG_WEIGHT_EXTENT, p->at, "extents are between 1 and 2147483647",
+			     "'%s' is %s in %s", p->name, tensor_shape(b, t), b->file);
 		excuse_symbols(b, p);
 	}
 }
@@ -233,15 +235,15 @@ static void solve_equation(struct solver *b, int equation)
 	}
 	const struct ra_param *p = &b->m->params.at[e->param];
 	report_fault(b, DIAG_WEIGHT_CONFLICT, p->at, "correct the declaration or the file",
-	     "axis %d of '%s' is %lld in %s: no size of %s makes '%s' that", e->axis, p->name,
-	     (long long)e->extent, b->file, b->m->symbols.at[unknown].name,
-	     ra_dim_text_of(b->arena, b->m, d));
+		     "axis %d of '%s' is %lld in %s: no size of %s makes '%s' that", e->axis, p->name,
+		     (long long)e->extent, b->file, b->m->symbols.at[unknown].name,
+		     ra_dim_text_of(b->arena, b->m, d));
 	b->excused[unknown] = true;
 	e->unknowns = 0;
 }
 
-/* Dimensions that are a symbol alone come first, since their diagnostics are clearest.  Every other equation is
- * solved as soon as one unknown is left. */
+/* Dimensions that are a symbol alone come first, since their diagnostics are clearest.  Every other equation
+ * is solved as soon as one unknown is left. */
 static void solve_all(struct solver *b)
 {
 	for (size_t i = 0; i < b->equations.n; i++) {
@@ -289,9 +291,10 @@ static void check_equations(struct solver *b)
 		if (!is_solved(b, d) || ra_dim_value(d, b->sizes) == e->extent)
 			continue;
 		report_fault(b, DIAG_WEIGHT_CONFLICT, p->at, explain_dim(b, d),
-		     "axis %d of '%s' is %lld in %s, but %s %s%lld", e->axis, p->name, (long long)e->extent,
-		     b->file, d->terms ? ra_dim_text_of(b->arena, b->m, d) : "must be", d->terms ? "is " : "",
-		     (long long)ra_dim_value(d, b->sizes));
+			     "axis %d of '%s' is %lld in %s, but %s %s%lld", e->axis, p->name,
+			     (long long)e->extent, b->file,
+			     d->terms ? ra_dim_text_of(b->arena, b->m, d) : "must be", d->terms ? "is " : "",
+			     (long long)ra_dim_value(d, b->sizes));
 	}
 }
 
@@ -299,9 +302,10 @@ static void check_solved(struct solver *b)
 {
 	for (size_t i = 0; i < b->m->symbols.n; i++)
 		if (!b->sizes[i] && !b->excused[i])
-			report_fault(b, DIAG_WEIGHT_UNBOUND, (struct diag_at){.file = b->m->file},
-			     "use the name in the shape of a parameter, or write the number instead of it",
-			     "no parameter tells how large %s is", b->m->symbols.at[i].name);
+			report_fault(
+			    b, DIAG_WEIGHT_UNBOUND, (struct diag_at){.file = b->m->file},
+			    "use the name in the shape of a parameter, or write the number instead of it",
+			    "no parameter tells how large %s is", b->m->symbols.at[i].name);
 }
 
 static bool check_extent(struct solver *b, const struct ra_dim *d, int64_t least, struct diag_at at)
@@ -310,7 +314,7 @@ static bool check_extent(struct solver *b, const struct ra_dim *d, int64_t least
 	if (value >= least && value <= INT32_MAX)
 		return true;
 	report_fault(b, DIAG_WEIGHT_EXTENT, at, explain_dim(b, d), "with %s, %s is %lld", b->file,
-	     ra_dim_text_of(b->arena, b->m, d), (long long)value);
+		     ra_dim_text_of(b->arena, b->m, d), (long long)value);
 	return false;
 }
 
@@ -324,8 +328,9 @@ static bool check_shape(struct solver *b, const struct ra_shape *s, struct diag_
 		if (!__builtin_mul_overflow(elements, ra_dim_value(&s->dim[i], b->sizes), &elements) &&
 		    elements <= RA_ELEMENT_LIMIT)
 			continue;
-		report_fault(b, DIAG_WEIGHT_EXTENT, at, ra_format(b->arena, "at most %lld are possible", RA_ELEMENT_LIMIT),
-		     "with %s, %s has too many elements", b->file, ra_shape_text(b->arena, b->m, s));
+		report_fault(b, DIAG_WEIGHT_EXTENT, at,
+			     ra_format(b->arena, "at most %lld are possible", RA_ELEMENT_LIMIT),
+			     "with %s, %s has too many elements", b->file, ra_shape_text(b->arena, b->m, s));
 		return false;
 	}
 	return true;
@@ -340,8 +345,8 @@ static void check_slice(struct solver *b, const struct ra_node *n)
 	int64_t end = begin + ra_dim_value(&n->shape.dim[n->axis], b->sizes);
 	if (end > axis)
 		report_fault(b, DIAG_WEIGHT_EXTENT, n->at, explain_dim(b, from),
-		     "with %s, the slice from %lld to %lld leaves its axis of extent %lld", b->file,
-		     (long long)begin, (long long)end, (long long)axis);
+			     "with %s, the slice from %lld to %lld leaves its axis of extent %lld", b->file,
+			     (long long)begin, (long long)end, (long long)axis);
 }
 
 static void check_row(struct solver *b, const struct ra_node *n)
@@ -350,8 +355,8 @@ static void check_row(struct solver *b, const struct ra_node *n)
 	int64_t extent = ra_dim_value(rows, b->sizes);
 	if (n->begin.constant >= extent)
 		report_fault(b, DIAG_WEIGHT_EXTENT, n->at, explain_dim(b, rows),
-		     "with %s, row %lld leaves its axis of extent %lld", b->file,
-		     (long long)n->begin.constant, (long long)extent);
+			     "with %s, row %lld leaves its axis of extent %lld", b->file,
+			     (long long)n->begin.constant, (long long)extent);
 }
 
 /* Checks the shape, and that slices and rows are inside of their axis. */
@@ -372,8 +377,8 @@ static void check_labels(struct solver *b, const struct ra_output *o)
 	int64_t extent = o->labels ? ra_dim_value(elements, b->sizes) : 0;
 	if (extent != o->labels)
 		report_fault(b, DIAG_MODEL_LABELS, o->at, explain_dim(b, elements),
-		     "with %s, the output '%s' has %lld elements and %d labels", b->file, o->name, (long long)extent,
-		     o->labels);
+			     "with %s, the output '%s' has %lld elements and %d labels", b->file, o->name,
+			     (long long)extent, o->labels);
 }
 
 /* Called when all sizes are known.  Stops at the first fault, which explains the others. */

@@ -149,7 +149,7 @@ ra_ref ra_build_map(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span 
 }
 
 static ra_ref refuse_shapes(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, const struct ra_dim *left,
-		       const struct ra_dim *right, struct ra_span span)
+			    const struct ra_dim *right, struct ra_span span)
 {
 	bool infix = strchr("+-*/@<>=!", ops[op].spelling[0]);
 	ra_refuse(g, DIAG_MODEL_SHAPE, span.at, "dimensions are equal when they are written equal",
@@ -173,8 +173,9 @@ ra_ref ra_build_cast(struct ra_graph *g, ra_ref a, enum dtype dtype, struct ra_s
 {
 	if (!a.i || ra_at(g->model, a)->dtype == dtype)
 		return a;
-	return add_node(g, (struct ra_node){
-			  .op = RA_CAST, .arg = {a}, .dtype = dtype, .shape = *shape_of(g, a), .at = span.at});
+	return add_node(
+	    g, (struct ra_node){
+		   .op = RA_CAST, .arg = {a}, .dtype = dtype, .shape = *shape_of(g, a), .at = span.at});
 }
 
 ra_ref ra_build_where(struct ra_graph *g, const ra_ref arg[3], struct ra_span span)
@@ -239,8 +240,8 @@ static ra_ref wrong_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_
 	return none;
 }
 
-/* All axes of a product but its last: the leading axes of both sides, broadcast as NumPy does, and the rows of the left
- * side. */
+/* All axes of a product but its last: the leading axes of both sides, broadcast as NumPy does, and the rows
+ * of the left side. */
 static bool batch_of(const struct ra_shape *x, const struct ra_shape *y, struct ra_shape *out, struct ra_dim differ[2])
 {
 	struct ra_shape left = *x, right = *y;
@@ -406,8 +407,8 @@ ra_ref ra_build_moved_axis(struct ra_graph *g, ra_ref a, int from, int to, struc
 	return ra_build_reorder(g, a, order, span);
 }
 
-/* Repeats r along the last axis of x; where x is a vector, r is a number, which every operator repeats itself.
- * Broadcasting aligns last axes, so the axis that r lacks is first moved to the front. */
+/* Repeats r along the last axis of x; where x is a vector, r is a number, which every operator repeats
+ * itself. Broadcasting aligns last axes, so the axis that r lacks is first moved to the front. */
 ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span span)
 {
 	if (!r.i || !x.i)

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From calls to syntax.  A value of a body is a statement `%7 = ...` of that body, and used by that name, which no
- * text can spell; parameters, inputs and numbers are written where they are used.  A value that depends on
- * the child of a sum is no statement: every sum that needs it contains it, as in a text.  Outputs share nothing
- * but each other: each contains the statements that it needs. */
+/* From calls to syntax.  A value of a body is a statement `%7 = ...` of that body, and used by that name,
+ * which no text can spell; parameters, inputs and numbers are written where they are used.  A value that
+ * depends on the child of a sum is no statement: every sum that needs it contains it, as in a text.  Outputs
+ * share nothing but each other: each contains the statements that it needs. */
 #include "ra/values.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ struct ra_builder *ra_builder_new(struct arena *a, struct diags *diags, unsigned
 
 /* A name that could not be read may be used elsewhere, so the syntax is incomplete. */
 static bool begin_declaration(struct ra_builder *b, const char *name, const char *what, const char *shape,
-		    struct ra_declaration *d)
+			      struct ra_declaration *d)
 {
 	b->calls++;
 	*d = (struct ra_declaration){0};
@@ -60,7 +60,8 @@ uint32_t ra_builder_param(struct ra_builder *b, const char *name, const char *sh
 static bool add_carried(struct ra_builder *b, const char *name, const char *shape, bool token, bool edge,
 			struct ra_declaration *d)
 {
-	if (!begin_declaration(b, name, edge ? "the name of what edges carry" : "the name of an input", shape, d))
+	if (!begin_declaration(b, name, edge ? "the name of what edges carry" : "the name of an input", shape,
+			       d))
 		return false;
 	d->token = token;
 	d->edge = edge;
@@ -186,7 +187,8 @@ static enum ra_op operator_of(const char *function)
 	return ra_find_operator((struct ra_span){.text = function, .length = strlen(function)});
 }
 
-static struct ra_expr *operation_expr(struct ra_builder *b, enum ra_op op, struct ra_value *const *arg, size_t n)
+static struct ra_expr *operation_expr(struct ra_builder *b, enum ra_op op, struct ra_value *const *arg,
+				      size_t n)
 {
 	struct str s = str_in(b->arena);
 	for (size_t i = 0; i < n; i++) {
@@ -260,7 +262,8 @@ static uint32_t call_operator(struct ra_builder *b, enum ra_op op, struct ra_val
 }
 
 /* `axis` may be NULL. */
-static uint32_t add_call(struct ra_builder *b, const char *function, const int *axis, const uint32_t *arguments, size_t n)
+static uint32_t add_call(struct ra_builder *b, const char *function, const int *axis,
+			 const uint32_t *arguments, size_t n)
 {
 	struct ra_span name;
 	struct ra_value **arg;

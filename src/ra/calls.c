@@ -101,8 +101,8 @@ static ra_ref build_where(struct ra_graph *g, enum ra_op op, const ra_ref *args,
 
 enum { ANY_NUMBER = 1 << 16 };
 
-/* zeros and dimension, whose arguments are dimensions, are parsed as other expressions.  The second argument of cast is a
- * type. */
+/* zeros and dimension, whose arguments are dimensions, are parsed as other expressions.  The second argument
+ * of cast is a type. */
 static const struct builtin {
 	const char *name;
 	size_t least, most;
@@ -179,8 +179,8 @@ static int rank_of(const struct ra_graph *g, ra_ref r)
 	return r.i ? ra_at(g->model, r)->shape.rank : -1;
 }
 
-/* Definitions work along the last axis: the axis is moved there in all arguments of the first one's rank, and back in a
- * value that still has that rank. */
+/* Definitions work along the last axis: the axis is moved there in all arguments of the first one's rank, and
+ * back in a value that still has that rank. */
 static ra_ref expand_along(struct ra_graph *g, struct ra_def *def, ra_ref *args, const struct ra_expr *e)
 {
 	int rank = e->args.n ? rank_of(g, args[0]) : -1;

@@ -11,7 +11,7 @@ struct cone_step {
 	size_t next; /* argument to be visited */
 };
 
-/* The values that a value needs: those of each child, for a sum; those of the outputs' body, for an output. */
+/* The values that a sum needs of each child, or that an output needs of the outputs' body. */
 struct cone {
 	enum ra_each each;
 	unsigned walk;
@@ -25,8 +25,8 @@ static struct cone cone_of(struct ra_builder *b, enum ra_each each)
 	return (struct cone){each, ++b->walks, ra_new_expr(b, RA_E_LET, ra_here_span(b, "")), {0}, {0}};
 }
 
-/* Puts a value of the cone on the stack, once; notes a value outside of it.  An output that is declared already
- * replaces its value and all below. */
+/* Puts a value of the cone on the stack, once; notes a value outside of it.  An output that is declared
+ * already replaces its value and all below. */
 static void enter_value(struct ra_builder *b, struct cone *c, struct ra_value *v)
 {
 	bool inside = c->each ? v->each == c->each : v->body == RA_WORD_OUTPUT && !v->each;
@@ -50,7 +50,8 @@ static void leave_value(struct ra_builder *b, struct cone *c, const struct ra_va
 	b->repeated++;
 }
 
-/* Adds the values that a value needs, arguments first.  False when the sums and outputs are too large together. */
+/* Adds the values that a value needs, arguments first.  False when the sums and outputs are too large
+ * together. */
 static bool add_needed(struct ra_builder *b, struct cone *c, struct ra_value *root)
 {
 	enter_value(b, c, root);
@@ -103,8 +104,9 @@ static uint32_t sum_up(struct ra_builder *b, const char *function, uint32_t of_e
 				 parents ? "parents" : "children");
 	struct ra_value *v = ra_use_value(b, of_each);
 	struct cone c = cone_of(b, each);
-	return v && add_needed(b, &c, v) ? ra_add_value(b, sum_of(b, &c, maximum, parents), c.outside.at, c.outside.n)
-				    : none;
+	return v && add_needed(b, &c, v)
+		   ? ra_add_value(b, sum_of(b, &c, maximum, parents), c.outside.at, c.outside.n)
+		   : none;
 }
 
 uint32_t ra_builder_children(struct ra_builder *b, const char *function, uint32_t of_each)

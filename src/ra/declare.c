@@ -45,7 +45,8 @@ static bool is_before(struct diag_at a, struct diag_at b)
 	return a.line < b.line || (a.line == b.line && a.column < b.column);
 }
 
-/* The later of two declarations is at fault.  The meaning of the name is then uncertain, so nothing is expanded. */
+/* The later of two declarations is at fault.  The meaning of the name is then uncertain, so nothing is
+ * expanded. */
 static void refuse_twice(struct ra_graph *g, const struct ra_name *a, const struct ra_name *b)
 {
 	const struct ra_name *first = is_before(b->span.at, a->span.at) ? b : a, *second = first == a ? b : a;
@@ -216,7 +217,8 @@ static void declare_params(struct ra_graph *g)
 
 /* --- traversals --- */
 
-/* Whether the first traversal has a statement: states or bodies before any are of an implicit one, which goes up. */
+/* Whether the first traversal has a statement: states or bodies before any are of an implicit one, which goes
+ * up. */
 static bool is_first_explicit(const struct ra_syntax *s)
 {
 	for (size_t i = 0; i < s->states.n; i++)
@@ -370,7 +372,7 @@ static void declare_case(struct ra_graph *g, const struct ra_case_text *text)
 	vec_push(g->arena, &g->model->cases, c);
 }
 
-/* With a traversal down each case is split into nodes with and without parents, so half as many are possible. */
+/* A traversal down splits each case into nodes with and without parents: half as many are possible. */
 static void declare_cases(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
@@ -459,8 +461,9 @@ static void check_child_states(struct ra_graph *g)
 		const struct ra_name *field = ra_find_name(g, dot + 1, s.length - (size_t)(dot + 1 - s.text));
 		if (field && ra_is_child_field(g, field))
 			ra_report(g->report, DIAG_MODEL_DUPLICATE, s.at, "give one of them another name",
-				  field->kind == RA_N_STATE ? "'%s' is the state of %s and cannot be %s"
-							   : "'%s' is carried by the edge to %s and cannot be %s",
+				  field->kind == RA_N_STATE
+				      ? "'%s' is the state of %s and cannot be %s"
+				      : "'%s' is carried by the edge to %s and cannot be %s",
 				  ra_excerpt(g->arena, s), ra_name_kind_text(of->kind),
 				  ra_name_kind_text(g->name.at[i].kind));
 	}
@@ -514,7 +517,8 @@ static void check_requirements(struct ra_graph *g, struct diag_at at, const char
 	for (size_t i = 0; i < n; i++)
 		if (!required[i].there)
 			ra_report(g->report, DIAG_MODEL_MISSING, at,
-				  g->syntax->built && required[i].built ? required[i].built : required[i].hint,
+				  g->syntax->built && required[i].built ? required[i].built
+									: required[i].hint,
 				  "%s lacks %s", whole, required[i].what);
 }
 
@@ -525,7 +529,8 @@ static void check_traversal(struct ra_graph *g, int t)
 	const struct ra_traversal *traversal = &g->model->traversals.at[t];
 	bool down = traversal->down, said = g->model->traversals.n == s->traversals.n || t;
 	const struct requirement required[] = {
-	    {has_state(g, t), "a state", "add a line such as: state h[D]", "declare one with esp_builder_state"},
+	    {has_state(g, t), "a state", "add a line such as: state h[D]",
+	     "declare one with esp_builder_state"},
 	    {ra_body_for(g, t, ra_case_word(down, RA_LEAF)), down ? "a body for roots" : "a body for leaves",
 	     down ? "add one below 'root:', or one for all nodes below 'node:'"
 		  : "add one below 'leaf:', or one for all nodes below 'node:'",
@@ -538,7 +543,8 @@ static void check_traversal(struct ra_graph *g, int t)
 	     down ? "begin one with esp_builder_body: ESP_BODY_BELOW, or ESP_BODY_NODE for all nodes"
 		  : "begin one with esp_builder_body: ESP_BODY_INNER, or ESP_BODY_NODE for all nodes"},
 	};
-	check_requirements(g, traversal->at, said ? "the traversal" : "the model", required, sizeof required / sizeof *required);
+	check_requirements(g, traversal->at, said ? "the traversal" : "the model", required,
+			   sizeof required / sizeof *required);
 }
 
 static void check_complete(struct ra_graph *g)
@@ -546,10 +552,11 @@ static void check_complete(struct ra_graph *g)
 	const struct ra_syntax *s = g->syntax;
 	const struct requirement first[] = {
 	    {s->model.length, "a name", "add a line such as: model treelstm", NULL},
-	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)", NULL},
+	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)",
+	     NULL},
 	};
 	const struct requirement last = {s->outputs.n, "an output", "add a line such as: output result = h",
-				  "name one with esp_builder_output"};
+					 "name one with esp_builder_output"};
 	struct diag_at at = {.file = g->model->file};
 	check_requirements(g, at, "the model", first, 2);
 	for (size_t t = 0; t < g->model->traversals.n; t++)
@@ -557,8 +564,8 @@ static void check_complete(struct ra_graph *g)
 	check_requirements(g, at, "the model", &last, 1);
 }
 
-/* The first body before this one that is for some of the same nodes, or NULL: 'node:' is for those of all words of the
- * language. */
+/* The first body before this one that is for some of the same nodes, or NULL: 'node:' is for those of all
+ * words of the language. */
 static const struct ra_body *body_before(const struct ra_graph *g, const struct ra_body *b)
 {
 	const struct ra_body *old = ra_body_for(g, b->traversal, b->word);
@@ -613,7 +620,7 @@ static bool belongs_to_direction(enum ra_word word, bool down)
 	return word == RA_WORD_NODE || word == ra_case_word(down, RA_LEAF) || word == ra_case_word(down, RA_INNER);
 }
 
-/* Traversals up have bodies for leaves, inner nodes and cases of them; those down for roots and nodes below. */
+/* Traversals up have bodies for leaves, inner nodes and cases; those down for roots and nodes below. */
 static void check_directions(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->syntax->bodies.n; i++) {

@@ -100,7 +100,8 @@ static ra_ref expand_chain(struct ra_graph *g, const struct ra_scope *scope, con
 		struct ra_span span = e->span;
 		if (i + 1 < e->chain.operand.n)
 			span.length = (size_t)(operand[i]->span.text + operand[i]->span.length - span.text);
-		value = build_binary(g, e->chain.op.at[i - 1], value, ra_expand_expr(g, scope, operand[i]), span);
+		value =
+		    build_binary(g, e->chain.op.at[i - 1], value, ra_expand_expr(g, scope, operand[i]), span);
 	}
 	return value;
 }

@@ -178,9 +178,9 @@ static bool parse_dim_list(struct ra_parser *p, ra_dim_texts *dims)
 static bool expect_close(struct ra_parser *p, char close)
 {
 	return ra_expect_token(p, close,
-			 close == ']'	? "',' or ']'"
-			 : close == ')' ? "',' or ')'"
-					: "',' or the end");
+			       close == ']'   ? "',' or ']'"
+			       : close == ')' ? "',' or ')'"
+					      : "',' or the end");
 }
 
 bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
@@ -584,8 +584,8 @@ static struct ra_expr *parse_chain(struct ra_parser *p, struct ra_expr *first, i
 	return chain ? chain : first;
 }
 
-/* Parses an operand and the operators of a precedence and of all higher ones, the highest first, so that each bracket
- * nests one call only. */
+/* Parses an operand and the operators of a precedence and of all higher ones, the highest first, so that each
+ * bracket nests one call only. */
 static struct ra_expr *parse_level(struct ra_parser *p, int level)
 {
 	bool negated = level <= LEVEL_NOT && at_not(p);

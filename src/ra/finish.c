@@ -25,7 +25,8 @@ static void number_node(struct walk *w, uint32_t old)
 	w->nodes[w->n++] = n;
 }
 
-/* Numbers the nodes that a root needs, arguments first.  The stack is as deep as the graph, which may be a long chain. */
+/* Numbers the nodes that a root needs, arguments first.  The stack is as deep as the graph, which may be a
+ * long chain. */
 static ra_ref number_needed(struct walk *w, ra_ref root)
 {
 	size_t depth = 0;
@@ -46,7 +47,8 @@ static ra_ref number_needed(struct walk *w, ra_ref root)
 	return (ra_ref){w->number[root.i]};
 }
 
-/* Numbers all nodes in the order in which ra_print writes them, so that reading the text again gives the same. */
+/* Numbers all nodes in the order in which ra_print writes them, so that reading the text again gives the
+ * same. */
 static void order_nodes(struct ra_graph *g)
 {
 	struct ra_model *m = g->model;
@@ -58,7 +60,8 @@ static void order_nodes(struct ra_graph *g)
 		for (int which = 0; which < ra_bodies(m); which++)
 			for (size_t i = 0; i < m->states.n; i++)
 				if (m->states.at[i].traversal == (int)t && m->states.at[i].value[which].i)
-					m->states.at[i].value[which] = number_needed(&w, m->states.at[i].value[which]);
+					m->states.at[i].value[which] =
+					    number_needed(&w, m->states.at[i].value[which]);
 	for (size_t i = 0; i < m->outputs.n; i++)
 		m->outputs.at[i].value = number_needed(&w, m->outputs.at[i].value);
 	m->nodes.capacity = m->nodes.n;

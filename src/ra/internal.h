@@ -146,8 +146,8 @@ struct ra_lexer {
 
 /* The text must be terminated. */
 struct ra_lexer ra_lexer_of(const char *file, const char *text, size_t length);
-/* Reads the next token.  The end of a line is one outside of brackets only; a word that begins statements, first on
- * its line, ends an unclosed bracket. */
+/* Reads the next token.  The end of a line is one outside of brackets only; a word that begins statements,
+ * first on its line, ends an unclosed bracket. */
 struct ra_token ra_next_token(struct ra_lexer *);
 /* Expands braces as the shell does.  False, with *problem, when that is not a list of names. */
 typedef VEC(struct ra_span) ra_spans;
@@ -375,8 +375,8 @@ struct ra_dim ra_dim_symbol(int symbol);
 bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, struct ra_dim *sum);
 /* Whether the dimension is below `least` whatever the sizes (which are at least 1). */
 bool ra_dim_below(const struct ra_dim *, int64_t least);
-/* NumPy's broadcasting; an extent counts as 1 only if it is written as the number.  False with the two extents that
- * differ. */
+/* NumPy's broadcasting; an extent counts as 1 only if it is written as the number.  False with the two
+ * extents that differ. */
 bool ra_shape_broadcast(const struct ra_shape *, const struct ra_shape *, struct ra_shape *,
 			struct ra_dim differ[2]);
 /* The text of a dimension, of a shape, for messages. */

@@ -136,8 +136,9 @@ static struct ra_token lex_name(struct ra_lexer *l)
 	while (end < l->end && *end == '{') {
 		const char *after = group_end(l, end);
 		if (!after)
-			return bad_token(token_to(l, end + 1, RA_TOKEN_BAD), DIAG_MODEL_BRACES,
-				   "braces hold names between commas, on one line and not nested: U_{i, o}");
+			return bad_token(
+			    token_to(l, end + 1, RA_TOKEN_BAD), DIAG_MODEL_BRACES,
+			    "braces hold names between commas, on one line and not nested: U_{i, o}");
 		kind = RA_TOKEN_PATTERN;
 		end = name_end(l, after);
 	}
@@ -175,7 +176,7 @@ static struct ra_token lex_number(struct ra_lexer *l)
 	end = exponent_end(l, end);
 	if (end < l->end && in_name(*end))
 		return bad_token(token_to(l, name_end(l, end), RA_TOKEN_BAD), DIAG_MODEL_NUMBER,
-			   "numbers are written 2, 0.5 or 1e-5; a product is written 2*D");
+				 "numbers are written 2, 0.5 or 1e-5; a product is written 2*D");
 	struct ra_token t = token_to(l, end, RA_TOKEN_NUMBER);
 	t.number = str_read_double(t.span.text);
 	return isfinite((float)t.number) ? t : bad_token(t, DIAG_MODEL_NUMBER, "numbers are at most 3.4e38");
@@ -191,7 +192,7 @@ static struct ra_token lex_string(struct ra_lexer *l)
 			p++;
 	}
 	return bad_token(token_to(l, p, RA_TOKEN_BAD), DIAG_MODEL_STRING,
-		   "strings end with \" on the line they begin on; a quote in one is written \\\"");
+			 "strings end with \" on the line they begin on; a quote in one is written \\\"");
 }
 
 /* < <= == != > >= are tokens of one kind, of one byte or two; a single = is punctuation. */
@@ -210,9 +211,10 @@ static struct ra_token lex_punctuation(struct ra_lexer *l)
 	if (comparison)
 		return token_to(l, l->p + comparison, RA_TOKEN_COMPARE);
 	if (!c || !strchr("()[]:,=+-*/@.;", c))
-		return bad_token(token_to(l, l->p + 1, RA_TOKEN_BAD), DIAG_MODEL_CHARACTER,
-			   "outside of comments and strings a text is made of names, numbers and ( ) [ ] { } "
-			   ": , ; = + - * / @ < > !");
+		return bad_token(
+		    token_to(l, l->p + 1, RA_TOKEN_BAD), DIAG_MODEL_CHARACTER,
+		    "outside of comments and strings a text is made of names, numbers and ( ) [ ] { } "
+		    ": , ; = + - * / @ < > !");
 	if (c == '(' || c == '[')
 		l->depth++;
 	else if ((c == ')' || c == ']') && l->depth > 0)

@@ -266,7 +266,8 @@ static bool parse_base(struct ra_parser *p, struct ra_case_text *c)
 	c->base = p->token.word;
 	if (!ra_take_word(p, RA_WORD_LEAF) && !ra_take_word(p, RA_WORD_INNER))
 		return ra_refuse_token(p, "'leaf' or 'inner'");
-	return take_text(p, "when") ? ra_parse_conditions(p, c) : ra_refuse_token(p, "'when' and a condition");
+	return take_text(p, "when") ? ra_parse_conditions(p, c)
+				    : ra_refuse_token(p, "'when' and a condition");
 }
 
 /* A case that does not parse is declared nevertheless. */
@@ -349,7 +350,8 @@ static bool (*const statements[RA_WORDS])(struct ra_parser *) = {
 
 static bool expect_line_end(struct ra_parser *p)
 {
-	return p->token.kind == RA_TOKEN_END || ra_expect_token(p, RA_TOKEN_LINE_END, "the end of the statement");
+	return p->token.kind == RA_TOKEN_END ||
+	       ra_expect_token(p, RA_TOKEN_LINE_END, "the end of the statement");
 }
 
 /* NAME = value, in a body.  The name is declared even if the value does not parse. */

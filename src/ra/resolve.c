@@ -69,7 +69,8 @@ static bool is_seen(struct ra_graph *g, bool down, const struct ra_name *field, 
 
 static ra_ref no_value(struct ra_graph *, struct ra_span, const char *what, const char *hint);
 
-static ra_ref neighbour_field(struct ra_graph *g, bool down, int slot, const struct ra_name *field, struct ra_span span)
+static ra_ref neighbour_field(struct ra_graph *g, bool down, int slot, const struct ra_name *field,
+			      struct ra_span span)
 {
 	bool state = field->kind == RA_N_STATE;
 	if (field->broken || !is_seen(g, down, field, span))
@@ -79,8 +80,8 @@ static ra_ref neighbour_field(struct ra_graph *g, bool down, int slot, const str
 				"look a parameter up with it: U[k.rel]; declared i32 it is a number as well");
 	const struct ra_shape *shape =
 	    state ? &g->model->states.at[field->index].shape : &g->model->inputs.at[field->index].shape;
-	enum dtype dtype =
-	    state ? g->model->states.at[field->index].dtype : ra_widened(g->model->inputs.at[field->index].dtype);
+	enum dtype dtype = state ? g->model->states.at[field->index].dtype
+				 : ra_widened(g->model->inputs.at[field->index].dtype);
 	if (g->region == RA_IN_LEAF)
 		return ra_build_zero(g, shape, dtype, span);
 	struct ra_node n = {.op = state ? neighbours[down].op : RA_INPUT, .shape = *shape, .at = span.at};
@@ -191,13 +192,13 @@ static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 	const struct ra_input *input = &g->model->inputs.at[i];
 	if (input->edge)
 		return refuse_place(g, span, "is carried by the edges to children",
-				 "write k.x or left.x for it");
+				    "write k.x or left.x for it");
 	if (input->token)
 		return no_value(g, span, "a token",
 				"look a parameter up with it: embedding[word]; declared i32 it is a number as well");
 	if (g->region == RA_IN_OUTPUTS)
 		return refuse_place(g, span, "is an input, which outputs cannot use",
-				 "keep what the output needs in a state");
+				    "keep what the output needs in a state");
 	return ra_build_leaf(
 	    g, (struct ra_node){.op = RA_INPUT, .shape = input->shape, .at = span.at, .input = i});
 }
@@ -211,11 +212,12 @@ static ra_ref resolve_state(struct ra_graph *g, int i, struct ra_span span)
 	bool own = g->region != RA_IN_OUTPUTS && traversal == g->traversal;
 	if (g->region != RA_IN_OUTPUTS && traversal > g->traversal)
 		return refuse_place(g, span, "is computed by a later traversal",
-				 "a traversal uses its own states and those of earlier ones");
+				    "a traversal uses its own states and those of earlier ones");
 	if (own && !g->assigned[i])
 		return refuse_place(g, span, "is used before this body assigns it",
-				 ra_goes_down(g) ? "the state of the parent is written parent.h, next.h or p.h"
-						 : "the state of a child is written left.h or k.h");
+				    ra_goes_down(g)
+					? "the state of the parent is written parent.h, next.h or p.h"
+					: "the state of a child is written left.h or k.h");
 	if (own)
 		return g->value[i];
 	return own_state(g, i, g->of_member ? RA_EACH_MEMBER : 0, span);
@@ -237,11 +239,12 @@ static ra_ref resolve_output(struct ra_graph *g, int i, struct ra_span span)
 		return refuse_place(g, span, "is an output, which bodies cannot use", NULL);
 	if ((size_t)i >= g->model->outputs.n)
 		return refuse_place(g, span, "is used before it is computed",
-				 "outputs use the outputs above them");
+				    "outputs use the outputs above them");
 	if (g->of_member)
 		return member_output(g, i, span);
 	if (g->syntax->outputs.at[i].ranges && !g->at_root)
-		return refuse_place(g, span, "is of all nodes of an input, not of each", "use it in an output 'at root'");
+		return refuse_place(g, span, "is of all nodes of an input, not of each",
+				    "use it in an output 'at root'");
 	if (g->syntax->outputs.at[i].ranges)
 		ra_note_range(g);
 	return g->model->outputs.at[i].value;
@@ -300,12 +303,13 @@ static ra_ref member_output(struct ra_graph *g, int i, struct ra_span span)
 {
 	if ((size_t)i >= g->model->outputs.n)
 		return refuse_place(g, span, "is used before it is computed",
-				 "outputs use the outputs above them");
+				    "outputs use the outputs above them");
 	if (g->syntax->outputs.at[i].at_root)
 		return refuse_place(g, span, "is computed at the root only", "write it 'at every node'");
 	bool outer = g->of_member;
 	g->of_member = true;
-	ra_ref value = g->model->outputs.at[i].value.i ? ra_expand_expr(g, NULL, g->syntax->outputs.at[i].value) : none;
+	ra_ref value =
+	    g->model->outputs.at[i].value.i ? ra_expand_expr(g, NULL, g->syntax->outputs.at[i].value) : none;
 	g->of_member = outer;
 	return value;
 }
@@ -336,7 +340,8 @@ static ra_ref resolve_neighbour(struct ra_graph *g, bool down, int slot, struct 
 		return resolve_member(g, span, dot);
 	const struct ra_name *field = name_behind(g, span, dot);
 	bool seen = field && (down ? field->kind == RA_N_STATE : ra_is_child_field(g, field));
-	return seen ? neighbour_field(g, down, slot, field, span) : unknown_state(g, span, dot, neighbours[down].name);
+	return seen ? neighbour_field(g, down, slot, field, span)
+		    : unknown_state(g, span, dot, neighbours[down].name);
 }
 
 /* Whether a name is `parent.h` where no parent has a name: a node has several, or no traversal goes down. */
@@ -464,7 +469,8 @@ ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const
 static bool refuse_name(struct ra_graph *g, struct ra_span name, const char *what, struct diag_at old)
 {
 	return !ra_refuse(g, DIAG_MODEL_DUPLICATE, name.at, "give one of them another name",
-			  "'%s' is already %s%s", ra_excerpt(g->arena, name), what, ra_line_text(g->arena, old));
+			  "'%s' is already %s%s", ra_excerpt(g->arena, name), what,
+			  ra_line_text(g->arena, old));
 }
 
 bool ra_name_taken(struct ra_graph *g, const struct ra_scope *scope, struct ra_span name)

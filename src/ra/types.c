@@ -52,7 +52,8 @@ static const char *type_text(enum dtype d)
 
 /* --- numbers --- */
 
-/* Whether a value is a literal number or a dimension, which gets the type of other arguments, and f32 without any. */
+/* Whether a value is a literal number or a dimension, which gets the type of other arguments, and f32 without
+ * any. */
 static bool is_written_number(const struct ra_graph *g, ra_ref r)
 {
 	const struct ra_node *n = ra_at(g->model, r);

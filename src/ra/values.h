@@ -58,7 +58,8 @@ struct diag_at ra_here(const struct ra_builder *);
 /* A parser of a text that the caller passed; the place of all its tokens is the current call. */
 struct ra_parser ra_arg_parser(struct ra_builder *, const char *text);
 bool ra_arg_end(struct ra_parser *);
-/* Reads all of the text as a name, a list of dimensions (NULL is an empty one) or a dimension; false after a diagnostic. */
+/* Reads all of the text as a name, a list of dimensions (NULL is an empty one) or a dimension; false after a
+ * diagnostic. */
 bool ra_arg_name(struct ra_builder *, const char *text, const char *what, struct ra_span *);
 bool ra_arg_shape(struct ra_builder *, const char *text, ra_dim_texts *, struct ra_span *type);
 bool ra_arg_dim(struct ra_builder *, const char *text, struct ra_dim_text **);
@@ -82,13 +83,13 @@ struct ra_expr *ra_new_expr(struct ra_builder *, enum ra_expr_kind, struct ra_sp
  * that there is none.  The second: for use in the body that the calls are for. */
 struct ra_value *ra_find_value(struct ra_builder *, uint32_t id);
 struct ra_value *ra_use_value(struct ra_builder *, uint32_t id);
-/* The expression that uses a value, with the place of the current call, where faults of its name are reported. */
+/* The expression that uses a value, at the place of the current call. */
 struct ra_expr *ra_written_value(struct ra_builder *, const struct ra_value *);
-/* Whether the calls are for a body, which is reported otherwise; and that body, NULL where outputs are computed. */
+/* Whether calls are in a body, else reports it; and that body, NULL where outputs are computed. */
 bool ra_has_body(struct ra_builder *);
 struct ra_body *ra_current_body(struct ra_builder *);
-/* Adds a value with a name of its own, as a statement of the body unless it depends on each child; returns its id.
- * No argument may be NULL. */
+/* Adds a value with a name of its own, as a statement of the body unless it depends on each child; returns
+ * its id.  No argument may be NULL. */
 uint32_t ra_add_value(struct ra_builder *, struct ra_expr *definition, struct ra_value *const *arg, size_t n);
 /* Adds a value that is written out wherever it is used. */
 uint32_t ra_add_plain(struct ra_builder *, struct ra_expr *);
