@@ -165,14 +165,14 @@ static int body_of(const struct compilation *c, const struct ilir_kernel *k)
 	return -1;
 }
 
-/* Some constants are computed in one piece: nothing of that can be shared out. */
+/* Whether a body has rows: some constants are computed in one piece, which cannot be divided. */
 static bool has_rows(const struct compilation *c, int body)
 {
 	const struct sub_body *b = &c->program.bodies.at[body];
 	return b->domain != SUB_AT_BINDING || sched_leads(&c->program, b->stores.at->value.value);
 }
 
-/* A kernel of several groups is shared out as all of them are. */
+/* A kernel of several groups has their strategy if it is the same for all. */
 static void add_strategy(struct image_step *s, enum image_strategy strategy, bool first)
 {
 	s->strategy = first || s->strategy == strategy ? strategy : IMAGE_CHEAPEST;
@@ -184,8 +184,8 @@ static void add_work(struct image_step *s, struct sched_work w)
 	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
 }
 
-/* Parts share the work of a group as they share its columns; a kernel of no single group does those of its
- * body. */
+/* The kernels that a group is cut into divide its operations as its columns; a kernel of no single group computes
+ * all groups of its body. */
 static void describe_step(const struct compilation *c, struct image_step *step)
 {
 	const struct ilir_kernel *k = &c->module.kernels.at[step->kernel];

@@ -160,7 +160,7 @@ enum image_domain {
 	IMAGE_DOMAIN_ONCE,   /* 0 .. nodes, the kernel finds its own rows */
 	IMAGE_DOMAIN_LEAVES, /* 0 .. leaves */
 	IMAGE_DOMAIN_INNER,  /* leaves .. nodes, batch by batch: a call each; consecutive steps of this domain
-				take turns within one batch */
+				all run over one batch before the next */
 	IMAGE_DOMAIN_INNER_NODE,  /* the same, node by node */
 	IMAGE_DOMAIN_BATCH,	  /* 0 .. nodes, batch by batch */
 	IMAGE_DOMAIN_NODE,	  /* 0 .. nodes, node by node */
@@ -306,7 +306,7 @@ struct image {
 	/* what structures it accepts */
 	int children; /* every inner node has so many; -1 = any number of at least one */
 	bool shared_children;
-	int unroll; /* levels of a span: a thread may run subtrees of so many levels before it meets others, so that no
+	int unroll; /* levels of a span: a thread may run subtrees of so many levels without a barrier, so that no
 		       buffer has the rows of one batch; below 2: none, and none when children are shared */
 	/* inputs carried by nodes, or by edges: which cases read them */
 	int inputs;
@@ -337,7 +337,7 @@ struct image {
 	const struct image_recipe *recipe;
 	int steps;
 	const struct image_step *step;
-	bool migrating; /* blocks of columns go from thread to thread, and are swept upwards always */
+	bool migrating; /* blocks of columns migrate from thread to thread, and are always swept upwards */
 	bool flush; /* denormals count as zeros while its steps run */
 	bool step_barriers; /* threads wait for each other after each step of a range */
 	int kernels;

@@ -43,7 +43,7 @@ bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *siz
  * NULL is no team. */
 int rt_enter_team(struct rt_team *, double operations);
 /* The operations of a run over so many nodes that workers may do. */
-double rt_shared_operations(const struct image *, int64_t nodes);
+double rt_worker_operations(const struct image *, int64_t nodes);
 /* Runs the step at binding that computes a folded parameter, over all its rows. */
 bool rt_run_fold(const struct image *, int fold, void *const *buffers, struct rt_team *, int threads,
 		 struct diags *);

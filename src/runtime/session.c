@@ -366,7 +366,7 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team,
 		    const struct rt_minibatch *m, struct diags *diags)
 {
-	double operations = team ? rt_shared_operations(s->image, m->forest.nodes) : 0;
+	double operations = team ? rt_worker_operations(s->image, m->forest.nodes) : 0;
 	int threads = rt_enter_team(team, operations);
 	struct float_mode mode = float_mode_enter(s->image->flush);
 	bool ok = run_minibatch(s, binding, team, threads, m, diags);

@@ -383,7 +383,7 @@ int rt_enter_team(struct rt_team *team, double operations)
 }
 
 /* Half of all operations: what workers do at least, in a team of two. */
-double rt_shared_operations(const struct image *image, int64_t nodes)
+double rt_worker_operations(const struct image *image, int64_t nodes)
 {
 	double operations = 0;
 	for (int i = image->folds; i < image->steps && image->code.kernels; i++)

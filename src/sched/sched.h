@@ -170,7 +170,7 @@ struct sched_intermediate {
 struct sched {
 	const struct target *target;
 	bool dynamic_batch, dense_index, peel, persist, meet_each, specialize_leaf;
-	int unroll;	  /* levels of the recursion without a meeting between them, at least 1 */
+	int unroll;	  /* levels of the recursion without a barrier in between, at least 1 */
 	unsigned together; /* cases whose nodes share a kernel that tests them, with others of their domain; a mask */
 	int lanes;	   /* of groups of which nothing else is said, as `vectorize` says it */
 	int accumulators; /* that one loop may have */

@@ -35,7 +35,7 @@ static const char *const schedules[] = {"persist off\nbarrier step\n", "fuse non
 
 enum { MAX_THREADS = 4, RUNS = 5 };
 
-/* Ranges of the smallest models are shared out as if they were large. */
+/* Divides ranges of the smallest models as if they were large. */
 static bool exaggerate(struct test_run *r)
 {
 	struct image_step *step = ARENA_ARRAY(&r->arena, struct image_step, r->image.steps);
@@ -56,7 +56,7 @@ static bool same_by_all_strategies(struct setting *s, struct test_run *r, struct
 {
 	bool same = true;
 	for (enum image_strategy strategy = IMAGE_CHEAPEST; same && strategy <= IMAGE_SUBTREES; strategy++) {
-		same = ask_session_for(r, strategy);
+		same = request_for_session(r, strategy);
 		for (int i = 0; same && i < RUNS; i++)
 			same =
 			    rt_session_run(&r->session, &r->binding, team, &s->forest.minibatch, &r->diags) &&

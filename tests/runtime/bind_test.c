@@ -164,7 +164,7 @@ static void test_threads(struct diags *d)
 		}
 		rt_team_stop(&team);
 	}
-	tap_ok(right, "rows are shared out to teams of 1 to 4, with the same bits");
+	tap_ok(right, "rows are divided among teams of 1 to 4, with the same bits");
 }
 
 static void *bind_alone(void *context)

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Ranges that are shared out, over a fake image: each row once, after what it reads, in blocks of tiles; and
- * what must not be shared out. */
+/* Ranges that are divided among threads, over a fake image: each row once, after what it reads, in blocks of tiles;
+ * and ranges that must not be divided. */
 #include "runtime/runtime.h"
 #include "tests/tap.h"
 
