@@ -22,7 +22,7 @@ enum { RT_LINE = 64 };
 
 struct rt_progress {
 	_Alignas(RT_LINE) struct rt_gate at;
-	_Alignas(RT_LINE) char apart; /* lines are fetched in pairs */
+	_Alignas(RT_LINE) char padding; /* lines are fetched in pairs */
 };
 
 struct rt_crew {

@@ -158,7 +158,7 @@ struct rt_estimate rt_choose_strategy(const struct rt_query *q)
 	struct rt_estimate t;
 	if (q->stage->steps > 1)
 		return choose_for_steps(q);
-	t.strategy = choose_for_step(q, 0, q->stage->between, &t.least);
+	t.strategy = choose_for_step(q, 0, q->stage->interleaved, &t.least);
 	t.alone = step_cost(q, 0, RT_ALONE);
 	return t;
 }
@@ -187,7 +187,7 @@ struct rt_stage rt_stage_of(const struct image_step *step, int steps)
 		stage.row_bytes = fmax(stage.row_bytes, row_bytes_of(&step[i]));
 		stage.tile = step[i].rows > stage.tile ? step[i].rows : stage.tile;
 		stage.known &= step[i].operations > 0;
-		stage.apart |= step[i].strategy != step->strategy;
+		stage.mixed |= step[i].strategy != step->strategy;
 	}
 	return stage;
 }
@@ -200,7 +200,7 @@ struct rt_stage rt_stage_of_step(const struct rt_stage *stage, int which)
 				 .weights = stage->weights,
 				 .row_bytes = stage->row_bytes,
 				 .tile = s->rows > 1 ? s->rows : 1,
-				 .between = true,
+				 .interleaved = true,
 				 .strategy = requested_strategy(s),
 				 .known = s->operations > 0};
 }

@@ -23,8 +23,8 @@ struct rt_stage {
 	double weights;	  /* bytes of weights that all of them read for a range */
 	double row_bytes; /* of a row that they read or write, estimated */
 	int64_t tile;	  /* the largest of theirs [rows] */
-	bool between;	  /* other steps run between its ranges: see rt_stage_of_step */
-	bool apart;	  /* the image requests different strategies for its steps */
+	bool interleaved; /* other steps run between its ranges: see rt_stage_of_step */
+	bool mixed;	  /* the image requests different strategies for its steps */
 	enum rt_strategy strategy; /* that the image requests; RT_CHEAPEST = none */
 	bool known;		   /* how many operations they have: otherwise no range is divided */
 };

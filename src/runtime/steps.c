@@ -74,7 +74,7 @@ static void flush_queue(struct walk *w)
 	w->cuts = 0;
 }
 
-/* While workers sleep each range is run at once, so that they are checked for again before the next. */
+/* While workers sleep each range is run at once: the next one checks again whether they are awake. */
 static void queue_range(struct walk *w, const struct rt_range *r)
 {
 	if (r->strategy == RT_ALONE)
@@ -168,8 +168,8 @@ static bool run_range(struct walk *w, const struct rt_stage *stage, int32_t leve
 {
 	if (begin == end)
 		return true;
-	bool apart = stage->steps > 1 && w->threads > 1 && (stage->apart || w->calls.image->step_barriers);
-	enum rt_strategy strategy = apart ? RT_COLUMNS : choose_strategy(w, stage, end - begin);
+	bool separate = stage->steps > 1 && w->threads > 1 && (stage->mixed || w->calls.image->step_barriers);
+	enum rt_strategy strategy = separate ? RT_COLUMNS : choose_strategy(w, stage, end - begin);
 	bool ok = true;
 	if (strategy != RT_COLUMNS || stage->steps == 1)
 		return add_range(w, stage, strategy, level, begin, end);
@@ -250,7 +250,7 @@ static bool can_run_span(const struct walk *w, int first, int next)
 	const struct rt_stage *stage = w->state->stage;
 	bool can = !w->calls.image->step_barriers;
 	for (int i = first; i < next; i += stage[i].steps)
-		can &= stage[i].known && !stage[i].apart &&
+		can &= stage[i].known && !stage[i].mixed &&
 		       (stage[i].strategy == RT_CHEAPEST || stage[i].strategy == RT_SUBTREES);
 	return can;
 }

@@ -7,7 +7,7 @@ enum { NODES = 80, ROUNDS = 1500, MAX_CHUNKS = 5 };
 static struct lin_order order;
 static uint64_t state = 88172645463325252u;
 
-static int32_t below(int32_t n)
+static int32_t random_below(int32_t n)
 {
 	state ^= state << 13, state ^= state >> 7, state ^= state << 17;
 	return (int32_t)((state >> 11) % (uint32_t)n);
@@ -20,11 +20,11 @@ struct trees {
 	int32_t first[NODES], count[NODES], child[NODES]; /* before that */
 };
 
-static void grow(struct trees *t, int32_t nodes, int arity)
+static void grow_trees(struct trees *t, int32_t nodes, int arity)
 {
 	int32_t open[NODES], n = 0, edges = 0;
 	for (int32_t i = 0; i < nodes; i++) {
-		int32_t wanted = below(3) == 0 ? 0 : arity >= 0 ? arity : 1 + below(3);
+		int32_t wanted = random_below(3) == 0 ? 0 : arity >= 0 ? arity : 1 + random_below(3);
 		t->count[i] = wanted <= n ? wanted : 0;
 		t->first[i] = edges;
 		memcpy(t->child + edges, open + n - t->count[i], t->count[i] * sizeof *open);
@@ -36,13 +36,13 @@ static void grow(struct trees *t, int32_t nodes, int arity)
 	t->f = (struct lin_forest){nodes, n, t->begin, t->list, t->root, NULL, NULL, 0};
 }
 
-static void name(struct trees *t, bool shuffle)
+static void name_nodes(struct trees *t, bool shuffle)
 {
 	int32_t at[NODES], nodes = t->f.nodes;
 	for (int32_t n = 0; n < nodes; n++)
 		t->id[n] = n;
 	for (int32_t n = nodes - 1; n > 0 && shuffle; n--) {
-		int32_t other = below(n + 1), id = t->id[n];
+		int32_t other = random_below(n + 1), id = t->id[n];
 		t->id[n] = t->id[other];
 		t->id[other] = id;
 	}
@@ -62,14 +62,14 @@ static void name(struct trees *t, bool shuffle)
 /* --- what must hold --- */
 
 /* Cases rise within a level, and ranks within a case. */
-static bool follows(const struct lin_order *o, int32_t n)
+static bool follows_batch(const struct lin_order *o, int32_t n)
 {
 	int32_t before = o->cases ? o->case_of[n - 1] : 0, here = o->cases ? o->case_of[n] : 0;
 	return before < here || (before == here && o->rank[n - 1] < o->rank[n]);
 }
 
 /* Levels are as without spans, and ranks a permutation that puts children before parents. */
-static bool ranked(const struct lin_order *o, const struct lin_forest *f)
+static bool has_ranks(const struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t *height = ARENA_ARRAY(&arena, int32_t, f->nodes + 1),
 		*seen = ARENA_ARRAY(&arena, int32_t, f->nodes + 1);
@@ -78,7 +78,7 @@ static bool ranked(const struct lin_order *o, const struct lin_forest *f)
 	for (int32_t b = 0; b < o->batches; b++)
 		for (int32_t n = o->batch_begin[b]; n < o->batch_begin[b + 1]; n++) {
 			ok &= naive_height(f, height, o->order[n]) == b && !seen[o->rank[n]]++;
-			ok &= n == o->batch_begin[b] || follows(o, n);
+			ok &= n == o->batch_begin[b] || follows_batch(o, n);
 		}
 	for (int32_t id = 0; id < f->nodes; id++)
 		for (int32_t i = f->child_begin[id]; i < f->child_begin[id + 1]; i++)
@@ -94,7 +94,7 @@ static int chunk_of(const int32_t *share, int chunks, int32_t rank)
 	return chunk;
 }
 
-static bool together(const struct lin_order *o, const struct lin_forest *f, int32_t span,
+static bool are_chunks_closed(const struct lin_order *o, const struct lin_forest *f, int32_t span,
 		     const int32_t *share, int chunks, int32_t *work)
 {
 	bool ok = true;
@@ -116,7 +116,7 @@ static bool together(const struct lin_order *o, const struct lin_forest *f, int3
 }
 
 /* The nodes of the greatest subtree in a span. */
-static int32_t greatest(const struct lin_order *o, const struct lin_forest *f, int32_t span)
+static int32_t largest_subtree(const struct lin_order *o, const struct lin_forest *f, int32_t span)
 {
 	int32_t *size = ARENA_ARRAY(&arena, int32_t, f->nodes + 1), most = 0;
 	for (int32_t b = 0; b < o->batches; b++)
@@ -139,11 +139,11 @@ static bool shares_right(const struct lin_order *o, const struct lin_forest *f, 
 		share[p] = lin_span_chunk_begin(o, span, p, chunks);
 		ok &= !p || share[p - 1] <= share[p];
 	}
-	ok &= share[0] == 0 && share[chunks] == o->nodes && together(o, f, span, share, chunks, work);
+	ok &= share[0] == 0 && share[chunks] == o->nodes && are_chunks_closed(o, f, span, share, chunks, work);
 	for (int p = 0; p < chunks; p++)
 		nodes += work[p];
 	for (int p = 0; p < chunks; p++)
-		ok &= work[p] <= nodes / chunks + greatest(o, f, span) + 1;
+		ok &= work[p] <= nodes / chunks + largest_subtree(o, f, span) + 1;
 	int32_t cases = o->cases ? o->cases : 1;
 	const int32_t *begin = o->cases ? o->case_begin : o->batch_begin;
 	for (int32_t i = 0; i < o->batches * cases; i++)
@@ -172,7 +172,7 @@ static const struct image_case cases[] = {{"leaf", false, -1, IMAGE_EITHER, 0, N
 					  {"inner", true, -1, IMAGE_EITHER, 0, NULL}};
 static const struct lin_cases told = {4, cases, NULL};
 
-static void agrees(int arity, const struct lin_cases *by, const char *what)
+static void test_agreement(int arity, const struct lin_cases *by, const char *what)
 {
 	static const int levels[] = {2, 3, 5, 64};
 	static struct trees t;
@@ -182,9 +182,9 @@ static void agrees(int arity, const struct lin_cases *by, const char *what)
 					  .places = true,
 					  .cases = by,
 					  .span = levels[i % (sizeof levels / sizeof *levels)]};
-		grow(&t, 1 + below(NODES), arity);
-		name(&t, i / 4 % 2);
-		wrong += !accepted(lin_linearize(&order, &t.f, rules, &diags)) || !ranked(&order, &t.f) ||
+		grow_trees(&t, 1 + random_below(NODES), arity);
+		name_nodes(&t, i / 4 % 2);
+		wrong += !accepted(lin_linearize(&order, &t.f, rules, &diags)) || !has_ranks(&order, &t.f) ||
 			 !indices_right(&order, &t.f, rules) || !spans_right(&order, &t.f);
 		moved += order.rank != order.order;
 		arena_free(&arena);
@@ -201,8 +201,8 @@ static void keeps_numbers(void)
 	bool same = true;
 	lin_order_init(&plain, &allocator_default);
 	for (int i = 0; i < 100; i++) {
-		grow(&t, NODES, 2);
-		name(&t, false);
+		grow_trees(&t, NODES, 2);
+		name_nodes(&t, false);
 		same &= lin_linearize(&plain, &t.f, binary, &diags) &&
 			lin_linearize(&order, &t.f, (struct lin_rules){.children = 2, .span = 3}, &diags) &&
 			!memcmp(plain.number, order.number, NODES * sizeof *plain.number);
@@ -262,10 +262,10 @@ int main(void)
 {
 	begin_tests();
 	lin_order_init(&order, &allocator_default);
-	agrees(-1, NULL, "trees of any arity");
-	agrees(-1, &told, "trees of any arity, by cases");
-	agrees(2, NULL, "binary trees");
-	agrees(1, NULL, "sequences");
+	test_agreement(-1, NULL, "trees of any arity");
+	test_agreement(-1, &told, "trees of any arity, by cases");
+	test_agreement(2, NULL, "binary trees");
+	test_agreement(1, NULL, "sequences");
 	keeps_numbers();
 	refuses_sharing();
 	stands_depth();

@@ -40,7 +40,7 @@ static int count_chunk(void *context, int item, int chunk, int chunks)
 }
 
 /* Whether each of `chunks` chunks was called so often. */
-static bool counted(const struct count *c, int chunks, int calls)
+static bool is_counted(const struct count *c, int chunks, int calls)
 {
 	for (int p = 0; p < MAX_CHUNKS; p++)
 		if (c->calls[p] != (p < chunks ? calls : 0))
@@ -59,7 +59,7 @@ static int enter_and_run(struct rt_team *t, int runs)
 			continue;
 		run_items(t, count_chunk, &c, 3);
 		rt_team_leave(t);
-		jobs += counted(&c, threads, 3);
+		jobs += is_counted(&c, threads, 3);
 	}
 	return jobs;
 }
@@ -80,7 +80,7 @@ static void test_items(int threads)
 			usleep(1000); /* the workers fall asleep */
 	}
 	if (entered) {
-		tap_ok(counted(&c, entered, items), "%d threads: every item called every chunk once",
+		tap_ok(is_counted(&c, entered, items), "%d threads: every item called every chunk once",
 		       threads);
 		rt_team_leave(&t);
 	}
@@ -101,7 +101,7 @@ struct lockstep {
 	bool wrong;	    /* an item of the caller's alone was another chunk's */
 };
 
-static unsigned mix(const unsigned *values, int chunks, int chunk)
+static unsigned mix_values(const unsigned *values, int chunks, int chunk)
 {
 	unsigned sum = 2654435761u * (chunk + 1);
 	for (int i = 0; i < chunks; i++)
@@ -118,7 +118,7 @@ static int step_on(void *context, int item, int chunk, int chunks)
 	if (l->pause && chunk == item % l->threads && item % l->pause == 0)
 		usleep(item % 7 * 100);
 	for (int i = chunk; i < (alone ? l->threads : chunk + 1); i++)
-		to[i] = mix(from, l->threads, i);
+		to[i] = mix_values(from, l->threads, i);
 	if (alone && chunk)
 		l->wrong = true;
 	return l->alone[item];
@@ -142,7 +142,7 @@ static bool same_alone(struct lockstep *l, unsigned *expected, int chunks)
 	for (int item = 0; item < ITEMS; item++)
 		for (int i = 0; i < chunks; i++)
 			expected[(item + 1) % 2 * MAX_CHUNKS + i] =
-			    mix(&expected[item % 2 * MAX_CHUNKS], chunks, i);
+			    mix_values(&expected[item % 2 * MAX_CHUNKS], chunks, i);
 	return !l->wrong && !memcmp(expected, l->value, sizeof l->value);
 }
 
@@ -240,7 +240,7 @@ struct crowd {
 	atomic_int jobs, most;
 };
 
-static void *call(void *crowd)
+static void *call_in_crowd(void *crowd)
 {
 	struct crowd *c = crowd;
 	pthread_barrier_wait(&c->all);
@@ -262,7 +262,7 @@ static void test_crowd(void)
 	rt_team_init(&c.team, &allocator_default, 2);
 	pthread_barrier_init(&c.all, NULL, CALLERS);
 	for (int i = 0; i < CALLERS; i++)
-		pthread_create(&thread[i], NULL, call, &c);
+		pthread_create(&thread[i], NULL, call_in_crowd, &c);
 	for (int i = 0; i < CALLERS; i++)
 		pthread_join(thread[i], NULL);
 	tap_ok(atomic_load(&c.jobs) > 0 && atomic_load(&c.most) <= before + CALLERS + 1,
@@ -282,13 +282,13 @@ static void *run_until_refused(void *team)
 		if (!threads)
 			continue;
 		run_items(t, count_chunk, &c, 3);
-		good &= counted(&c, threads, 3);
+		good &= is_counted(&c, threads, 3);
 		rt_team_leave(t);
 	}
 	return (void *)good;
 }
 
-static void *stop(void *team)
+static void *stop_team(void *team)
 {
 	rt_team_stop(team);
 	return NULL;
@@ -305,7 +305,7 @@ static void test_stop(void)
 		for (int i = 0; i < 4; i++)
 			pthread_create(&caller[i], NULL, run_until_refused, &t);
 		usleep(200 * round);
-		pthread_create(&stopper, NULL, stop, &t);
+		pthread_create(&stopper, NULL, stop_team, &t);
 		rt_team_stop(&t);
 		pthread_join(stopper, NULL);
 		for (int i = 0; i < 4; i++) {
@@ -325,7 +325,7 @@ static bool ends_well(pid_t child)
 	return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-static void *hold(void *team)
+static void *hold_team(void *team)
 {
 	while (!atomic_load(&((struct rt_team *)team)->closed))
 		enter_and_run(team, 1);
@@ -354,7 +354,7 @@ static void test_fork(void)
 	bool good = true;
 	rt_team_init(&t, &allocator_default, 3);
 	good &= enter_and_run(&t, 1) == 1;
-	pthread_create(&caller, NULL, hold, &t);
+	pthread_create(&caller, NULL, hold_team, &t);
 	for (int i = 0; i < 10; i++) {
 		pid_t child = fork();
 		if (child == 0)
@@ -388,7 +388,7 @@ static cpu_set_t seen[MAX_CHUNKS];
 static atomic_int met;
 
 /* Ends when all chunks have begun, so that each is on the thread that it belongs to; or after a while. */
-static int look(void *context, int item, int chunk, int chunks)
+static int look_at_processors(void *context, int item, int chunk, int chunks)
 {
 	(void)context, (void)item;
 	sched_getaffinity(0, sizeof seen[chunk], &seen[chunk]);
@@ -399,7 +399,7 @@ static int look(void *context, int item, int chunk, int chunks)
 }
 
 /* Which processor is the n-th of a set, counted through again and again. */
-static int nth(const cpu_set_t *set, int n)
+static int nth_processor(const cpu_set_t *set, int n)
 {
 	int cpu = 0;
 	for (n %= CPU_COUNT(set); !CPU_ISSET(cpu, set) || n-- > 0;)
@@ -418,7 +418,7 @@ static void *call_pinned(void *team)
 	CPU_SET(cpu, &first);
 	sched_setaffinity(0, sizeof first, &first);
 	if (rt_team_enter(team, MUCH)) {
-		run_items(team, look, NULL, 1);
+		run_items(team, look_at_processors, NULL, 1);
 		rt_team_leave(team);
 	}
 	return NULL;
@@ -449,12 +449,12 @@ static void test_each_pinned(void)
 	t.pinned = true;
 	atomic_store(&met, 0);
 	if (rt_team_enter(&t, MUCH)) {
-		run_items(&t, look, NULL, 1);
+		run_items(&t, look_at_processors, NULL, 1);
 		rt_team_leave(&t);
 	}
 	rt_team_stop(&t);
 	for (int chunk = 1; chunk < 3; chunk++)
-		good &= CPU_COUNT(&seen[chunk]) == 1 && CPU_ISSET(nth(&process, chunk), &seen[chunk]);
+		good &= CPU_COUNT(&seen[chunk]) == 1 && CPU_ISSET(nth_processor(&process, chunk), &seen[chunk]);
 	tap_ok(good && CPU_EQUAL(&seen[0], &process), "pinned workers have a processor each, callers stay");
 }
 
@@ -532,14 +532,14 @@ static int run_jobs(void)
 
 static bool refuse;
 
-static void *resize(void *context, void *p, size_t old_size, size_t new_size)
+static void *resize_or_refuse(void *context, void *p, size_t old_size, size_t new_size)
 {
 	return refuse && new_size ? NULL : allocator_default.resize(context, p, old_size, new_size);
 }
 
 static void test_memory(void)
 {
-	static const struct allocator a = {resize, NULL};
+	static const struct allocator a = {resize_or_refuse, NULL};
 	struct rt_team t;
 	rt_team_init(&t, &a, 2);
 	refuse = true;

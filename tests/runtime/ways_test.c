@@ -24,7 +24,7 @@ static float total_of(const float *row)
 
 typedef float element(void *const *buffers, int64_t node, int column);
 
-static void sweep(void *const *b, int to, element *of, const struct image_range *r)
+static void sweep_blocks(void *const *b, int to, element *of, const struct image_range *r)
 {
 	for (int64_t i = 0, block = r->first; i < r->blocks; i++, block += r->direction)
 		for (int64_t n = r->begin; n < r->end; n++)
@@ -52,13 +52,13 @@ static float sum_of(void *const *b, int64_t n, int column)
 static void make_hidden(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
 			int64_t direction)
 {
-	sweep(b, HIDDEN, hidden_of, &(struct image_range){begin, end, first, blocks, direction});
+	sweep_blocks(b, HIDDEN, hidden_of, &(struct image_range){begin, end, first, blocks, direction});
 }
 
 static void make_total(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
 		       int64_t direction)
 {
-	sweep(b, TOTAL, sum_of, &(struct image_range){begin, end, first, blocks, direction});
+	sweep_blocks(b, TOTAL, sum_of, &(struct image_range){begin, end, first, blocks, direction});
 }
 
 /* --- the image --- */
@@ -425,7 +425,7 @@ static void test_choice(void)
 }
 
 /* A record that cannot be kept does not keep the run from ending. */
-static void *refuse(void *context, void *p, size_t old_size, size_t new_size)
+static void *refuse_memory(void *context, void *p, size_t old_size, size_t new_size)
 {
 	(void)context, (void)p, (void)old_size, (void)new_size;
 	return NULL;
@@ -433,7 +433,7 @@ static void *refuse(void *context, void *p, size_t old_size, size_t new_size)
 
 static void test_lost(void)
 {
-	const struct allocator none = {refuse, NULL};
+	const struct allocator none = {refuse_memory, NULL};
 	struct rt_session s;
 	struct rt_profile p;
 	struct diags diags;
