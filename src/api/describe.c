@@ -184,8 +184,8 @@ static void add_work(struct image_step *s, struct sched_work w)
 	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
 }
 
-/* The kernels that a group is cut into divide its operations as its columns; a kernel of no single group computes
- * all groups of its body. */
+/* The kernels that a group is cut into divide its operations as its columns; a kernel of no single group
+ * computes all groups of its body. */
 static void describe_step(const struct compilation *c, struct image_step *step)
 {
 	const struct ilir_kernel *k = &c->module.kernels.at[step->kernel];

@@ -306,8 +306,8 @@ struct image {
 	/* what structures it accepts */
 	int children; /* every inner node has so many; -1 = any number of at least one */
 	bool shared_children;
-	int unroll; /* levels of a span: a thread may run subtrees of so many levels without a barrier, so that no
-		       buffer has the rows of one batch; below 2: none, and none when children are shared */
+	int unroll; /* levels of a span: a thread may run subtrees of so many levels without a barrier, so
+		       no buffer has the rows of one batch; below 2, or when children are shared: none */
 	/* inputs carried by nodes, or by edges: which cases read them */
 	int inputs;
 	const struct image_input {

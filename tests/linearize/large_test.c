@@ -43,13 +43,15 @@ static void test_chains(void)
 		l.list[n] = n;
 	}
 	l.root = N - 1;
-	tap_ok(test_forest(&l, chain_rules, 1, N) && order.root[0] == N - 1, "a chain of %d nodes, leaf first", N);
+	tap_ok(test_forest(&l, chain_rules, 1, N) && order.root[0] == N - 1,
+	       "a chain of %d nodes, leaf first", N);
 	for (int32_t n = 0; n < N; n++) {
 		l.begin[n + 1] = n + 1 < N ? n + 1 : N - 1;
 		l.list[n] = n + 1;
 	}
 	l.root = 0;
-	tap_ok(test_forest(&l, chain_rules, 1, N) && order.root[0] == N - 1, "a chain of %d nodes, root first", N);
+	tap_ok(test_forest(&l, chain_rules, 1, N) && order.root[0] == N - 1,
+	       "a chain of %d nodes, root first", N);
 	l.begin[N] = N;
 	l.list[N - 1] = N / 2;
 	char node[40];
@@ -111,7 +113,8 @@ static void test_grids(void)
 		l.begin[n + 1] = edges;
 	}
 	l.root = SIDE * SIDE - 1;
-	tap_ok(test_forest(&l, any_dag, 1, 2 * SIDE - 1), "a grid of %d x %d, paths beyond number", SIDE, SIDE);
+	tap_ok(test_forest(&l, any_dag, 1, 2 * SIDE - 1), "a grid of %d x %d, paths beyond number", SIDE,
+	       SIDE);
 	release_forest(&l);
 }
 

@@ -37,7 +37,9 @@ static void grow_forest(struct random *r, int32_t nodes, struct lin_rules rules)
 {
 	int32_t free_nodes[NODES], frees = 0;
 	for (int32_t n = 0; n < nodes; n++) {
-		int32_t wanted = random_below(3) == 0 ? 0 : rules.children >= 0 ? rules.children : 1 + random_below(4);
+		int32_t wanted = random_below(3) == 0  ? 0
+				 : rules.children >= 0 ? rules.children
+						       : 1 + random_below(4);
 		int32_t have = rules.shared ? n : frees;
 		r->count[n] = wanted <= have ? wanted : 0;
 		for (int32_t k = 0; k < r->count[n]; k++) {
@@ -138,10 +140,14 @@ static void survives_noise(void)
 	static struct random r;
 	int wrong = 0;
 	for (int i = 0; i < ROUNDS; i++) {
-		struct lin_rules rules = {.children = random_below(4) - 1, .shared = random_below(2), .places = random_below(2), .unlinked = random_below(2)};
+		struct lin_rules rules = {.children = random_below(4) - 1,
+					  .shared = random_below(2),
+					  .places = random_below(2),
+					  .unlinked = random_below(2)};
 		rules.parent = random_below(2);
 		rules.parents = random_below(2);
-		make_forest(&r, (struct lin_rules){.children = rules.children == 0 ? -1 : rules.children, .shared = rules.shared});
+		make_forest(&r, (struct lin_rules){.children = rules.children == 0 ? -1 : rules.children,
+						   .shared = rules.shared});
 		for (int k = random_below(3); k > 0; k--)
 			switch (random_below(3)) {
 			case 0:
@@ -151,7 +157,8 @@ static void survives_noise(void)
 				r.list[random_below(4 * NODES)] = random_below(2 * NODES) - NODES / 2;
 				break;
 			case 2:
-				r.root[random_below((int32_t)r.f.inputs)] = random_below(2 * NODES) - NODES / 2;
+				r.root[random_below((int32_t)r.f.inputs)] =
+				    random_below(2 * NODES) - NODES / 2;
 			}
 		bool ok = lin_linearize(&order, &r.f, rules, &diags);
 		wrong += ok ? !order_right(&order, &r.f, rules) || diags.n : diags.n != 1;
@@ -190,8 +197,17 @@ int main(void)
 	test_agreement(binary, "binary trees");
 	test_agreement(chain_rules, "sequences");
 	test_agreement((struct lin_rules){.children = 3, .places = true}, "ternary trees");
-	test_agreement((struct lin_rules){.children = -1, .places = true, .unlinked = true, .parent = true, .parents = true}, "trees of any arity, by place alone");
-	test_agreement((struct lin_rules){.children = 2, .edges = true, .places = true, .unlinked = true, .parent = true, .parents = true}, "binary trees, by place alone");
+	test_agreement(
+	    (struct lin_rules){
+		.children = -1, .places = true, .unlinked = true, .parent = true, .parents = true},
+	    "trees of any arity, by place alone");
+	test_agreement((struct lin_rules){.children = 2,
+					  .edges = true,
+					  .places = true,
+					  .unlinked = true,
+					  .parent = true,
+					  .parents = true},
+		       "binary trees, by place alone");
 	test_agreement(any_dag, "DAGs of any arity");
 	test_agreement((struct lin_rules){.children = 2, .shared = true, .places = true}, "binary DAGs");
 	agrees_typed(any_tree, "trees of typed nodes");

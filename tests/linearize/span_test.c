@@ -95,7 +95,7 @@ static int chunk_of(const int32_t *share, int chunks, int32_t rank)
 }
 
 static bool are_chunks_closed(const struct lin_order *o, const struct lin_forest *f, int32_t span,
-		     const int32_t *share, int chunks, int32_t *work)
+			      const int32_t *share, int chunks, int32_t *work)
 {
 	bool ok = true;
 	for (int32_t b = 0; b < o->batches; b++)
@@ -139,7 +139,8 @@ static bool shares_right(const struct lin_order *o, const struct lin_forest *f, 
 		share[p] = lin_span_chunk_begin(o, span, p, chunks);
 		ok &= !p || share[p - 1] <= share[p];
 	}
-	ok &= share[0] == 0 && share[chunks] == o->nodes && are_chunks_closed(o, f, span, share, chunks, work);
+	ok &=
+	    share[0] == 0 && share[chunks] == o->nodes && are_chunks_closed(o, f, span, share, chunks, work);
 	for (int p = 0; p < chunks; p++)
 		nodes += work[p];
 	for (int p = 0; p < chunks; p++)

@@ -107,8 +107,8 @@ int main(void)
 	for (; !done && n < 100; n++) {
 		budget.left = n;
 		done = lin_walk(&w, &nodes[0], &links, 0, &diags);
-		told &=
-		    done ? is_walk_right(&w) : diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY && w.nodes == 0;
+		told &= done ? is_walk_right(&w)
+			     : diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY && w.nodes == 0;
 		diags_free(&diags);
 		lin_walk_free(&w);
 	}

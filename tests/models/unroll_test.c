@@ -100,7 +100,7 @@ static bool same_over(struct setting *s, struct test_run *r, bool threads, int l
 	return same;
 }
 
-/* The code is the same however many levels are a span.  Ranges that the interpreter runs are never divided. */
+/* The code is the same however many levels are a span.  The interpreter runs all ranges undivided. */
 static void test_levels(const struct test_model *t, struct setting *s, const char *name, bool compiled)
 {
 	static const int levels[] = {1, 2, 3, 5, 64};

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A model over one forest, compiled and run again and again with other options: each run must give the bits of the
- * first. */
+/* A model over one forest, compiled and run again and again with other options: each run must give the bits
+ * of the first. */
 #ifndef ESPALIER_TESTS_MODELS_WAYS_H
 #define ESPALIER_TESTS_MODELS_WAYS_H
 

@@ -47,7 +47,8 @@ static void check_fitting(void)
 	struct session s;
 	int64_t sizes[8];
 	start_session(&s, MODEL);
-	tap_ok(s.model && bind_tensors(&s, fitting, FITTING, sizes) && !s.diags.n, "weights that fit are bound");
+	tap_ok(s.model && bind_tensors(&s, fitting, FITTING, sizes) && !s.diags.n,
+	       "weights that fit are bound");
 	tap_ok(size_of(&s, sizes, "V") == 100 && size_of(&s, sizes, "K") == 5,
 	       "bare dimensions get their extents");
 	tap_ok(size_of(&s, sizes, "D") == 8, "4*D is solved for D");
@@ -108,8 +109,8 @@ static void check_single(const char *name, const char *text, struct tensor_info 
 	struct session s;
 	int64_t sizes[8];
 	start_session(&s, text);
-	tap_ok(s.model && !bind_tensors(&s, &tensor, 1, sizes) && s.diags.n == 1 && s.diags.at[0].id == id, "%s",
-	       name);
+	tap_ok(s.model && !bind_tensors(&s, &tensor, 1, sizes) && s.diags.n == 1 && s.diags.at[0].id == id,
+	       "%s", name);
 	session_end(&s);
 }
 
@@ -165,7 +166,8 @@ static void check_leading_one(void)
 	struct session s;
 	int64_t sizes[8];
 	start_session(&s, text);
-	tap_ok(s.model && bind_tensors(&s, &b, 1, sizes) && size_of(&s, sizes, "D") == 256, "of [1, 768] as [1, 3*D] D is 256");
+	tap_ok(s.model && bind_tensors(&s, &b, 1, sizes) && size_of(&s, sizes, "D") == 256,
+	       "of [1, 768] as [1, 3*D] D is 256");
 	session_end(&s);
 	check_single("an extent of 2 is not 1", text, (struct tensor_info){"b", DTYPE_F32, 2, {2, 768}}, DIAG_WEIGHT_CONFLICT);
 }

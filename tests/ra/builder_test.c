@@ -315,7 +315,8 @@ static void end_model(struct built *x)
 	arena_free(&x->arena);
 }
 
-static bool has_diagnostic(const struct built *x, enum diag_id id, const char *file, int line, const char *message)
+static bool has_diagnostic(const struct built *x, enum diag_id id, const char *file, int line,
+			   const char *message)
 {
 	for (size_t i = 0; i < x->diags.n; i++) {
 		const struct diag *d = &x->diags.at[i];
@@ -369,7 +370,8 @@ static void check_places(void)
 	tap_ok(has_diagnostic(&x, DIAG_MODEL_FUNCTION, "b.c", 7, "'sigmoit'") &&
 		   has_diagnostic(&x, DIAG_MODEL_FUNCTION, "b.c", 7, "'sigmoyd'"),
 	       "two faults of one kind on one line are both told");
-	tap_ok(has_diagnostic(&x, DIAG_MODEL_RANK, "c.c", 3, "'sum(1)'"), "and so is one in a value that nothing needs");
+	tap_ok(has_diagnostic(&x, DIAG_MODEL_RANK, "c.c", 3, "'sum(1)'"),
+	       "and so is one in a value that nothing needs");
 	tap_is((long)x.diags.n, 4, "and each is told once, though the body is for both cases");
 	show_diags(&x.diags);
 	end_model(&x);

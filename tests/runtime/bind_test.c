@@ -74,7 +74,8 @@ static void sum_rows(void *const *b, int64_t begin, int64_t end, int64_t first, 
 /* Steps of runs may see neither weights nor intermediates of the binding. */
 static bool seen;
 
-static void look_at_rows(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks, int64_t direction)
+static void look_at_rows(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+			 int64_t direction)
 {
 	(void)begin, (void)end, (void)first, (void)blocks, (void)direction;
 	seen = !b[W] && !b[TURNED] && !b[COPY] && b[TWICE] && b[TOTAL] && b[STATE];

@@ -11,8 +11,8 @@
 
 static char calls[4096];
 
-static bool note_call(void *self, int kernel, const struct image_frame *frame, const struct image_range *range,
-		 struct diags *diags)
+static bool note_call(void *self, int kernel, const struct image_frame *frame,
+		      const struct image_range *range, struct diags *diags)
 {
 	(void)self, (void)frame, (void)diags;
 	size_t n = strlen(calls);
@@ -252,8 +252,8 @@ static void test_values(struct rt_session *s, struct diags *diags)
 	struct rt_minibatch m = minibatch_of(data);
 	tap_ok(rt_session_run(s, &tree_binding, NULL, &m, diags), "a minibatch runs");
 	/* leaves 11, 22, 34, 43, 56; node 2: 11 + 44 + 7; node 4: 62 + 68 + 9; node 7: 43 + 112 + 5 */
-	tap_ok(row_of(s, 0, 0) == 11 && row_of(s, 0, 1) == 22 && row_of(s, 0, 3) == 34 && row_of(s, 0, 5) == 43 &&
-		   row_of(s, 0, 6) == 56,
+	tap_ok(row_of(s, 0, 0) == 11 && row_of(s, 0, 1) == 22 && row_of(s, 0, 3) == 34 &&
+		   row_of(s, 0, 5) == 43 && row_of(s, 0, 6) == 56,
 	       "leaves found their own words and values");
 	tap_ok(row_of(s, 0, 2) == 62 && row_of(s, 0, 4) == 139 && row_of(s, 0, 7) == 160,
 	       "inner nodes found their children");
@@ -271,7 +271,7 @@ static void test_values(struct rt_session *s, struct diags *diags)
 }
 
 static void test_refusal(struct rt_session *s, const void *const *data, enum diag_id id, const char *names,
-		   const char *what)
+			 const char *what)
 {
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
@@ -294,7 +294,8 @@ static void test_refusals(struct rt_session *s)
 	const void *const data[] = {words, values}, *const no_words[] = {NULL, values},
 			  *const no_values[] = {words, NULL};
 	words[6] = 100;
-	test_refusal(s, data, DIAG_TOKEN_OUT_OF_RANGE, "node 1 of input 1", "a token past the last row is refused");
+	test_refusal(s, data, DIAG_TOKEN_OUT_OF_RANGE, "node 1 of input 1",
+		     "a token past the last row is refused");
 	words[6] = -2;
 	test_refusal(s, data, DIAG_TOKEN_OUT_OF_RANGE, "-2", "a negative token is refused");
 	words[6] = -1;
@@ -378,7 +379,8 @@ static void test_memory(void)
 		budget.left = 1000;
 		if (!ok && s.buffers) {
 			diags_free(&diags);
-			right &= rt_session_run(&s, &tree_binding, NULL, &m, &diags) && row_of(&s, 0, 7) == 160;
+			right &=
+			    rt_session_run(&s, &tree_binding, NULL, &m, &diags) && row_of(&s, 0, 7) == 160;
 		}
 		long before = budget.left;
 		right &= !ok || (rt_session_run(&s, &tree_binding, NULL, &m, &diags) && budget.left == before);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Ranges that are divided among threads, over a fake image: each row once, after what it reads, in blocks of tiles;
- * and ranges that must not be divided. */
+/* Ranges that are divided among threads, over a fake image: each row once, after what it reads, in blocks of
+ * tiles; and ranges that must not be divided. */
 #include "runtime/runtime.h"
 #include "tests/tap.h"
 
@@ -68,8 +68,8 @@ static void clear_times(void *const *b, int64_t begin, int64_t end, int64_t firs
 
 static image_kernel *const kernels[] = {compute_height, add_up, clear_times};
 
-static bool interpret_kernel(void *self, int kernel, const struct image_frame *frame, const struct image_range *r,
-		      struct diags *diags)
+static bool interpret_kernel(void *self, int kernel, const struct image_frame *frame,
+			     const struct image_range *r, struct diags *diags)
 {
 	(void)self, (void)diags;
 	kernels[kernel](frame->buffers, r->begin, r->end, r->first, r->blocks, r->direction);
@@ -237,9 +237,11 @@ static void test_whole(struct rt_team *team)
 	tap_ok(run_session(&interpreted, team, false) && !atomic_load(&strangers) &&
 		   atomic_load(&made) == calls_alone(3, count_batches()),
 	       "what is interpreted is the caller's");
-	tap_ok(run_session(&nodes, team, false) && !atomic_load(&strangers) && atomic_load(&made) == NODES + 2,
+	tap_ok(run_session(&nodes, team, false) && !atomic_load(&strangers) &&
+		   atomic_load(&made) == NODES + 2,
 	       "so is what goes node by node, and what finds its own rows");
-	tap_ok(run_session(&little, team, false) && !atomic_load(&strangers) && atomic_load(&made) == 2 + count_batches(),
+	tap_ok(run_session(&little, team, false) && !atomic_load(&strangers) &&
+		   atomic_load(&made) == 2 + count_batches(),
 	       "and what is not known to be worth it");
 }
 

@@ -454,7 +454,8 @@ static void test_each_pinned(void)
 	}
 	rt_team_stop(&t);
 	for (int chunk = 1; chunk < 3; chunk++)
-		good &= CPU_COUNT(&seen[chunk]) == 1 && CPU_ISSET(nth_processor(&process, chunk), &seen[chunk]);
+		good &=
+		    CPU_COUNT(&seen[chunk]) == 1 && CPU_ISSET(nth_processor(&process, chunk), &seen[chunk]);
 	tap_ok(good && CPU_EQUAL(&seen[0], &process), "pinned workers have a processor each, callers stay");
 }
 
