@@ -1,15 +1,17 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* team [THREADS] - what a team of threads costs, and from which size on a run gains by it.
  *
- *   stage      one of many stages that run without a pause, less its chunks, which take two microseconds each
- *   lines      the same, when each chunk writes sixteen lines of memory that the other threads then read
- *   watching   a run of one stage right after another run, before threads go to sleep, less its chunks
- *   asleep     an empty run after a pause, in which threads have gone to sleep
- *   rousing    the caller's part of waking them, before it has work for them
- *   awake      the time until they are awake
- *   break-even a stage of N operations (a fused multiply-add counts as two), on one thread and on all
+ *   item       the cost of one of many items of work, less its chunks, each of which takes two microseconds
+ *   lines      the same, when each chunk writes sixteen cache lines that the others then read
+ *   spinning   the cost of work of one item right after other work, before the workers sleep: its time less
+ *              that of its chunks
+ *   asleep     empty work after a pause in which they have gone to sleep
+ *   waking     the cost of entering then, without work for them yet
+ *   awake      the time until all are awake
+ *   break-even an item of N operations (one fused multiply-add is two), alone and divided
  *
- * In microseconds: the least and the median of many samples.  The constants of the runtime come from here. */
+ * In microseconds: the least and the median of many samples.  The constants of runtime/gate.h and crew.c come
+ * from here. */
 #include "bench/timing.h"
 #include "runtime/shared.h"
 
@@ -17,16 +19,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum {
-	SAMPLES = 400,
-	ASLEEP = 1000,
-	CHAINS = 12,
-	LANES = 8,
-	STAGES = 16,
-	CHUNKS = 16,
-	LINES = 16,
-	LINE = 64
-};
+enum { SAMPLES = 400, ASLEEP = 1000, CHAINS = 12, LANES = 8, ITEMS = 16, CHUNKS = 16, LINES = 16, LINE = 64 };
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
@@ -37,7 +30,7 @@ static double read_microseconds(void)
 	return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
 }
 
-static void pause_for(double for_microseconds)
+static void idle(double for_microseconds)
 {
 	struct timespec t = {0, (long)(for_microseconds * 1000)};
 	if (for_microseconds > 0)
@@ -56,45 +49,44 @@ static struct summary summarize_sample(double *sample, int n)
 	return (struct summary){sample[0], sample[n / 2]};
 }
 
-/* --- work --- */
+/* --- what is done --- */
 
-static int do_nothing(void *job, int stage, int chunk, int chunks)
+static int do_nothing(void *context, int item, int chunk, int chunks)
 {
-	(void)job, (void)stage, (void)chunk, (void)chunks;
+	(void)context, (void)item, (void)chunk, (void)chunks;
 	return 0;
 }
 
-/* Microseconds of a chunk: long enough that the caller does not take over one that a thread is about to
- * begin. */
+/* Long enough that the caller does not take over what a worker was about to begin. */
 static const double WORK = 2;
 
-static int pass_time(void *job, int stage, int chunk, int chunks)
+static int pass_time(void *context, int item, int chunk, int chunks)
 {
 	double begin = read_microseconds();
-	(void)job, (void)stage, (void)chunk, (void)chunks;
+	(void)context, (void)item, (void)chunk, (void)chunks;
 	while (read_microseconds() - begin < WORK)
 		;
 	return 0;
 }
 
-/* Reads the lines that the other threads wrote in the stage before. */
-static int pass_lines(void *job, int stage, int chunk, int chunks)
+/* Reads what the others wrote in the item before. */
+static int pass_lines(void *context, int item, int chunk, int chunks)
 {
-	volatile char(*line)[CHUNKS][LINES][LINE] = job;
-	for (int c = 0; c < chunks; c++)
+	volatile char(*line)[CHUNKS][LINES][LINE] = context;
+	for (int p = 0; p < chunks; p++)
 		for (int i = 0; i < LINES; i++)
-			(void)line[stage % 2][c][i][0];
+			(void)line[item % 2][p][i][0];
 	for (int i = 0; i < LINES; i++)
-		line[(stage + 1) % 2][chunk][i][0] = 1;
-	return pass_time(job, stage, chunk, chunks);
+		line[(item + 1) % 2][chunk][i][0] = 1;
+	return pass_time(context, item, chunk, chunks);
 }
 
-/* Multiply-adds in registers, divided evenly among the threads. */
-static int multiply_add(void *operations, int stage, int chunk, int chunks)
+/* Multiply-adds in registers, divided evenly. */
+static int compute(void *operations, int item, int chunk, int chunks)
 {
 	vector sum[CHAINS] = {0}, factor = (vector){0} + 0.5f, term = (vector){0} + (float)chunk;
 	long iterations = *(long *)operations / (2L * CHAINS * LANES * chunks);
-	(void)stage;
+	(void)item;
 	for (long i = 0; i < iterations; i++) {
 		__asm__ volatile("" : "+x"(factor));
 		for (int c = 0; c < CHAINS; c++)
@@ -106,11 +98,11 @@ static int multiply_add(void *operations, int stage, int chunk, int chunks)
 
 /* --- measurements --- */
 
-typedef int work(void *job, int stage, int chunk, int chunks);
+typedef int work(void *context, int item, int chunk, int chunks);
 
-static void run_stages(struct rt_team *t, work *work, void *job, int stages)
+static void run_items(struct rt_team *t, work *run, void *context, int items)
 {
-	rt_team_run(t, &(struct rt_plan){work, job, stages});
+	rt_team_run(t, &(struct rt_work){run, context, items});
 }
 
 struct situation {
@@ -118,13 +110,13 @@ struct situation {
 	double pause;
 };
 
-static double one_run(struct rt_team *t, const struct situation *s, work *work, void *job)
+static double one_run(struct rt_team *t, const struct situation *s, work *run, void *context)
 {
-	pause_for(s->pause);
+	idle(s->pause);
 	double begin = read_microseconds();
 	if (!rt_team_enter(t, 0))
 		return 1e9;
-	run_stages(t, work, job, 1);
+	run_items(t, run, context, 1);
 	double time = read_microseconds() - begin;
 	rt_team_leave(t);
 	return time;
@@ -136,16 +128,16 @@ static void print_sample(const char *name, double *sample, int n)
 	printf("%-12s %8.2f %8.2f\n", name, r.least, r.median);
 }
 
-static void measure_stages(struct rt_team *t, const char *name, work *work, int stages)
+static void measure_items(struct rt_team *t, const char *name, work *run, int items)
 {
 	static _Alignas(LINE) char line[2][CHUNKS][LINES][LINE];
 	double sample[SAMPLES];
-	if (!rt_team_enter(t, rt_rouse_operations(t)))
+	if (!rt_team_enter(t, rt_wake_operations(t)))
 		exit(1);
 	for (int i = 0; i < SAMPLES; i++) {
 		double begin = read_microseconds();
-		run_stages(t, work, line, stages);
-		sample[i] = (read_microseconds() - begin) / stages - WORK;
+		run_items(t, run, line, items);
+		sample[i] = (read_microseconds() - begin) / items - WORK;
 	}
 	rt_team_leave(t);
 	print_sample(name, sample, SAMPLES);
@@ -163,9 +155,9 @@ static void measure_waking(struct rt_team *t)
 {
 	double entered[SAMPLES], awake[SAMPLES];
 	for (int i = 0; i < SAMPLES; i++) {
-		pause_for(ASLEEP);
+		idle(ASLEEP);
 		double begin = read_microseconds();
-		if (!rt_team_enter(t, rt_rouse_operations(t)))
+		if (!rt_team_enter(t, rt_wake_operations(t)))
 			exit(1);
 		entered[i] = read_microseconds() - begin;
 		while (!rt_team_awake(t) && read_microseconds() - begin < ASLEEP)
@@ -173,45 +165,45 @@ static void measure_waking(struct rt_team *t)
 		awake[i] = read_microseconds() - begin;
 		rt_team_leave(t);
 	}
-	print_sample("rousing", entered, SAMPLES);
+	print_sample("waking", entered, SAMPLES);
 	print_sample("awake", awake, SAMPLES);
 }
 
-/* Alternates between one thread and all of them. */
+/* Alternates between alone and together. */
 static void measure_gain(struct rt_team *t, const struct situation *s, long operations)
 {
 	double alone[SAMPLES], together[SAMPLES];
 	for (int i = 0; i < SAMPLES; i++) {
-		pause_for(s->pause);
+		idle(s->pause);
 		double begin = read_microseconds();
-		multiply_add(&operations, 0, 0, 1);
+		compute(&operations, 0, 0, 1);
 		alone[i] = read_microseconds() - begin;
 		if (!s->pause)
 			one_run(t, s, do_nothing, NULL);
-		together[i] = one_run(t, s, multiply_add, &operations);
+		together[i] = one_run(t, s, compute, &operations);
 	}
-	struct summary a = summarize_sample(alone, SAMPLES), b = summarize_sample(together, SAMPLES);
+	struct summary a = summarize_sample(alone, SAMPLES), b = summarize(together, SAMPLES);
 	printf("%-12s %8ld %8.2f %8.2f %8.2f %8.2f %8.2f\n", s->name, operations, a.least, a.median, b.least,
 	       b.median, a.median / b.median);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct situation empty[] = {{"watching", 0}, {"asleep", ASLEEP}};
+	static const struct situation empty[] = {{"spinning", 0}, {"asleep", ASLEEP}};
 	struct rt_team team;
 	int threads = argc > 1 ? atoi(argv[1]) : 2;
 	rt_team_init(&team, &allocator_default, threads);
 	double begin = read_microseconds();
-	int chunks = rt_team_enter(&team, rt_rouse_operations(&team));
-	printf("%d threads, made in %.0f us\n\n%-12s %8s %8s\n", chunks, read_microseconds() - begin, "",
-	       "least", "median");
-	if (!chunks)
+	int entered = rt_team_enter(&team, rt_wake_operations(&team));
+	printf("%d threads, made in %.0f us\n\n%-12s %8s %8s\n", entered, read_microseconds() - begin, "", "least",
+	       "median");
+	if (!entered)
 		return 1;
 	rt_team_leave(&team);
-	measure_stages(&team, "stage", pass_time, STAGES);
-	if (chunks <= CHUNKS)
-		measure_stages(&team, "lines", pass_lines, STAGES);
-	measure_stages(&team, "watching", pass_time, 1);
+	measure_items(&team, "item", pass_time, ITEMS);
+	if (entered <= CHUNKS)
+		measure_items(&team, "lines", pass_lines, ITEMS);
+	measure_items(&team, "spinning", pass_time, 1);
 	measure_asleep(&team, &empty[1]);
 	measure_waking(&team);
 	printf("\n%-12s %8s %8s %8s %8s %8s %8s\n", "", "operations", "alone", "median", "together", "median",

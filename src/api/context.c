@@ -98,7 +98,7 @@ static void wait_for_calls(struct esp_context *c)
 /* A team without threads is as good as one, only slower. */
 void context_check_team(struct esp_context *c)
 {
-	int trouble = rt_team_trouble(&c->team);
+	int trouble = rt_team_error(&c->team);
 	if (trouble)
 		context_log(
 		    c, DIAG_TEAM_UNUSABLE,

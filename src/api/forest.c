@@ -328,8 +328,8 @@ esp_status esp_forest_check(const esp_forest *forest, esp_error **error)
 	bool ok = api_need(&call, forest);
 	if (ok) {
 		struct rt_minibatch m = forest_minibatch(forest);
-		ok = rt_check(&forest->object.context->allocator, &forest->program->interface, &m,
-			      &call.diags);
+		ok = rt_check_minibatch(&forest->object.context->allocator, &forest->program->interface, &m,
+					&call.diags);
 	}
 	return api_end(&call, ok, error);
 }

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: the record of a run as its reader wants it.
+/* Profiles: the record of a run by thread.
  *
- * The record is by parts, since each part writes an array of its own; a profile is by threads, since the
- * caller may do what is another's part. */
+ * The record is by chunk, since each chunk has a track of its own; the caller may have run chunks that belong
+ * to others. */
 #include "api/profile.h"
 
 #include "api/objects.h"
@@ -108,7 +108,7 @@ static bool reserve_profile(struct esp_profile *p)
 
 _Static_assert((int)RT_ALONE == ESP_SPLIT_NONE && (int)RT_ROWS == ESP_SPLIT_ROWS &&
 		   (int)RT_COLUMNS == ESP_SPLIT_COLUMNS && (int)RT_SUBTREES == ESP_SPLIT_SUBTREES,
-	       "ways of splitting are told by their numbers");
+	       "strategies have the numbers of the public header");
 
 /* Leaves are the lowest level, whoever goes over them. */
 static void tell_ranges(struct esp_profile *p, int folds)
@@ -124,7 +124,7 @@ static void tell_ranges(struct esp_profile *p, int folds)
 		    .level = p->step[step].over == ESP_OVER_LEAVES ? 0 : j->level,
 		    .row = j->begin,
 		    .rows = j->end - j->begin,
-		    .split = (int)j->way,
+		    .split = (int)j->strategy,
 		    .start = j->start - r->phase[0],
 		    .stop = j->stop - r->phase[0],
 		};
@@ -136,29 +136,29 @@ static void tell_ranges(struct esp_profile *p, int folds)
 size_t profile_most_events(const struct rt_profile *r)
 {
 	size_t most = 0, split = 0;
-	for (int part = 0; part < r->parts; part++)
-		most += r->lane[part].events;
+	for (int chunk = 0; chunk < r->threads; chunk++)
+		most += r->track[chunk].events;
 	for (int64_t j = 0; j < r->jobs; j++)
-		split += r->job[j].way != RT_ALONE;
-	return most + split * r->parts;
+		split += r->job[j].strategy != RT_ALONE;
+	return most + split * r->threads;
 }
 
 /* The events of one thread as they are found. */
 struct thread {
 	const struct rt_profile *record;
 	int number, folds;
-	int64_t next[ESP_THREADS_MAX]; /* of each part, the first of its calls that was not looked at */
+	int64_t next[ESP_THREADS_MAX]; /* by chunk: the first call that has not been read */
 	esp_event *to;
 	int64_t stop; /* of the last call */
 };
 
-static void tell_call(struct thread *t, int part, const struct rt_event *e)
+static void tell_call(struct thread *t, int chunk, const struct rt_event *e)
 {
 	int64_t begin = t->record->phase[0];
 	*t->to++ = (esp_event){
 	    .kind = ESP_EVENT_KERNEL,
 	    .thread = t->number,
-	    .share = part,
+	    .share = chunk,
 	    .range = e->job,
 	    .step = e->step - t->folds,
 	    .row = e->begin,
@@ -172,16 +172,16 @@ static void tell_call(struct thread *t, int part, const struct rt_event *e)
 	t->stop = e->stop;
 }
 
-/* The calls of a part in the jobs before `behind`, as far as they are of this thread. */
-static void tell_calls(struct thread *t, int part, int64_t behind)
+/* Tells those calls of a chunk in the jobs before `behind` that this thread made. */
+static void tell_calls(struct thread *t, int chunk, int64_t behind)
 {
-	const struct rt_lane *lane = &t->record->lane[part];
-	for (; t->next[part] < lane->events; t->next[part]++) {
-		const struct rt_event *e = &lane->event[t->next[part]];
+	const struct rt_track *track = &t->record->track[chunk];
+	for (; t->next[chunk] < track->events; t->next[chunk]++) {
+		const struct rt_event *e = &track->event[t->next[chunk]];
 		if (e->job >= behind)
 			break;
-		if ((e->taken ? 0 : part) == t->number)
-			tell_call(t, part, e);
+		if ((e->taken ? 0 : chunk) == t->number)
+			tell_call(t, chunk, e);
 	}
 }
 
@@ -189,7 +189,7 @@ static void tell_wait(struct thread *t, int64_t job)
 {
 	const struct rt_job *j = &t->record->job[job];
 	int64_t begin = t->record->phase[0];
-	if (j->way != RT_ALONE && t->stop < j->stop)
+	if (j->strategy != RT_ALONE && t->stop < j->stop)
 		*t->to++ = (esp_event){
 		    .kind = ESP_EVENT_WAIT,
 		    .thread = t->number,
@@ -201,7 +201,7 @@ static void tell_wait(struct thread *t, int64_t job)
 		};
 }
 
-/* The first job behind the next barrier of the team. */
+/* The first job after this one that begins with a barrier. */
 static int64_t next_barrier(const struct rt_profile *r, int64_t job)
 {
 	do
@@ -210,16 +210,15 @@ static int64_t next_barrier(const struct rt_profile *r, int64_t job)
 	return job;
 }
 
-/* From meeting to meeting the caller comes to the parts in their order, so that its calls are found in order
- * of time. */
+/* Between two barriers the caller runs chunks in their order, so its calls are found in order of time. */
 static esp_event *tell_thread(const struct rt_profile *r, int number, int folds, esp_event *to)
 {
 	struct thread t = {.record = r, .number = number, .folds = folds, .to = to};
 	for (int64_t job = 0, next; job < r->jobs; job = next) {
 		next = next_barrier(r, job);
 		t.stop = r->job[job].start;
-		for (int part = number; part < (number ? number + 1 : r->parts); part++)
-			tell_calls(&t, part, next);
+		for (int chunk = number; chunk < (number ? number + 1 : r->threads); chunk++)
+			tell_calls(&t, chunk, next);
 		tell_wait(&t, next - 1);
 	}
 	return t.to;
@@ -228,7 +227,7 @@ static esp_event *tell_thread(const struct rt_profile *r, int number, int folds,
 size_t profile_events(const struct rt_profile *r, int folds, esp_event *to)
 {
 	esp_event *end = to;
-	for (int thread = 0; thread < r->parts; thread++)
+	for (int thread = 0; thread < r->threads; thread++)
 		end = tell_thread(r, thread, folds, end);
 	return end - to;
 }
@@ -286,7 +285,7 @@ bool profile_tell(struct esp_profile *p, const struct rt_session *s, const struc
 	p->facts.linearize = r->phase[RT_PHASE_FILL] - r->phase[RT_PHASE_LINEARIZE];
 	p->facts.fill = r->phase[RT_PHASE_STEPS] - r->phase[RT_PHASE_FILL];
 	p->facts.run = r->phase[RT_PHASES] - r->phase[RT_PHASE_STEPS];
-	p->facts.threads = r->parts;
+	p->facts.threads = r->threads;
 	tell_sizes(&p->facts, s);
 	tell_memory(&p->facts, s, binding);
 	tell_ranges(p, s->image->folds);

@@ -27,7 +27,7 @@ bool profile_tell(struct esp_profile *, const struct rt_session *, const struct 
 
 /* --- the parts of profile_tell --- */
 
-/* What there can be of events in a record: the calls, and a wait of each part in each job that is split. */
+/* The most events of a record: its calls, and a wait of each thread in each job that is divided. */
 size_t profile_most_events(const struct rt_profile *);
 /* By thread and in order of time.  Steps are counted from the `folds`-th on, times from the run's begin.
  * Returns how many. */

@@ -14,7 +14,7 @@ static void destroy_program(void *object)
 	image_code_release(&p->image.code);
 	arena_free(&p->code_arena);
 	arena_free(&p->arena);
-	rt_give(&p->object.context->allocator, p->file);
+	rt_free(&p->object.context->allocator, p->file);
 	if (p->has_lock)
 		pthread_mutex_destroy(&p->lock);
 	object_release(p->model);

@@ -187,7 +187,7 @@ static bool read_file(struct loading *l, int fd, const char *path, struct diags 
 	if (fstat(fd, &st) != 0)
 		return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = path}, NULL,
 				"cannot read '%s': %s", path, strerror(errno));
-	p->file = rt_take_raw(&p->object.context->allocator, st.st_size);
+	p->file = rt_allocate(&p->object.context->allocator, st.st_size);
 	l->bytes = p->file;
 	l->n = st.st_size;
 	return p->file ? io_read_at(diags, path, fd, p->file, st.st_size, 0)

@@ -163,17 +163,17 @@ static int body_of(const struct compilation *c, const struct ilir_kernel *k)
 	return -1;
 }
 
-/* Some constants are computed in one piece: nothing of that can be shared out. */
+/* Whether a body has rows: some constants are computed in one piece, which cannot be divided. */
 static bool has_rows(const struct compilation *c, int body)
 {
 	const struct sub_body *b = &c->program.bodies.at[body];
 	return b->domain != SUB_AT_BINDING || sub_leading_dims(&c->program, b->stores.at->value.value);
 }
 
-/* A kernel of several groups has the strategy that they agree on. */
-static void add_way(struct image_step *s, enum image_way way, bool first)
+/* A kernel of several groups has their strategy if it is the same for all. */
+static void add_strategy(struct image_step *s, enum image_strategy strategy, bool first)
 {
-	s->way = first || s->way == way ? way : IMAGE_CHEAPEST;
+	s->strategy = first || s->strategy == strategy ? strategy : IMAGE_CHEAPEST;
 }
 
 static void add_work(struct image_step *s, struct sched_work w)
@@ -182,15 +182,15 @@ static void add_work(struct image_step *s, struct sched_work w)
 	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
 }
 
-/* Kernels that split a group by columns divide its work equally; a kernel of no single group does those of
- * its body. */
+/* The kernels that a group is cut into divide its operations as its columns; a kernel of no single group
+ * computes all groups of its body. */
 static void describe_step(const struct compilation *c, struct image_step *step)
 {
 	const struct ilir_kernel *k = &c->module.kernels.at[step->kernel];
 	int body = body_of(c, k);
 	for (size_t g = 0; body >= 0 && g < c->plan.groups.n; g++)
 		if (c->plan.groups.at[g].body == body && (!k->group || (size_t)k->group == g + 1)) {
-			add_way(step, c->sched.ways.at[g], !step->rows);
+			add_strategy(step, c->sched.strategies.at[g], !step->rows);
 			add_work(step, sched_work_of(&c->sched, &c->plan, g));
 		}
 	step->operations = body >= 0 && has_rows(c, body) ? step->operations / (k->parts ? k->parts : 1) : 0;
@@ -205,8 +205,8 @@ static void describe_work(const struct compilation *c, struct image *image)
 		describe_step(c, &steps[i]);
 	}
 	image->step = steps;
-	image->roaming = !c->sched.persist;
-	image->meeting = c->sched.meet_each;
+	image->migrating = !c->sched.persist;
+	image->step_barriers = c->sched.meet_each;
 }
 
 static void describe_dimensions(const struct compilation *c, struct image *image)

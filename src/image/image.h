@@ -173,8 +173,8 @@ enum image_domain {
 	IMAGE_DOMAIN_BINDING	  /* when weights are bound: the rows of one folded parameter */
 };
 
-/* What threads share out of a range. */
-enum image_way {
+/* How a range is divided among threads. */
+enum image_strategy {
 	IMAGE_CHEAPEST, /* what is expected to take the shortest */
 	IMAGE_ALONE,
 	IMAGE_ROWS,
@@ -192,7 +192,7 @@ struct image_step {
 	int64_t weight_bytes; /* weights that all blocks read, those that blocks share counted once */
 	unsigned cases;	     /* a mask: of the domain's rows only those of nodes of these cases; 0 = all.  Of
 				domains      that are cut at batches or nodes, and of leaves */
-	enum image_way way;
+	enum image_strategy strategy;
 };
 
 /* --- code --- */
@@ -338,9 +338,9 @@ struct image {
 	const struct image_recipe *recipe;
 	int steps;
 	const struct image_step *step;
-	bool roaming; /* blocks of columns go from thread to thread, and are swept upwards always */
+	bool migrating; /* blocks of columns migrate from thread to thread, and are always swept upwards */
 	bool flush; /* denormals count as zeros while its steps run */
-	bool meeting; /* threads meet after each step of a range */
+	bool step_barriers; /* threads wait for each other after each step of a range */
 	int kernels;
 	const char *const *kernel_name;
 	int outputs;

@@ -167,7 +167,7 @@ static const struct member step_members[] = {
     NUMBER_IN(image_step, block_bytes, 0, MAX_BLOCK_BYTES),
     NUMBER_IN(image_step, weight_bytes, 0, MAX_WEIGHT_BYTES),
     NUMBER_IN(image_step, cases, 0, INT32_MAX),
-    NUMBER_IN(image_step, way, IMAGE_CHEAPEST, IMAGE_SUBTREES),
+    NUMBER_IN(image_step, strategy, IMAGE_CHEAPEST, IMAGE_SUBTREES),
 };
 LAYOUT(step, sizeof(struct image_step), step_members);
 
@@ -227,9 +227,9 @@ static const struct member image_members[] = {
     LIST_IN(image, recipe, recipes, recipe),
     LIST_IN(image, fold, folds, fold),
     LIST_IN(image, step, steps, step),
-    NUMBER_IN(image, roaming, 0, 1),
+    NUMBER_IN(image, migrating, 0, 1),
     NUMBER_IN(image, flush, 0, 1),
-    NUMBER_IN(image, meeting, 0, 1),
+    NUMBER_IN(image, step_barriers, 0, 1),
     LIST_IN(image, kernel_name, kernels, text),
     LIST_IN(image, output, outputs, output),
     LIST_IN(image, state, states, state),

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a forest must be before it is walked, and how diagnostics call its nodes. */
+/* Checks of a forest before it is walked, and names of its nodes for diagnostics. */
 #include "linearize/linearize.h"
 
 #include <stdio.h>
@@ -24,13 +24,13 @@ static bool check_counts(const struct lin_forest *f, struct diags *diags)
 	return true;
 }
 
-static bool missing(struct diags *diags, const char *array)
+static bool refuse_missing(struct diags *diags, const char *array)
 {
 	return diag_add(diags, DIAG_BAD_ARGUMENT, nowhere, NULL, "a forest without its array '%s'", array);
 }
 
-/* Without a branch in the loop: this is asked of every minibatch. */
-static bool descends(const struct lin_forest *f)
+/* Whether child_begin descends anywhere.  Every minibatch is checked, so the loop has no branch. */
+static bool is_descending(const struct lin_forest *f)
 {
 	bool any = false;
 	for (int64_t n = 0; n < f->nodes; n++)
@@ -54,19 +54,20 @@ bool lin_check_sizes(const struct lin_forest *f, struct diags *diags)
 	if (!check_counts(f, diags))
 		return false;
 	if (f->inputs && !f->root)
-		return missing(diags, "root");
+		return refuse_missing(diags, "root");
 	if (f->nodes && !f->child_begin)
-		return missing(diags, "child_begin");
-	if (f->nodes && (f->child_begin[0] < 0 || descends(f)))
+		return refuse_missing(diags, "child_begin");
+	if (f->nodes && (f->child_begin[0] < 0 || is_descending(f)))
 		return refuse_begin(f, diags);
 	if (f->nodes && f->child_begin[f->nodes] > f->child_begin[0] && !f->children)
-		return missing(diags, "children");
+		return refuse_missing(diags, "children");
 	return true;
 }
 
 /* --- names --- */
 
-static bool reaches(const struct lin_forest *f, int32_t root, int32_t id, int32_t *stack, int32_t *seen)
+/* Whether the root reaches the node. */
+static bool is_reached(const struct lin_forest *f, int32_t root, int32_t id, int32_t *stack, int32_t *seen)
 {
 	int32_t n = 0;
 	if (root < 0 || root >= f->nodes || seen[root])
@@ -82,7 +83,7 @@ static bool reaches(const struct lin_forest *f, int32_t root, int32_t id, int32_
 	return seen[id];
 }
 
-/* The first input that has the node, or -1. */
+/* The first input that contains the node, or -1. */
 static int64_t input_of(const struct lin_forest *f, int32_t id, int32_t *scratch, int32_t *marks)
 {
 	int64_t i = 0;
@@ -92,7 +93,7 @@ static int64_t input_of(const struct lin_forest *f, int32_t id, int32_t *scratch
 		return f->inputs ? i : -1;
 	}
 	memset(marks, 0, f->nodes * sizeof *marks);
-	while (i < f->inputs && !reaches(f, f->root[i], id, scratch, marks))
+	while (i < f->inputs && !is_reached(f, f->root[i], id, scratch, marks))
 		i++;
 	return i < f->inputs ? i : -1;
 }

@@ -32,8 +32,8 @@ void lin_collect_clear(struct lin_collect *c)
 	c->nodes = c->edges = c->inputs = c->origins = 0;
 }
 
-/* Room for `n` elements in all; doubles. */
-static bool reserve(struct lin_collect *c, struct lin_array *a, size_t n)
+/* Memory for `n` elements in all; capacities at least double. */
+static bool reserve_array(struct lin_collect *c, struct lin_array *a, size_t n)
 {
 	if (n <= a->capacity)
 		return true;
@@ -46,8 +46,8 @@ static bool reserve(struct lin_collect *c, struct lin_array *a, size_t n)
 	return true;
 }
 
-/* Children are checked here: once appended, one outside of its input would be a node of another. */
-static bool check(const struct lin_collect *c, const struct lin_forest *f, struct diags *diags)
+/* Children are checked before they are appended: one outside of its input would become a node of another. */
+static bool check_input(const struct lin_collect *c, const struct lin_forest *f, struct diags *diags)
 {
 	struct diag_at at = {0};
 	long long input = c->inputs;
@@ -68,23 +68,23 @@ static bool check(const struct lin_collect *c, const struct lin_forest *f, struc
 	return true;
 }
 
-/* For an edge more than there are: a forest without edges has an array of them too. */
-static bool make_room(struct lin_collect *c, int64_t nodes, int64_t edges, struct diags *diags)
+/* Memory for one edge more than there are, so that a forest without edges has an array of them too. */
+static bool reserve_input(struct lin_collect *c, int64_t nodes, int64_t edges, struct diags *diags)
 {
 	int64_t all_nodes = c->nodes + nodes, all_edges = c->edges + edges;
 	if (all_nodes >= INT32_MAX || all_edges >= INT32_MAX)
 		return diag_add(diags, DIAG_TOO_MANY_NODES, (struct diag_at){0}, "run fewer inputs at a time",
 				"with input %lld there are %lld nodes and %lld edges; at most %d of each can be numbered",
 				(long long)c->inputs, (long long)all_nodes, (long long)all_edges, INT32_MAX - 1);
-	if (reserve(c, &c->child_begin, all_nodes + 1) &&
-	    reserve(c, &c->children, all_edges + 1) && reserve(c, &c->root, c->inputs + 1) &&
-	    reserve(c, &c->input_begin, c->inputs + 1))
+	if (reserve_array(c, &c->child_begin, all_nodes + 1) &&
+	    reserve_array(c, &c->children, all_edges + 1) && reserve_array(c, &c->root, c->inputs + 1) &&
+	    reserve_array(c, &c->input_begin, c->inputs + 1))
 		return true;
 	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
 			"no memory for %lld nodes more", (long long)nodes);
 }
 
-static void append(struct lin_collect *c, const struct lin_forest *f, int64_t edges)
+static void append_input(struct lin_collect *c, const struct lin_forest *f, int64_t edges)
 {
 	int32_t *begin = c->child_begin.at + c->nodes;
 	int32_t first = f->child_begin[0], shift = (int32_t)c->edges - first;
@@ -105,7 +105,7 @@ bool lin_collect_add_rooted(struct lin_collect *c, int64_t nodes, const int32_t 
 	int32_t root_id = (int32_t)root;
 	struct lin_forest f = {
 	    .nodes = nodes, .inputs = 1, .child_begin = child_begin, .children = children, .root = &root_id};
-	if (!check(c, &f, diags))
+	if (!check_input(c, &f, diags))
 		return false;
 	if (root < 0 || root >= nodes)
 		return diag_add(diags, DIAG_BAD_ROOT, (struct diag_at){0},
@@ -113,9 +113,9 @@ bool lin_collect_add_rooted(struct lin_collect *c, int64_t nodes, const int32_t 
 				"the root of input %lld is node %lld, but the input has %lld nodes",
 				(long long)c->inputs, (long long)root, (long long)nodes);
 	int64_t edges = child_begin[nodes] - child_begin[0];
-	if (!make_room(c, nodes, edges, diags))
+	if (!reserve_input(c, nodes, edges, diags))
 		return false;
-	append(c, &f, edges);
+	append_input(c, &f, edges);
 	return true;
 }
 

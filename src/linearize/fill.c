@@ -22,7 +22,7 @@ static void fill_slots(struct lin_order *o, const struct lin_forest *f)
 	}
 }
 
-/* Leaves come first, so that their part of child_begin is zero. */
+/* Leaves come first, so their elements of child_begin are zero. */
 static void fill_list(struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t edges = 0;
@@ -36,7 +36,7 @@ static void fill_list(struct lin_order *o, const struct lin_forest *f)
 	}
 }
 
-/* No node has two parents, so that every rank is taken once.  Those without one mostly are the last. */
+/* No node has two parents, so every rank is given once.  Nodes without a parent mostly are the last. */
 static void fill_places(struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t rank = 0;
@@ -61,8 +61,8 @@ static void fill_parent(struct lin_order *o, const struct lin_forest *f)
 	}
 }
 
-/* Those of a node by the caller's ids, so that their order is the same in any minibatch.  Counted one place further on,
- * the begins are at the ends of their nodes when all is filled in. */
+/* Parents of a node are in the order of the caller's ids, which is the same in any minibatch.  Counting sort:
+ * the begin of node n is kept at n + 1 and has advanced to the node's end when all parents are filled in. */
 static void fill_parents(struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t *begin = o->parent_begin;

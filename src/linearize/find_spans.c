@@ -1,13 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Spans: consecutive levels that are run without a meeting between them.
+/* Spans: consecutive levels that are run without a barrier in between.
  *
- * A node of a span whose parent is not in it is a top.  Subtrees of the tops, as far as they lie in the span,
- * need nothing of each other.  In post order each of them is a run of the span's nodes that ends with its
+ * A node of a span whose parent is not in it is a top.  Subtrees of the tops, as far as they are in the span,
+ * do not depend on each other.  In post order each of them is a run of the span's nodes that ends with its
  * top; batches keep the post order, so that the nodes of some consecutive tops are one range of each batch,
  * or of each case of it.
  *
  *     rank    of a node, in a post order of the forest; it rises within a batch, or a case of it
- *     cut     the rank that follows a top's: between what is below and the rest there is no edge of the span
+ *     cut     the rank that follows a top's: no edge of the span crosses it
  *     work    the nodes of the span that are below the cut
  *
  * Post orders are common: then ids are ranks already.  Time is linear; the C stack is not touched. */
@@ -27,7 +27,7 @@ static int32_t spans_of(const struct lin_order *o)
 	return o->batches ? lin_span_of(o, o->batches - 1) + 1 : 0;
 }
 
-/* The number of a span's first node; of the span that there is not, the number of nodes. */
+/* The number of a span's first node; for the span behind the last, the number of nodes. */
 static int32_t span_begin(const struct lin_order *o, int32_t span)
 {
 	int32_t level = first_level(o, span);
@@ -36,8 +36,8 @@ static int32_t span_begin(const struct lin_order *o, int32_t span)
 
 /* --- post order --- */
 
-/* Where parents are, by id.  True when ids are a post order: the subtree of each child ends where that of the
- * next one begins, the last one's right before the parent. */
+/* Finds, by id, which span parents are in.  True when ids are a post order: the subtree of each child ends
+ * where that of the next one begins, the last one's right before the parent. */
 static bool find_parents(struct lin_order *o, const struct lin_forest *f)
 {
 	uint32_t *size = (uint32_t *)o->spare, nested = 1;
@@ -61,7 +61,7 @@ static bool find_parents(struct lin_order *o, const struct lin_forest *f)
 	return nested;
 }
 
-/* Ids in post order: a walk to the parents first, from the last child to the first, backwards. */
+/* Finds the ids in post order: filled from the end, parents before children, the last child first. */
 static void find_post_order(struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t *stack = o->spare, at = o->nodes, depth = 0;
@@ -82,8 +82,8 @@ static int32_t level_of(const struct lin_order *o, int32_t id)
 	return o->height[id] & (o->batches > LIN_CHILD ? -1 : ~LIN_CHILD);
 }
 
-/* Each batch anew, or each case of it, in post order.  Numbering moves the begin of one to its end. */
-static void renumber(struct lin_order *o)
+/* Numbers each batch, or each case of it, in post order.  Numbering advances the begin of each to its end. */
+static void renumber_nodes(struct lin_order *o)
 {
 	int32_t *begin = o->cases ? o->case_begin : o->batch_begin, cases = o->cases ? o->cases : 1;
 	for (int32_t r = 0; r < o->nodes; r++) {
@@ -99,7 +99,7 @@ static void renumber(struct lin_order *o)
 
 /* --- cuts --- */
 
-/* Those of a span are at most as many as its nodes, and begin at the number of its first. */
+/* A span has at most as many cuts as nodes; they begin at the number of its first node. */
 static void find_cuts(struct lin_order *o, const int32_t *post)
 {
 	int32_t *next = o->cut_end, *work = o->spare, spans = spans_of(o);
@@ -122,14 +122,14 @@ void lin_find_spans(struct lin_order *o, const struct lin_forest *f)
 		o->rank = o->order;
 	} else {
 		find_post_order(o, f);
-		renumber(o);
+		renumber_nodes(o);
 	}
 	find_cuts(o, nested ? NULL : o->post);
 }
 
-/* --- what is asked of spans --- */
+/* --- chunks of spans --- */
 
-/* The first cut of at..end below which there is so much work. */
+/* The first cut of at..end with at least so much work. */
 static const struct lin_cut *find_cut(const struct lin_cut *at, const struct lin_cut *end, int32_t work)
 {
 	while (at < end) {
@@ -142,13 +142,13 @@ static const struct lin_cut *find_cut(const struct lin_cut *at, const struct lin
 	return at;
 }
 
-int32_t lin_share_of_span(const struct lin_order *o, int32_t span, int part, int parts)
+int32_t lin_span_chunk_begin(const struct lin_order *o, int32_t span, int chunk, int chunks)
 {
 	int32_t begin = span_begin(o, span), nodes = span_begin(o, span + 1) - begin;
-	int32_t wanted = (int64_t)nodes * part / parts;
+	int32_t wanted = (int64_t)nodes * chunk / chunks;
 	const struct lin_cut *first = o->cut + begin, *c = find_cut(first, o->cut + o->cut_end[span], wanted);
 	struct lin_cut before = c > first ? c[-1] : (struct lin_cut){0, 0};
-	if (part == parts)
+	if (chunk == chunks)
 		return o->nodes;
 	return wanted - before.work < c->work - wanted ? before.rank : c->rank;
 }

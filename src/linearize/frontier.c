@@ -1,16 +1,16 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Heights.
  *
- * The frontier of a forest is the set of nodes whose children are all done.  Run to exhaustion from the
- * leaves it takes the nodes height by height, so heights are computed first and nodes then counted out by
- * them (number.c).  lin_scan has done the most common case: what is here are the nodes from `swept` on. */
+ * The frontier of a forest is the set of nodes whose children are all known; removing it again and again,
+ * from the leaves on, yields the nodes height by height.  So heights are computed first, and nodes are then
+ * sorted by them (number.c).  lin_scan has found those of the nodes before `swept`. */
 #include "linearize/linearize.h"
 
 #include <string.h>
 
 enum { UNSEEN = -1, OPEN = -2, NONE = -1 };
 
-/* The height of a node whose children have theirs. */
+/* The height of a node whose children have heights. */
 static inline int32_t height_of(const struct lin_forest *f, const int32_t *height, int32_t n)
 {
 	int32_t h = 0;
@@ -19,15 +19,15 @@ static inline int32_t height_of(const struct lin_forest *f, const int32_t *heigh
 	return h;
 }
 
-/* Counts two places further on than lin_number will want the begins. */
+/* Counts height h at h + 2, as lin_number reads it. */
 static inline void set_height(struct lin_order *o, const struct lin_forest *f, int32_t n)
 {
 	o->batches = lin_set_height(o->height, o->batch_begin + 2, o->batches, n, height_of(f, o->height, n));
 }
 
-/* Forests that are not numbered children first mostly are parents first: the nodes from the last to `swept`
- * whose children have their heights by then.  Heights that are missing are the largest of all when they are
- * read without a sign. */
+/* Finds heights from the last node down to `swept`, as far as children have them by then: forests that are
+ * not numbered children first mostly are parents first.  A missing height is the largest number when it is
+ * read as unsigned. */
 static void sweep_back(struct lin_order *o, const struct lin_forest *f)
 {
 	const int32_t *child_begin = f->child_begin, *children = f->children;
@@ -44,10 +44,10 @@ static void sweep_back(struct lin_order *o, const struct lin_forest *f)
 	o->batches = batches;
 }
 
-/* The heights of a node and of all below it, depth first with the stack in `order` and, beside it, each
- * node's next child in `number`.  Open nodes are those on the stack: a child among them closes a cycle, and
- * is returned. */
-static int32_t descend(struct lin_order *o, const struct lin_forest *f, int32_t top)
+/* Finds the heights of a node and of all below it, depth first, with the stack in `order` and, beside it,
+ * each node's next child in `number`.  Nodes on the stack are open: an open child closes a cycle, and is
+ * returned; otherwise NONE. */
+static int32_t search_below(struct lin_order *o, const struct lin_forest *f, int32_t top)
 {
 	int32_t *height = o->height, *stack = o->order, *next = o->number, depth = 0;
 	for (int32_t n = top;;) {
@@ -75,19 +75,14 @@ static bool refuse_cycle(struct lin_order *o, const struct lin_forest *f, int32_
 	return diag_about(diags, name.input, name.node);
 }
 
-/* Children first was lin_scan's part, parents first is one sweep more, any other order takes a search. */
-static bool find_heights(struct lin_order *o, const struct lin_forest *f, struct diags *diags)
+/* Where ids are parents first one sweep finds all heights; any other order needs a search. */
+bool lin_frontier(struct lin_order *o, const struct lin_forest *f, struct diags *diags)
 {
 	int32_t cycle = NONE;
 	memset(o->height + o->swept, UNSEEN, (o->nodes - o->swept) * sizeof *o->height);
 	sweep_back(o, f);
 	for (int32_t n = o->swept; n < o->nodes && cycle == NONE; n++)
 		if (o->height[n] == UNSEEN)
-			cycle = descend(o, f, n);
+			cycle = search_below(o, f, n);
 	return cycle == NONE || refuse_cycle(o, f, cycle, diags);
-}
-
-bool lin_frontier(struct lin_order *o, const struct lin_forest *f, struct diags *diags)
-{
-	return find_heights(o, f, diags);
 }

@@ -10,7 +10,7 @@ void lin_order_init(struct lin_order *o, const struct allocator *allocator)
 	*o = (struct lin_order){.allocator = allocator};
 }
 
-static void give(struct lin_order *o, struct lin_block *b)
+static void free_block(struct lin_order *o, struct lin_block *b)
 {
 	if (b->at)
 		o->allocator->resize(o->allocator->context, b->at, b->bytes, 0);
@@ -19,51 +19,51 @@ static void give(struct lin_order *o, struct lin_block *b)
 
 void lin_order_free(struct lin_order *o)
 {
-	give(o, &o->block);
-	give(o, &o->case_block);
+	free_block(o, &o->block);
+	free_block(o, &o->case_block);
 	lin_order_init(o, o->allocator);
 }
 
-/* Forgets what the last call left; the memory stays. */
-static void reset(struct lin_order *o)
+/* Empties the order and keeps its memory. */
+static void empty_order(struct lin_order *o)
 {
 	*o = (struct lin_order){.allocator = o->allocator, .block = o->block, .case_block = o->case_block};
 }
 
-/* --- memory: one block, carved anew by every call --- */
+/* --- memory: one block, divided anew by every call --- */
 
 struct piece {
 	int32_t **array;
-	size_t count, copies; /* `copies` arrays of `count`, each aligned */
+	size_t count, copies; /* so many arrays of `count` elements, each aligned */
 };
 
-static size_t aligned(size_t bytes)
+static size_t align_bytes(size_t bytes)
 {
 	return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* The block's size with room for its own alignment; false when it overflows. */
-static bool measure(const struct piece *p, size_t n, size_t *bytes)
+/* Adds up the size of the block, its own alignment included; false when it overflows. */
+static bool measure_pieces(const struct piece *p, size_t n, size_t *bytes)
 {
 	*bytes = ALIGNMENT;
 	for (size_t i = 0; i < n; i++) {
 		size_t piece;
-		if (__builtin_mul_overflow(aligned(p[i].count * sizeof(int32_t)), p[i].copies, &piece) ||
+		if (__builtin_mul_overflow(align_bytes(p[i].count * sizeof(int32_t)), p[i].copies, &piece) ||
 		    __builtin_add_overflow(*bytes, piece, bytes))
 			return false;
 	}
 	return *bytes <= PTRDIFF_MAX / 2;
 }
 
-/* What is in the block need not survive.  At least half as much again, so that a slowly growing load settles
- * soon. */
-static bool reserve(struct lin_order *o, struct lin_block *b, size_t bytes)
+/* The old content is lost.  Capacities grow by half at least, so that slowly growing minibatches seldom
+ * allocate. */
+static bool reserve_block(struct lin_order *o, struct lin_block *b, size_t bytes)
 {
 	if (bytes <= b->bytes)
 		return true;
 	const struct allocator *a = o->allocator;
 	size_t more = b->bytes + b->bytes / 2;
-	give(o, b);
+	free_block(o, b);
 	b->bytes = more > bytes ? more : bytes;
 	b->at = a->resize(a->context, NULL, 0, b->bytes);
 	if (!b->at) {
@@ -84,33 +84,32 @@ static bool out_of_memory(const struct lin_order *o, struct diags *diags)
 bool lin_reserve(struct lin_order *o, struct lin_block *b, size_t bytes, struct diags *diags)
 {
 	bool fits = !__builtin_add_overflow(bytes, ALIGNMENT, &bytes) && bytes <= PTRDIFF_MAX / 2;
-	return (fits && reserve(o, b, bytes)) || out_of_memory(o, diags);
+	return (fits && reserve_block(o, b, bytes)) || out_of_memory(o, diags);
 }
 
 int32_t *lin_block_begin(const struct lin_block *b)
 {
-	return (int32_t *)aligned((uintptr_t)b->at);
+	return (int32_t *)align_bytes((uintptr_t)b->at);
 }
 
-static void carve(struct lin_order *o, const struct piece *p, size_t n)
+static void divide_block(struct lin_order *o, const struct piece *p, size_t n)
 {
 	char *at = (char *)lin_block_begin(&o->block);
 	for (size_t i = 0; i < n; i++) {
 		*p[i].array = p[i].copies ? (int32_t *)at : NULL;
-		at += aligned(p[i].count * sizeof(int32_t)) * p[i].copies;
+		at += align_bytes(p[i].count * sizeof(int32_t)) * p[i].copies;
 	}
 }
 
-/* Of the arrays that are filled last one has the memory of `height`, which nothing reads by then; NULL =
- * there is none. */
-static int32_t *filled_last(const struct lin_order *o)
+/* The array that shares its memory with `height`, which nothing reads by then; NULL = none. */
+static int32_t *find_height_memory(const struct lin_order *o)
 {
 	return o->place ? o->place : o->child_begin ? o->child_begin : o->child;
 }
 
-/* There are at most as many batches as nodes; `batch_begin` has a place to spare, which lin_frontier counts
- * in.  `number` and `height` have two, for the children of leaves (see scan.c). */
-static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *diags)
+/* There are at most as many batches as nodes; `batch_begin` has an element more than it needs, for the counts
+ * of lin_frontier.  `number` and `height` have two more, for the children of leaves (see scan.c). */
+static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct diags *diags)
 {
 	bool fixed = rules.children >= 0, list = !fixed || rules.edges;
 	size_t nodes = o->nodes, slots = fixed && !rules.unlinked ? rules.children : 0, bytes;
@@ -139,18 +138,18 @@ static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *d
 	    {&o->spare, nodes, spans},
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
-	if (!measure(pieces, PIECES, &bytes) || !reserve(o, &o->block, bytes))
+	if (!measure_pieces(pieces, PIECES, &bytes) || !reserve_block(o, &o->block, bytes))
 		return out_of_memory(o, diags);
-	carve(o, pieces, PIECES);
+	divide_block(o, pieces, PIECES);
 	if (!o->height)
-		o->height = filled_last(o);
+		o->height = find_height_memory(o);
 	o->slots = slots;
-	o->stride = aligned((nodes + 2) * sizeof(int32_t)) / sizeof(int32_t);
+	o->stride = align_bytes((nodes + 2) * sizeof(int32_t)) / sizeof(int32_t);
 	return true;
 }
 
-static bool number(struct lin_order *o, const struct lin_forest *f, const struct lin_rules *rules,
-		   struct diags *diags)
+static bool number_nodes(struct lin_order *o, const struct lin_forest *f, const struct lin_rules *rules,
+			 struct diags *diags)
 {
 	if (rules->cases)
 		return lin_number_cases(o, f, rules, diags);
@@ -158,9 +157,9 @@ static bool number(struct lin_order *o, const struct lin_forest *f, const struct
 	return true;
 }
 
-/* Without nodes, and without edges, arrays may be NULL; what begins where, and pointers, are still taken of them. */
-static bool linearize(struct lin_order *o, const struct lin_forest *given, struct lin_rules rules,
-		      struct diags *diags)
+/* Arrays of no elements may be NULL.  They are replaced, since their begin is read or pointed to. */
+static bool linearize_forest(struct lin_order *o, const struct lin_forest *given, struct lin_rules rules,
+			     struct diags *diags)
 {
 	static const int32_t none;
 	struct lin_forest forest = *given;
@@ -175,8 +174,8 @@ static bool linearize(struct lin_order *o, const struct lin_forest *given, struc
 	o->inputs = f->inputs;
 	o->edges = f->child_begin[f->nodes] - f->child_begin[0];
 	o->span = rules.span > 1 && !rules.shared ? rules.span : 0;
-	if (!prepare(o, rules, diags) || !lin_scan(o, f, rules, diags) || !lin_frontier(o, f, diags) ||
-	    !number(o, f, &rules, diags))
+	if (!allocate_arrays(o, rules, diags) || !lin_scan(o, f, rules, diags) ||
+	    !lin_frontier(o, f, diags) || !number_nodes(o, f, &rules, diags))
 		return false;
 	if (o->span)
 		lin_find_spans(o, f);
@@ -187,9 +186,9 @@ static bool linearize(struct lin_order *o, const struct lin_forest *given, struc
 bool lin_linearize(struct lin_order *o, const struct lin_forest *f, struct lin_rules rules,
 		   struct diags *diags)
 {
-	reset(o);
-	if (linearize(o, f, rules, diags))
+	empty_order(o);
+	if (linearize_forest(o, f, rules, diags))
 		return true;
-	reset(o);
+	empty_order(o);
 	return false;
 }

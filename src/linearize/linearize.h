@@ -1,13 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures to arrays.
  *
- * A forest of trees or DAGs comes in as the caller has it; out comes a numbering in which everything that a
- * kernel wants to run over is a contiguous range:
+ * A forest of trees or DAGs comes in as the caller's arrays; out comes a numbering in which all nodes that a
+ * kernel call runs over are a contiguous range:
  *
  *     height of a node    0 for a leaf, else 1 + the largest height of its children
- *     batch b             the nodes of height b, by case, then by ascending caller's id (with spans, find_spans.c: in a
- *                         post order, which the ids may be)
- *     numbers             batch after batch: leaves are 0 .. leaves-1, children lie in earlier batches
+ *     batch b             the nodes of height b, by case, then by ascending caller's id;
+ *                         with spans (find_spans.c) in a post order, which the ids may be
+ *     numbers             batch after batch: leaves are 0 .. leaves-1, children are in earlier batches
  *
  * So leafness is one comparison, and the nodes of a batch depend on earlier batches only.  The numbering is a
  * function of the forest and the rules alone.  Time is linear, and nesting never touches the C stack. */
@@ -20,12 +20,12 @@
 
 #include <stdint.h>
 
-/* Where an input was read: diagnostics then name it so. */
+/* Where an input was read, for diagnostics. */
 struct lin_origin {
 	const char *file; /* NULL = it was not read from a file */
 	int line;
 	int64_t structure; /* of the file, from 0 */
-	bool may_collapse, may_binarize; /* whether the reader could have, but was not asked to */
+	bool may_collapse, may_binarize; /* whether the reader could have, but its options were off */
 };
 
 /* The caller's arrays; nothing is copied. */
@@ -41,29 +41,29 @@ struct lin_forest {
 	int64_t origins;
 };
 
-/* How nodes are told apart.  Leaves' cases stand before others', and every node fits one (image_check). */
+/* The cases of nodes.  Those of leaves come before others, and every node fits one (image_check). */
 struct lin_cases {
 	int n;
 	const struct image_case *at;
-	const int32_t *const *token; /* by input, of nodes by id; those that cases ask for are there */
+	const int32_t *const *token; /* by input, of nodes by id; not NULL where a case reads them */
 };
 
-/* What structures a model takes. */
+/* The structures that a model accepts, and the arrays that its kernels read. */
 struct lin_rules {
 	int children; /* of every inner node; -1 = any number */
 	bool shared;  /* a node may have several parents */
-	bool edges;   /* child_begin and child_list are wanted for a fixed number of children, too */
-	bool places;  /* `place` is wanted; not when nodes are shared */
-	bool origins; /* `origin` is wanted */
-	bool unlinked; /* neither lin_child nor child_list is wanted */
-	const struct lin_cases *cases; /* NULL = leaves are told from inner nodes, and nothing else */
-	bool parent;   /* `parent` is wanted; not when nodes are shared */
-	bool parents;  /* parent_begin and parent_list are wanted */
-	int span; /* levels of a span (find_spans.c); below 2: none are wanted; none when nodes are shared */
+	bool edges;   /* child_begin and child_list are filled for a fixed number of children, too */
+	bool places;  /* `place` is filled; not when nodes are shared */
+	bool origins; /* `origin` is filled */
+	bool unlinked;		       /* neither lin_child nor child_list is filled */
+	const struct lin_cases *cases; /* NULL = leaves and inner nodes are all the cases */
+	bool parent;		       /* `parent` is filled; not when nodes are shared */
+	bool parents;		       /* parent_begin and parent_list are filled */
+	int span; /* levels of a span (find_spans.c); below 2: no spans; none when nodes are shared */
 };
 
-/* Numbers are new ones unless it says id.  Arrays begin at multiples of 64 bytes and are valid until the next
- * call with the same order. */
+/* A number is a node's in the order, an id the caller's.  Arrays begin at multiples of 64 bytes and are valid
+ * until the next call with the same order. */
 struct lin_order {
 	const struct allocator *allocator;
 	int32_t nodes, inputs, edges, leaves, batches;
@@ -71,33 +71,34 @@ struct lin_order {
 	int32_t *number;      /* nodes: the number of an id */
 	int32_t *batch_begin; /* batches + 1 */
 	int32_t *root;	      /* inputs */
-	/* with a fixed number of children, unless nobody wants them, else NULL */
+	/* with a fixed number of children unless they are unlinked, else NULL */
 	int32_t slots;
 	int32_t *child; /* slot after slot, see lin_child */
-	/* with any number of children, or when they are wanted, else NULL */
+	/* with any number of children, or by the rule `edges`, else NULL */
 	int32_t *child_begin; /* nodes + 1 */
-	int32_t *child_list;  /* edges; NULL when nobody wants it */
-	/* when wanted, else NULL: the rank of a node among the children of all nodes, in the order of their
-	 * edges; then come the nodes that are nobody's child, by number */
+	int32_t *child_list;  /* edges; NULL when they are unlinked */
+	/* by the rule `places`, else NULL: the rank of a node among the children of all nodes, in the order
+	 * of their edges; nodes without a parent follow by number */
 	int32_t *place; /* nodes */
-	/* when wanted, else NULL: the parent of a node, -1 = it has none; all parents of a node, by id, once for each edge */
+	/* by the rules `parent` and `parents`, else NULL: the parent of a node, -1 = none; all parents of a
+	 * node by id, once for each edge */
 	int32_t *parent;       /* nodes */
-	int32_t *parent_begin; /* nodes + 1, and a place to spare */
+	int32_t *parent_begin; /* nodes + 1, and one more for counting */
 	int32_t *parent_list;  /* edges */
 	/* when there are cases, else NULL and 0 */
 	int32_t cases;
 	int32_t *case_of;    /* nodes */
 	int32_t *case_begin; /* batches * cases + 1: the nodes of case c in batch b begin at b * cases + c and
 				end where the next case begins */
-	int32_t *origin; /* nodes: the first of the node's batch, or span; NULL when nobody wants it */
-	/* when spans are wanted, else 0 and NULL; see find_spans.c */
+	int32_t *origin; /* nodes: the first of the node's batch, or span; NULL without the rule `origins` */
+	/* with spans, else 0 and NULL; see find_spans.c */
 	int32_t span;	   /* levels of a span: span s has levels 1 + (s - 1) * span and following, span 0 the leaves */
-	int32_t *rank;	   /* nodes: places in a post order */
+	int32_t *rank;	   /* nodes: positions in a post order */
 	struct lin_cut {
 		int32_t rank, work;
 	} *cut;		   /* nodes: those of a span begin at its first node, */
 	int32_t *cut_end;  /* and end there */
-	/* its own */
+	/* scratch */
 	uint8_t *parent_span;  /* nodes, by id: whether it is in the same span */
 	int32_t *post, *spare; /* nodes */
 	int32_t *height; /* nodes, by id, until lin_fill; see LIN_CHILD */
@@ -128,41 +129,41 @@ static inline int32_t lin_span_of(const struct lin_order *o, int32_t level)
 	return ((uint32_t)level + o->span - 1) / o->span;
 }
 
-/* The batch behind those that a thread may be in while another one is in this one, the first of them: all of its span. */
+/* The end of the batches that may run at the same time as this one, the first of them: those of its span. */
 static inline int32_t lin_end_of_levels(const struct lin_order *o, int32_t batch)
 {
 	int32_t span = o->span > 1 && batch ? o->span : 1;
 	return o->batches - batch < span ? o->batches : batch + span;
 }
 
-/* Nodes of a span are shared out to parts by rank, about as many to each: the first rank of a part, which is the end
- * of the one before. */
-int32_t lin_share_of_span(const struct lin_order *, int32_t span, int part, int parts);
+/* Divides the nodes of a span into chunks by rank, of about as many nodes each: the first rank of a chunk,
+ * which is the end of the one before. */
+int32_t lin_span_chunk_begin(const struct lin_order *, int32_t span, int chunk, int chunks);
 /* Of the numbers begin..end, a batch or a case of one, the first whose rank is not below this one. */
 int32_t lin_first_of_rank(const struct lin_order *, int32_t begin, int32_t end, int32_t rank);
 
-/* --- the parts of lin_linearize, in this order --- */
+/* --- the passes of lin_linearize, in this order --- */
 
-/* That the sizes can be numbered and child_begin ascends: afterwards the arrays can be walked. */
+/* Checks that nodes can be numbered and child_begin ascends: then the arrays can be walked. */
 bool lin_check_sizes(const struct lin_forest *, struct diags *);
-/* That children, their counts and the roots are as the rules want them.  On the way: the heights of the nodes
- * before the first that precedes a child of its own, which is `swept`. */
+/* Checks children, their counts and the roots against the rules.  Finds the heights of the nodes before the
+ * first that precedes a child of its own, which is `swept`. */
 bool lin_scan(struct lin_order *, const struct lin_forest *, struct lin_rules, struct diags *);
 /* May be set in `height` when all heights are known. */
 enum { LIN_CHILD = 1 << 30 };
-/* The other heights, finding cycles. */
+/* Finds the other heights, and cycles. */
 bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *);
-/* Then `order`, `number`, `batch_begin`, `leaves`, `batches`. */
+/* Fills `order`, `number`, `batch_begin`, `leaves`, `batches`. */
 void lin_number(struct lin_order *);
 /* The same by cases, with `case_of` and `case_begin`. */
 bool lin_number_cases(struct lin_order *, const struct lin_forest *, const struct lin_rules *, struct diags *);
-/* Spans; the nodes of a batch are numbered anew when their ids are no post order. */
+/* Finds spans; numbers the nodes of each batch anew when ids are no post order. */
 void lin_find_spans(struct lin_order *, const struct lin_forest *);
-/* The index arrays: `root`, those of children, `place`, `origin`, those of parents. */
+/* Fills the index arrays: `root`, those of children, `place`, `origin`, those of parents. */
 void lin_fill(struct lin_order *, const struct lin_forest *);
 
-/* "node 3 of input 1", or "node 3 of structure 7" of one that was read: for diagnostics about a node of a
- * forest whose child_begin is right.  Takes `scratch` and `marks`, a node each. */
+/* The name of a node in diagnostics: "node 3 of input 1", or "node 3 of structure 7" where it was read from a
+ * file.  child_begin must be right; `scratch` and `marks` have an element for each node. */
 struct lin_name {
 	int64_t input, node; /* -1 = unknown; the node as counted in the input */
 	struct diag_at at;   /* where the input was read */
@@ -184,9 +185,9 @@ static inline int32_t lin_set_height(int32_t *height, int32_t *count, int32_t ba
 	return batches;
 }
 
-/* Room for so many bytes, aligned; what was there is lost.  False after a diagnostic. */
+/* Aligned memory for so many bytes; the old content is lost.  False after a diagnostic. */
 bool lin_reserve(struct lin_order *, struct lin_block *, size_t bytes, struct diags *);
-/* The first place of a block that arrays may begin at. */
+/* The first aligned address of a block. */
 int32_t *lin_block_begin(const struct lin_block *);
 
 /* --- a forest from single structures --- */
@@ -205,7 +206,7 @@ struct lin_collect {
 
 void lin_collect_init(struct lin_collect *, const struct allocator *);
 void lin_collect_free(struct lin_collect *);
-/* Forgets the structures and keeps the memory. */
+/* Removes all inputs and keeps the memory. */
 void lin_collect_clear(struct lin_collect *);
 
 /* Appends an input whose last node is its root; ids count from 0 within it.  False after a diagnostic, and
@@ -216,11 +217,11 @@ bool lin_collect_add(struct lin_collect *, int64_t nodes, const int32_t *child_b
 bool lin_collect_add_rooted(struct lin_collect *, int64_t nodes, const int32_t *child_begin,
 			    const int32_t *children, int64_t root, struct diags *);
 
-/* The same of an input that was read somewhere; the file's name must live as long as the input is there. */
+/* The same for an input that was read from a file, whose name must live as long as the input. */
 bool lin_collect_add_read(struct lin_collect *, int64_t nodes, const int32_t *child_begin,
 			  const int32_t *children, int64_t root, const struct lin_origin *, struct diags *);
 
-/* Leaves out one of the inputs; those behind it move up, each by one. */
+/* Removes an input; those behind it move up by one. */
 void lin_collect_remove(struct lin_collect *, int64_t input);
 
 /* Valid until the next change. */

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Numbers: nodes are counted out by batch, and in a batch by case.
+/* Numbers: nodes are sorted by batch, and in a batch by case.
  *
- * LIN_CHILD may stand in heights; where nodes may be as high as there are nodes, no mark is used. */
+ * Heights may contain the mark LIN_CHILD, but not in forests so high that it could be one. */
 #include "linearize/linearize.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@ static int32_t height_mask(const struct lin_order *o)
 	return o->batches > LIN_CHILD ? -1 : ~LIN_CHILD;
 }
 
-/* Counting sort by height, stable in the id.  Nodes of height h were counted two places further on; the sums
- * put the begin of h at h + 1, and numbering moves it to the end of h, which is where h + 1 begins. */
+/* Counting sort by height, stable in the id.  Nodes of height h were counted at h + 2; the sums put the begin
+ * of h at h + 1, and numbering advances it to the end of h, which is where h + 1 begins. */
 void lin_number(struct lin_order *o)
 {
 	int32_t *begin = o->batch_begin, mask = height_mask(o);
@@ -29,7 +29,8 @@ void lin_number(struct lin_order *o)
 
 /* --- by cases --- */
 
-static bool asks_for_parents(const struct lin_cases *cases)
+/* Whether a case depends on whether a node has a parent. */
+static bool depend_on_parents(const struct lin_cases *cases)
 {
 	bool any = false;
 	for (int c = 0; c < cases->n; c++)
@@ -37,7 +38,7 @@ static bool asks_for_parents(const struct lin_cases *cases)
 	return any;
 }
 
-/* By id, whether a node is somebody's child. */
+/* Marks the nodes that have a parent, by id. */
 static void mark_children(const struct lin_forest *f, int32_t *marks)
 {
 	memset(marks, 0, f->nodes * sizeof *marks);
@@ -45,8 +46,8 @@ static void mark_children(const struct lin_forest *f, int32_t *marks)
 		marks[f->children[i]] = 1;
 }
 
-static bool fits(const struct image_case *k, const struct lin_cases *cases, int32_t id, int32_t children,
-		 bool parent)
+static bool fits_case(const struct image_case *k, const struct lin_cases *cases, int32_t id, int32_t children,
+		      bool parent)
 {
 	if (k->inner != (children > 0) || (k->children >= 0 && k->children != children))
 		return false;
@@ -62,12 +63,12 @@ static bool fits(const struct image_case *k, const struct lin_cases *cases, int3
 static void find_cases(const struct lin_forest *f, const struct lin_cases *cases, int32_t *marks,
 		       int32_t *case_of)
 {
-	bool parents = asks_for_parents(cases);
+	bool parents = depend_on_parents(cases);
 	if (parents)
 		mark_children(f, marks);
 	for (int32_t n = 0; n < f->nodes; n++) {
 		int32_t c = 0, children = f->child_begin[n + 1] - f->child_begin[n];
-		while (!fits(&cases->at[c], cases, n, children, parents && marks[n]))
+		while (!fits_case(&cases->at[c], cases, n, children, parents && marks[n]))
 			c++;
 		case_of[n] = c;
 	}
@@ -84,8 +85,8 @@ static bool reserve_begins(struct lin_order *o, struct diags *diags)
 	return true;
 }
 
-/* Two places further on, as above: the begin of a case moves to its end. */
-static void count_out(struct lin_order *o)
+/* The same counting sort by batch and case. */
+static void sort_by_case(struct lin_order *o)
 {
 	int32_t *begin = o->case_begin, *case_of = o->number, mask = height_mask(o), cases = o->cases;
 	int64_t places = (int64_t)o->batches * cases;
@@ -112,7 +113,7 @@ bool lin_number_cases(struct lin_order *o, const struct lin_forest *f, const str
 		find_cases(f, cases, o->case_of, o->number);
 	if (!reserve_begins(o, diags))
 		return false;
-	count_out(o);
+	sort_by_case(o);
 	for (int32_t b = 0; b <= o->batches; b++)
 		o->batch_begin[b] = o->case_begin[(int64_t)b * o->cases];
 	o->leaves = o->batches ? o->batch_begin[1] : 0;

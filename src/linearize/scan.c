@@ -1,15 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* One pass over all nodes: are they what the model takes, and how high, as long as children come first. */
+/* One pass over all nodes: checks them, and finds heights as long as children come first. */
 #include "linearize/linearize.h"
 
 #include <string.h>
 
 static const struct diag_at nowhere;
 
-/* --- what is wrong with a node --- */
+/* --- diagnostics --- */
 
-/* What makes a node fit: of two children are those of binary trees.  Options are named that would help. */
-static const char *mend_arity(int32_t found, int32_t wanted, const struct lin_name *name)
+/* A hint how to make a node fit.  Two children are those of binary trees, which readers can make. */
+static const char *hint_for_arity(int32_t found, int32_t wanted, const struct lin_name *name)
 {
 	if (found < wanted && found == 1 && name->may_collapse)
 		return "leave nodes with one child out (--collapse, esp_treebank_options.collapse), or use "
@@ -30,7 +30,7 @@ static bool refuse_arity(struct lin_order *o, const struct lin_forest *f, int32_
 {
 	int32_t found = f->child_begin[n + 1] - f->child_begin[n];
 	struct lin_name name = lin_name(f, n, o->order, o->number);
-	diag_add(diags, DIAG_WRONG_ARITY, name.at, mend_arity(found, rules.children, &name),
+	diag_add(diags, DIAG_WRONG_ARITY, name.at, hint_for_arity(found, rules.children, &name),
 		 "%s has %d %s; the model's inner nodes have %d, its leaves 0", name.text, found,
 		 found == 1 ? "child" : "children", rules.children);
 	return diag_about(diags, name.input, name.node);
@@ -58,7 +58,7 @@ static bool refuse_shared(struct lin_order *o, const struct lin_forest *f, int32
 	return diag_about(diags, name.input, name.node);
 }
 
-/* The children of nodes up to `n` are good but for one that has two parents, `n` among them. */
+/* A child of node n has two parents; children of nodes up to n are right otherwise. */
 static bool refuse_parents(struct lin_order *o, const struct lin_forest *f, int32_t n, struct diags *diags)
 {
 	int32_t *parent = o->number;
@@ -73,7 +73,7 @@ static bool refuse_parents(struct lin_order *o, const struct lin_forest *f, int3
 	return false;
 }
 
-/* Finds again what made lin_scan stop at a node. */
+/* Reports what made lin_scan stop at a node. */
 static bool refuse_node(struct lin_order *o, const struct lin_forest *f, int32_t n, struct lin_rules rules,
 			struct diags *diags)
 {
@@ -98,7 +98,7 @@ static bool check_roots(const struct lin_forest *f, struct diags *diags)
 
 /* --- the pass --- */
 
-/* What the pass keeps in registers: stores to the arrays could otherwise change it. */
+/* Local copies, which stay in registers: stores to the arrays might change those of the order. */
 struct pass {
 	const int32_t *child_begin, *list;
 	int32_t *height, *count; /* count[h]: nodes of height h */
@@ -106,8 +106,8 @@ struct pass {
 	int32_t nodes, batches;
 };
 
-/* `count` children that must lie below `limit`.  One more than the highest of them (0 when heights are not
- * asked for), or -1 when one is wrong. */
+/* Checks `count` children, which must be below `limit`.  Returns one more than the highest of them (0 without
+ * `heights`), or -1 when one is wrong. */
 static inline __attribute__((always_inline)) int32_t scan_children(const struct pass *p, const int32_t *list,
 								   int32_t count, int32_t limit, bool shared,
 								   bool heights)
@@ -126,18 +126,19 @@ static inline __attribute__((always_inline)) int32_t scan_children(const struct 
 	return wrong ? -1 : highest + 1;
 }
 
-static inline __attribute__((always_inline)) bool count_is_right(int32_t count, int32_t children)
+static inline __attribute__((always_inline)) bool is_count_right(int32_t count, int32_t children)
 {
 	return children < 0 || count == 0 || count == children;
 }
 
-/* The heights of all nodes up to the first that has a child ahead of it, or is wrong, which is returned. */
-static inline __attribute__((always_inline)) int32_t sweep(struct pass *p, int32_t children, bool shared)
+/* Finds heights up to the first node that is wrong or precedes a child of its own, and returns it. */
+static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p, int32_t children,
+								 bool shared)
 {
 	int32_t n;
 	for (n = 0; n < p->nodes; n++) {
 		int32_t begin = p->child_begin[n], count = p->child_begin[n + 1] - begin, h;
-		if (!count_is_right(count, children) ||
+		if (!is_count_right(count, children) ||
 		    (h = scan_children(p, p->list + begin, count, n, shared, true)) < 0)
 			break;
 		p->batches = lin_set_height(p->height, p->count, p->batches, n, h);
@@ -145,10 +146,10 @@ static inline __attribute__((always_inline)) int32_t sweep(struct pass *p, int32
 	return n;
 }
 
-/* The same for trees of nodes with no child or two, without a branch on which, since no processor can guess
- * it: a leaf is given two children that lie past the last node and below any height.  A child is marked in
- * its height, which is at hand: LIN_CHILD is free because half of the nodes are leaves.  There must be two
- * edges. */
+/* The same for trees whose nodes have no child or two, without a branch on which, since it cannot be
+ * predicted: a leaf is given two children behind the last node, with height -1.  Children are marked in their
+ * heights, which are loaded anyway: LIN_CHILD is no height because half of the nodes are leaves.  There must
+ * be two edges. */
 static int32_t sweep_pairs(struct pass *p)
 {
 	int32_t past = p->nodes, *height = p->height, n;
@@ -172,25 +173,25 @@ static int32_t sweep_pairs(struct pass *p)
 	return n;
 }
 
-/* The first node that is not as the rules want it, or `nodes`. */
-static inline __attribute__((always_inline)) int32_t check(const struct pass *p, int32_t children,
-							   bool shared)
+/* The first node that breaks the rules, or `nodes`. */
+static inline __attribute__((always_inline)) int32_t find_wrong_node(const struct pass *p, int32_t children,
+								     bool shared)
 {
 	int32_t n;
 	for (n = 0; n < p->nodes; n++) {
 		int32_t begin = p->child_begin[n], count = p->child_begin[n + 1] - begin;
-		if (!count_is_right(count, children) ||
+		if (!is_count_right(count, children) ||
 		    scan_children(p, p->list + begin, count, p->nodes, shared, false) < 0)
 			break;
 	}
 	return n;
 }
 
-/* The heights as far as they can be swept; then, should that not be to the end, whether all nodes are right.
- * Forests that are not numbered children first stop the sweep early as a rule, so the check may begin anew.
- */
-static inline __attribute__((always_inline)) int32_t scan(struct lin_order *o, const struct lin_forest *f,
-							  int32_t children, bool shared)
+/* Finds heights as far as one sweep can; unless that is all, then checks all nodes.  The sweep of a forest
+ * that is not numbered children first mostly stops early, so the check may begin anew.  Returns the first
+ * wrong node. */
+static inline __attribute__((always_inline)) int32_t
+scan_nodes(struct lin_order *o, const struct lin_forest *f, int32_t children, bool shared)
 {
 	struct pass p = {.child_begin = f->child_begin,
 			 .list = f->children,
@@ -201,7 +202,7 @@ static inline __attribute__((always_inline)) int32_t scan(struct lin_order *o, c
 	bool pairs = children == 2 && !shared && o->edges >= 2;
 	if (!shared && !pairs)
 		memset(p.seen, 0, (uint32_t)p.nodes);
-	o->swept = pairs ? sweep_pairs(&p) : sweep(&p, children, shared);
+	o->swept = pairs ? sweep_pairs(&p) : sweep_nodes(&p, children, shared);
 	o->batches = p.batches;
 	if (o->swept == p.nodes)
 		return p.nodes;
@@ -209,16 +210,16 @@ static inline __attribute__((always_inline)) int32_t scan(struct lin_order *o, c
 		p.height[n] &= ~LIN_CHILD;
 	if (!shared)
 		memset(p.seen, 0, (uint32_t)p.nodes);
-	return check(&p, children, shared);
+	return find_wrong_node(&p, children, shared);
 }
 
-/* Compiled once for each kind of rules. */
+/* The pass is inlined once for each kind of rules. */
 bool lin_scan(struct lin_order *o, const struct lin_forest *f, struct lin_rules rules, struct diags *diags)
 {
-	int32_t n = rules.shared	  ? scan(o, f, rules.children, true)
-		    : rules.children == 2 ? scan(o, f, 2, false)
-		    : rules.children == 1 ? scan(o, f, 1, false)
-					  : scan(o, f, rules.children, false);
+	int32_t n = rules.shared	  ? scan_nodes(o, f, rules.children, true)
+		    : rules.children == 2 ? scan_nodes(o, f, 2, false)
+		    : rules.children == 1 ? scan_nodes(o, f, 1, false)
+					  : scan_nodes(o, f, rules.children, false);
 	if (n < f->nodes)
 		return refuse_node(o, f, n, rules, diags);
 	return check_roots(f, diags);

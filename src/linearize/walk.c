@@ -5,7 +5,7 @@
 
 enum { FIRST = 64, UNVISITED = -1, OPEN = -2 };
 
-/* A node as it was found. */
+/* A node that was found. */
 struct lin_seen {
 	const void *node;
 	int32_t begin, end; /* of its children in `edge` */
@@ -13,7 +13,7 @@ struct lin_seen {
 	int32_t number;	    /* UNVISITED, then OPEN while its children are visited, then its number */
 };
 
-/* What one walk needs. */
+/* One walk. */
 struct walk {
 	struct lin_walk *w;
 	const struct lin_links *links;
@@ -45,9 +45,9 @@ void lin_walk_free(struct lin_walk *w)
 	lin_walk_init(w, w->allocator);
 }
 
-/* --- memory: doubled; what was there stays --- */
+/* --- memory: capacities double, content is kept --- */
 
-static bool grow(struct walk *x, void **at, size_t *capacity, size_t wanted, size_t size)
+static bool grow_memory(struct walk *x, void **at, size_t *capacity, size_t wanted, size_t size)
 {
 	const struct allocator *a = x->w->allocator;
 	size_t n = wanted > 2 * *capacity ? wanted : 2 * *capacity, least = FIRST;
@@ -62,12 +62,12 @@ static bool grow(struct walk *x, void **at, size_t *capacity, size_t wanted, siz
 	return true;
 }
 
-static bool reserve(struct walk *x, struct lin_array *a, size_t wanted)
+static bool reserve_array(struct walk *x, struct lin_array *a, size_t wanted)
 {
 	void *at = a->at;
 	if (wanted <= a->capacity)
 		return true;
-	if (!grow(x, &at, &a->capacity, wanted, sizeof *a->at))
+	if (!grow_memory(x, &at, &a->capacity, wanted, sizeof *a->at))
 		return false;
 	a->at = at;
 	return true;
@@ -78,7 +78,7 @@ static bool reserve_seen(struct walk *x, size_t wanted)
 	void *at = x->w->seen;
 	if (wanted <= x->w->seen_capacity)
 		return true;
-	if (!grow(x, &at, &x->w->seen_capacity, wanted, sizeof *x->w->seen))
+	if (!grow_memory(x, &at, &x->w->seen_capacity, wanted, sizeof *x->w->seen))
 		return false;
 	x->w->seen = at;
 	return true;
@@ -86,7 +86,7 @@ static bool reserve_seen(struct walk *x, size_t wanted)
 
 /* --- nodes by identity --- */
 
-/* Where the node stands in the table, or could. */
+/* The node's slot in the table, or the free one where it belongs. */
 static int32_t *slot_of(const struct lin_walk *w, const void *node)
 {
 	uint64_t hash = (uint64_t)(uintptr_t)node * 0x9E3779B97F4A7C15u;
@@ -97,11 +97,11 @@ static int32_t *slot_of(const struct lin_walk *w, const void *node)
 	}
 }
 
-/* The table begins small, whatever memory it has, so that a small structure after a large one is cheap. */
+/* The table begins small, whatever its capacity, so that a small structure after a large one is cheap. */
 static bool resize_table(struct walk *x, size_t slots)
 {
 	struct lin_walk *w = x->w;
-	if (!reserve(x, &w->table, slots))
+	if (!reserve_array(x, &w->table, slots))
 		return false;
 	w->slots = slots;
 	memset(w->table.at, -1, slots * sizeof *w->table.at);
@@ -110,15 +110,15 @@ static bool resize_table(struct walk *x, size_t slots)
 	return true;
 }
 
-static bool too_many(const struct walk *x, const char *what)
+static bool refuse_too_many(const struct walk *x, const char *what)
 {
 	return diag_add(x->diags, DIAG_TOO_MANY_NODES, (struct diag_at){0},
 			"at most 2147483646 can be numbered", "input %lld has more %s than can be numbered",
 			(long long)x->input, what);
 }
 
-/* The index of a node, which is new or was found before; -1 after a diagnostic. */
-static int32_t find(struct walk *x, const void *node)
+/* Adds a node unless it was found before; returns its index, or -1 after a diagnostic. */
+static int32_t find_node(struct walk *x, const void *node)
 {
 	struct lin_walk *w = x->w;
 	if (2 * ((size_t)w->nodes + 1) > w->slots && !resize_table(x, w->slots ? 2 * w->slots : FIRST))
@@ -127,7 +127,7 @@ static int32_t find(struct walk *x, const void *node)
 	if (*slot >= 0)
 		return *slot;
 	if (w->nodes == INT32_MAX - 1) {
-		too_many(x, "nodes");
+		refuse_too_many(x, "nodes");
 		return -1;
 	}
 	if (!reserve_seen(x, (size_t)w->nodes + 1))
@@ -138,7 +138,7 @@ static int32_t find(struct walk *x, const void *node)
 
 /* --- the walk --- */
 
-/* Finds the children of a node, which must stand together: before any of them is entered. */
+/* Finds the children of a node, all before any is entered, since they must be consecutive in `edge`. */
 static bool find_children(struct walk *x, int32_t i, size_t n)
 {
 	struct lin_walk *w = x->w;
@@ -150,22 +150,22 @@ static bool find_children(struct walk *x, int32_t i, size_t n)
 					"a child that is not there is not counted by 'children'",
 					"child %zu of a node of input %lld that has %zu children is NULL",
 					slot, (long long)x->input, n);
-		int32_t index = find(x, child);
-		if (index < 0 || !reserve(x, &w->edge, (size_t)w->edges + 1))
+		int32_t index = find_node(x, child);
+		if (index < 0 || !reserve_array(x, &w->edge, (size_t)w->edges + 1))
 			return false;
 		w->edge.at[w->edges++] = index;
 	}
 	return true;
 }
 
-static bool enter(struct walk *x, int32_t i, size_t *depth)
+static bool enter_node(struct walk *x, int32_t i, size_t *depth)
 {
 	struct lin_walk *w = x->w;
 	size_t n = x->links->children(x->links->user, w->seen[i].node);
 	if (n > (size_t)(INT32_MAX - 1 - w->edges))
-		return too_many(x, "children");
+		return refuse_too_many(x, "children");
 	int32_t begin = w->edges;
-	if (!find_children(x, i, n) || !reserve(x, &w->stack, *depth + 1))
+	if (!find_children(x, i, n) || !reserve_array(x, &w->stack, *depth + 1))
 		return false;
 	struct lin_seen *s = &w->seen[i];
 	s->begin = s->next = begin;
@@ -175,13 +175,13 @@ static bool enter(struct walk *x, int32_t i, size_t *depth)
 	return true;
 }
 
-/* A child that is being visited closes a cycle, which is nothing to a walk. */
-static bool visit(struct walk *x, const void *root)
+/* A child that is open closes a cycle, which lin_linearize reports. */
+static bool visit_nodes(struct walk *x, const void *root)
 {
 	struct lin_walk *w = x->w;
 	size_t depth = 0;
-	int32_t first = find(x, root), number = 0;
-	if (first < 0 || !enter(x, first, &depth))
+	int32_t first = find_node(x, root), number = 0;
+	if (first < 0 || !enter_node(x, first, &depth))
 		return false;
 	while (depth) {
 		struct lin_seen *s = &w->seen[w->stack.at[depth - 1]];
@@ -191,18 +191,19 @@ static bool visit(struct walk *x, const void *root)
 			continue;
 		}
 		int32_t child = w->edge.at[s->next++];
-		if (w->seen[child].number == UNVISITED && !enter(x, child, &depth))
+		if (w->seen[child].number == UNVISITED && !enter_node(x, child, &depth))
 			return false;
 	}
 	return true;
 }
 
-/* What was found, in the order of the numbers. */
-static bool lay_out(struct walk *x)
+/* Copies what was found in the order of the numbers. */
+static bool copy_nodes(struct walk *x)
 {
 	struct lin_walk *w = x->w;
-	if (!reserve(x, &w->order, (size_t)w->nodes) || !reserve(x, &w->begin, (size_t)w->nodes + 1) ||
-	    !reserve(x, &w->list, (size_t)w->edges))
+	if (!reserve_array(x, &w->order, (size_t)w->nodes) ||
+	    !reserve_array(x, &w->begin, (size_t)w->nodes + 1) ||
+	    !reserve_array(x, &w->list, (size_t)w->edges))
 		return false;
 	for (int32_t i = 0; i < w->nodes; i++)
 		w->order.at[w->seen[i].number] = i;
@@ -225,7 +226,7 @@ bool lin_walk(struct lin_walk *w, const void *root, const struct lin_links *link
 	struct walk x = {w, links, input, diags};
 	w->nodes = w->edges = 0;
 	w->slots = 0;
-	if (visit(&x, root) && lay_out(&x))
+	if (visit_nodes(&x, root) && copy_nodes(&x))
 		return true;
 	w->nodes = w->edges = 0;
 	return false;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A structure of linked nodes as arrays: nodes are pointers that mean nothing but themselves.
+/* A structure of linked nodes as arrays.  A node is an opaque pointer.
  *
  * Numbers are those of a post order: children before parents as long as there is no cycle, the root last.  A
  * node that is reached twice has one number.  Time is linear, nesting never touches the C stack, and memory
@@ -10,7 +10,7 @@
 #include "base/diag.h"
 #include "linearize/linearize.h"
 
-/* Who knows the nodes.  `children` is asked once of each node, `child` once of each of its slots. */
+/* Access to nodes: `children` is called once for each node, `child` once for each of its slots. */
 struct lin_links {
 	void *user;
 	size_t (*children)(void *user, const void *node);
@@ -32,8 +32,8 @@ struct lin_walk {
 void lin_walk_init(struct lin_walk *, const struct allocator *);
 void lin_walk_free(struct lin_walk *);
 
-/* Walks what the root reaches; `input` is its name in diagnostics.  False after one, with nothing in the
- * walk: a child that is NULL, more nodes or edges than can be numbered, or no memory. */
+/* Walks the nodes that the root reaches; diagnostics name it by `input`.  False after one, and the walk is
+ * empty: a child is NULL, there are more nodes or edges than can be numbered, or there is no memory. */
 bool lin_walk(struct lin_walk *, const void *root, const struct lin_links *, int64_t input, struct diags *);
 /* The node of a number. */
 const void *lin_walk_node(const struct lin_walk *, int32_t number);

@@ -2,14 +2,14 @@
 /* Sizes of dimensions from the tensors of a weights file. */
 #include "ra/syntax.h"
 
-/* An axis of a parameter and the extent that the file gives it. */
+/* An axis of a parameter, and its extent in the file. */
 struct equation {
 	int param, axis;
 	int64_t extent;
 	int unknowns;
 };
 
-/* An equation that a symbol occurs in; a list for each symbol. */
+/* An equation in which a symbol occurs, in a list for each symbol. */
 struct use {
 	int equation, next; /* -1 = the last */
 };
@@ -23,7 +23,7 @@ struct solver {
 	size_t n;
 	int64_t *sizes; /* 0 = not known yet */
 	int *source;	/* of a size: the equation */
-	bool *excused;	/* a parameter that would have told the size is missing: said already */
+	bool *excused;	/* by symbol: a parameter that has it is at fault, which was reported */
 	int *first_use;
 	bool *matched; /* tensors that the model names */
 	VEC(struct equation) equations;
@@ -32,8 +32,8 @@ struct solver {
 	int faults;
 };
 
-__attribute__((format(printf, 5, 6))) static void fail(struct solver *b, enum diag_id id, struct diag_at at,
-						       const char *hint, const char *format, ...)
+__attribute__((format(printf, 5, 6))) static void
+report_fault(struct solver *b, enum diag_id id, struct diag_at at, const char *hint, const char *format, ...)
 {
 	struct str s = str_in(b->arena);
 	va_list args;
@@ -50,7 +50,7 @@ static const char *extra_hint(struct solver *b, const char *tensor)
 {
 	struct ra_nearest near = ra_nearest_to(tensor, strlen(tensor));
 	for (size_t i = 0; i < b->m->params.n; i++)
-		ra_consider(&near, b->m->params.at[i].name, strlen(b->m->params.at[i].name));
+		ra_consider_name(&near, b->m->params.at[i].name, strlen(b->m->params.at[i].name));
 	struct str s = str_in(b->arena);
 	if (near.best)
 		str_printf(&s, "the model has '%.*s'; or", (int)near.best_length, near.best);
@@ -62,7 +62,7 @@ static const char *extra_hint(struct solver *b, const char *tensor)
 	return str_text(&s);
 }
 
-/* Nobody reads more faults than are kept: what takes long to say is not looked for. */
+/* Whether no more faults are kept: then suggestions, which take long, are not searched for. */
 static bool said_enough(const struct solver *b)
 {
 	return b->faults >= RA_REPORT_LIMIT;
@@ -85,8 +85,8 @@ static const char *tensor_shape(struct solver *b, const struct tensor_info *t)
 
 /* --- matching names --- */
 
-/* The size of a symbol cannot be found through this parameter, which is no news. */
-static void excuse(struct solver *b, const struct ra_param *p)
+/* Marks the symbols of a parameter that is at fault: that their sizes are not found is no further fault. */
+static void excuse_symbols(struct solver *b, const struct ra_param *p)
 {
 	for (int i = 0; i < p->shape.rank; i++)
 		for (int t = 0; t < p->shape.dim[i].terms; t++)
@@ -98,23 +98,23 @@ static void report_missing(struct solver *b, const struct ra_param *p)
 	struct ra_nearest near = ra_nearest_to(p->name, strlen(p->name));
 	for (size_t i = 0; i < b->n && !said_enough(b); i++)
 		if (!b->matched[i])
-			ra_consider(&near, b->tensors[i].name, strlen(b->tensors[i].name));
-	fail(b, DIAG_WEIGHT_MISSING, p->at,
-	     near.best ? ra_format(b->arena, "the file has '%.*s'", (int)near.best_length, near.best)
-		       : "name the parameter as the file names its tensor",
-	     "%s has no tensor '%s'", b->file, p->name);
-	excuse(b, p);
+			ra_consider_name(&near, b->tensors[i].name, strlen(b->tensors[i].name));
+	report_fault(b, DIAG_WEIGHT_MISSING, p->at,
+		     near.best ? ra_format(b->arena, "the file has '%.*s'", (int)near.best_length, near.best)
+			       : "name the parameter as the file names its tensor",
+		     "%s has no tensor '%s'", b->file, p->name);
+	excuse_symbols(b, p);
 }
 
 static void report_extra(struct solver *b, const struct tensor_info *t)
 {
 	if (said_enough(b))
 		return;
-	fail(b, DIAG_WEIGHT_EXTRA, (struct diag_at){.file = b->file}, extra_hint(b, t->name),
-	     "the model '%s' has no parameter '%s' (%s)", b->m->name, t->name, tensor_shape(b, t));
+	report_fault(b, DIAG_WEIGHT_EXTRA, (struct diag_at){.file = b->file}, extra_hint(b, t->name),
+		     "the model '%s' has no parameter '%s' (%s)", b->m->name, t->name, tensor_shape(b, t));
 }
 
-/* Integers that no parameter is named after are no weights: a state_dict holds them beside those. */
+/* Whether a tensor without a parameter can be ignored: a state_dict has integers that are no weights. */
 static bool is_counter(const struct tensor_info *t)
 {
 	return dtype_traits_of(t->dtype)->kind != DTYPE_FLOAT;
@@ -125,12 +125,13 @@ static bool check_type(struct solver *b, const struct ra_param *p, const struct 
 {
 	if (dtype_widens(t->dtype, p->dtype))
 		return true;
-	fail(b, DIAG_WEIGHT_TYPE, p->at,
-	     ra_format(b->arena, "declare it : %s and cast it where it is used, or convert the tensor",
-		       dtype_traits_of(t->dtype)->spelling),
-	     "'%s' is %s in %s, the model says %s", p->name, dtype_traits_of(t->dtype)->spelling, b->file,
-	     dtype_traits_of(p->dtype)->spelling);
-	excuse(b, p);
+	report_fault(b, DIAG_WEIGHT_TYPE, p->at,
+		     ra_format(b->arena,
+			       "declare it : %s and cast it where it is used, or convert the tensor",
+			       dtype_traits_of(t->dtype)->spelling),
+		     "'%s' is %s in %s, the model says %s", p->name, dtype_traits_of(t->dtype)->spelling,
+		     b->file, dtype_traits_of(p->dtype)->spelling);
+	excuse_symbols(b, p);
 	return false;
 }
 
@@ -153,11 +154,11 @@ static void add_equations(struct solver *b, int param, const struct tensor_info 
 	if (!check_type(b, p, t))
 		return;
 	if (t->rank != p->shape.rank) {
-		fail(b, DIAG_WEIGHT_RANK, p->at,
-		     "transpose or reshape the tensor, or correct the declaration",
-		     "'%s' is %s in %s, the model says %s", p->name, tensor_shape(b, t), b->file,
-		     ra_shape_text(b->arena, b->m, &p->shape));
-		excuse(b, p);
+		report_fault(b, DIAG_WEIGHT_RANK, p->at,
+			     "transpose or reshape the tensor, or correct the declaration",
+			     "'%s' is %s in %s, the model says %s", p->name, tensor_shape(b, t), b->file,
+			     ra_shape_text(b->arena, b->m, &p->shape));
+		excuse_symbols(b, p);
 		return;
 	}
 	for (int axis = 0; axis < t->rank; axis++) {
@@ -165,14 +166,14 @@ static void add_equations(struct solver *b, int param, const struct tensor_info 
 			add_equation(b, param, axis, t->shape[axis]);
 			continue;
 		}
-		fail(b, DIAG_WEIGHT_EXTENT, p->at, "extents are between 1 and 2147483647", "'%s' is %s in %s",
-		     p->name, tensor_shape(b, t), b->file);
-		excuse(b, p);
+		report_fault(b, DIAG_WEIGHT_EXTENT, p->at, "extents are between 1 and 2147483647",
+			     "'%s' is %s in %s", p->name, tensor_shape(b, t), b->file);
+		excuse_symbols(b, p);
 	}
 }
 
-/* Two tensors of one name: the first counts, the other is nobody's. */
-static void match(struct solver *b)
+/* Of two tensors with one name the first counts, the other is extra. */
+static void match_tensors(struct solver *b)
 {
 	struct map names = map_in(b->arena);
 	for (size_t i = 0; i < b->n; i++)
@@ -200,7 +201,7 @@ static bool is_bare(const struct ra_dim *d)
 	return d->terms == 1 && d->term[0].coefficient == 1 && !d->constant;
 }
 
-static void settle(struct solver *b, int symbol, int64_t size, int equation)
+static void set_size(struct solver *b, int symbol, int64_t size, int equation)
 {
 	b->sizes[symbol] = size;
 	b->source[symbol] = equation;
@@ -209,8 +210,8 @@ static void settle(struct solver *b, int symbol, int64_t size, int equation)
 			vec_push(b->arena, &b->ready, b->uses.at[u].equation);
 }
 
-/* The one unknown of an equation; an equation without a solution is not looked at again. */
-static void solve(struct solver *b, int equation)
+/* Finds the one unknown of an equation; an equation without a solution is not tried again. */
+static void solve_equation(struct solver *b, int equation)
 {
 	struct equation *e = &b->equations.at[equation];
 	const struct ra_dim *d = dim_of(b, e);
@@ -229,39 +230,39 @@ static void solve(struct solver *b, int equation)
 		return;
 	int64_t size = rest / coefficient;
 	if (rest % coefficient == 0 && size >= 1 && size <= INT32_MAX) {
-		settle(b, unknown, size, equation);
+		set_size(b, unknown, size, equation);
 		return;
 	}
 	const struct ra_param *p = &b->m->params.at[e->param];
-	fail(b, DIAG_WEIGHT_CONFLICT, p->at, "correct the declaration or the file",
-	     "axis %d of '%s' is %lld in %s: no size of %s makes '%s' that", e->axis, p->name,
-	     (long long)e->extent, b->file, b->m->symbols.at[unknown].name,
-	     ra_dim_text_of(b->arena, b->m, d));
+	report_fault(b, DIAG_WEIGHT_CONFLICT, p->at, "correct the declaration or the file",
+		     "axis %d of '%s' is %lld in %s: no size of %s makes '%s' that", e->axis, p->name,
+		     (long long)e->extent, b->file, b->m->symbols.at[unknown].name,
+		     ra_dim_text_of(b->arena, b->m, d));
 	b->excused[unknown] = true;
 	e->unknowns = 0;
 }
 
-/* Bare dimensions first: they say what was meant best.  Every other equation is solved as soon as one unknown
- * is left. */
+/* Dimensions that are a symbol alone come first, since their diagnostics are clearest.  Every other equation
+ * is solved as soon as one unknown is left. */
 static void solve_all(struct solver *b)
 {
 	for (size_t i = 0; i < b->equations.n; i++) {
 		const struct ra_dim *d = dim_of(b, &b->equations.at[i]);
 		if (is_bare(d) && !b->sizes[d->term[0].symbol])
-			settle(b, d->term[0].symbol, b->equations.at[i].extent, (int)i);
+			set_size(b, d->term[0].symbol, b->equations.at[i].extent, (int)i);
 	}
 	for (size_t i = 0; i < b->equations.n; i++)
 		if (b->equations.at[i].unknowns == 1)
 			vec_push(b->arena, &b->ready, (int)i);
 	for (size_t i = 0; i < b->ready.n; i++)
 		if (b->equations.at[b->ready.at[i]].unknowns == 1)
-			solve(b, b->ready.at[i]);
+			solve_equation(b, b->ready.at[i]);
 }
 
 /* --- checking --- */
 
 /* "D is 256 (from 'leaf.W_i')" for the symbols of a dimension. */
-static const char *why(struct solver *b, const struct ra_dim *d)
+static const char *explain_dim(struct solver *b, const struct ra_dim *d)
 {
 	struct str s = str_in(b->arena);
 	for (int t = 0; t < d->terms; t++) {
@@ -273,7 +274,7 @@ static const char *why(struct solver *b, const struct ra_dim *d)
 	return s.n ? str_text(&s) : "the model gives it as a number";
 }
 
-static bool solved(const struct solver *b, const struct ra_dim *d)
+static bool is_solved(const struct solver *b, const struct ra_dim *d)
 {
 	for (int t = 0; t < d->terms; t++)
 		if (!b->sizes[d->term[t].symbol])
@@ -287,12 +288,13 @@ static void check_equations(struct solver *b)
 		const struct equation *e = &b->equations.at[i];
 		const struct ra_dim *d = dim_of(b, e);
 		const struct ra_param *p = &b->m->params.at[e->param];
-		if (!solved(b, d) || ra_dim_value(d, b->sizes) == e->extent)
+		if (!is_solved(b, d) || ra_dim_value(d, b->sizes) == e->extent)
 			continue;
-		fail(b, DIAG_WEIGHT_CONFLICT, p->at, why(b, d),
-		     "axis %d of '%s' is %lld in %s, but %s %s%lld", e->axis, p->name, (long long)e->extent,
-		     b->file, d->terms ? ra_dim_text_of(b->arena, b->m, d) : "must be", d->terms ? "is " : "",
-		     (long long)ra_dim_value(d, b->sizes));
+		report_fault(b, DIAG_WEIGHT_CONFLICT, p->at, explain_dim(b, d),
+			     "axis %d of '%s' is %lld in %s, but %s %s%lld", e->axis, p->name,
+			     (long long)e->extent, b->file,
+			     d->terms ? ra_dim_text_of(b->arena, b->m, d) : "must be", d->terms ? "is " : "",
+			     (long long)ra_dim_value(d, b->sizes));
 	}
 }
 
@@ -300,9 +302,10 @@ static void check_solved(struct solver *b)
 {
 	for (size_t i = 0; i < b->m->symbols.n; i++)
 		if (!b->sizes[i] && !b->excused[i])
-			fail(b, DIAG_WEIGHT_UNBOUND, (struct diag_at){.file = b->m->file},
-			     "use the name in the shape of a parameter, or write the number instead of it",
-			     "no parameter tells how large %s is", b->m->symbols.at[i].name);
+			report_fault(
+			    b, DIAG_WEIGHT_UNBOUND, (struct diag_at){.file = b->m->file},
+			    "use the name in the shape of a parameter, or write the number instead of it",
+			    "no parameter tells how large %s is", b->m->symbols.at[i].name);
 }
 
 static bool check_extent(struct solver *b, const struct ra_dim *d, int64_t least, struct diag_at at)
@@ -310,12 +313,12 @@ static bool check_extent(struct solver *b, const struct ra_dim *d, int64_t least
 	int64_t value = ra_dim_value(d, b->sizes);
 	if (value >= least && value <= INT32_MAX)
 		return true;
-	fail(b, DIAG_WEIGHT_EXTENT, at, why(b, d), "with %s, %s is %lld", b->file,
-	     ra_dim_text_of(b->arena, b->m, d), (long long)value);
+	report_fault(b, DIAG_WEIGHT_EXTENT, at, explain_dim(b, d), "with %s, %s is %lld", b->file,
+		     ra_dim_text_of(b->arena, b->m, d), (long long)value);
 	return false;
 }
 
-/* The extents that parsing could not judge, and what they come to. */
+/* Checks the extents, which parsing could not know, and the number of elements. */
 static bool check_shape(struct solver *b, const struct ra_shape *s, struct diag_at at)
 {
 	int64_t elements = 1;
@@ -325,9 +328,9 @@ static bool check_shape(struct solver *b, const struct ra_shape *s, struct diag_
 		if (!__builtin_mul_overflow(elements, ra_dim_value(&s->dim[i], b->sizes), &elements) &&
 		    elements <= RA_ELEMENT_LIMIT)
 			continue;
-		fail(b, DIAG_WEIGHT_EXTENT, at,
-		     ra_format(b->arena, "at most %lld are possible", RA_ELEMENT_LIMIT),
-		     "with %s, %s has too many elements", b->file, ra_shape_text(b->arena, b->m, s));
+		report_fault(b, DIAG_WEIGHT_EXTENT, at,
+			     ra_format(b->arena, "at most %lld are possible", RA_ELEMENT_LIMIT),
+			     "with %s, %s has too many elements", b->file, ra_shape_text(b->arena, b->m, s));
 		return false;
 	}
 	return true;
@@ -341,9 +344,9 @@ static void check_slice(struct solver *b, const struct ra_node *n)
 	int64_t axis = ra_dim_value(from, b->sizes), begin = ra_dim_value(&n->begin, b->sizes);
 	int64_t end = begin + ra_dim_value(&n->shape.dim[n->axis], b->sizes);
 	if (end > axis)
-		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, from),
-		     "with %s, the slice from %lld to %lld leaves its axis of extent %lld", b->file,
-		     (long long)begin, (long long)end, (long long)axis);
+		report_fault(b, DIAG_WEIGHT_EXTENT, n->at, explain_dim(b, from),
+			     "with %s, the slice from %lld to %lld leaves its axis of extent %lld", b->file,
+			     (long long)begin, (long long)end, (long long)axis);
 }
 
 static void check_row(struct solver *b, const struct ra_node *n)
@@ -351,12 +354,12 @@ static void check_row(struct solver *b, const struct ra_node *n)
 	const struct ra_dim *rows = &ra_at(b->m, n->arg[0])->shape.dim[0];
 	int64_t extent = ra_dim_value(rows, b->sizes);
 	if (n->begin.constant >= extent)
-		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, rows),
-		     "with %s, row %lld leaves its axis of extent %lld", b->file,
-		     (long long)n->begin.constant, (long long)extent);
+		report_fault(b, DIAG_WEIGHT_EXTENT, n->at, explain_dim(b, rows),
+			     "with %s, row %lld leaves its axis of extent %lld", b->file,
+			     (long long)n->begin.constant, (long long)extent);
 }
 
-/* And slices and rows that may leave their axis. */
+/* Checks the shape, and that slices and rows are inside of their axis. */
 static void check_node(struct solver *b, const struct ra_node *n)
 {
 	if (!check_shape(b, &n->shape, n->at))
@@ -367,18 +370,18 @@ static void check_node(struct solver *b, const struct ra_node *n)
 		check_row(b, n);
 }
 
-/* The text says how many elements there are where their number is no dimension that weights give. */
+/* Whether an output has as many elements as labels, now that the sizes are known. */
 static void check_labels(struct solver *b, const struct ra_output *o)
 {
 	const struct ra_dim *elements = &ra_at(b->m, o->value)->shape.dim[0];
 	int64_t extent = o->labels ? ra_dim_value(elements, b->sizes) : 0;
 	if (extent != o->labels)
-		fail(b, DIAG_MODEL_LABELS, o->at, why(b, elements),
-		     "with %s, the output '%s' has %lld elements and %d labels", b->file, o->name,
-		     (long long)extent, o->labels);
+		report_fault(b, DIAG_MODEL_LABELS, o->at, explain_dim(b, elements),
+			     "with %s, the output '%s' has %lld elements and %d labels", b->file, o->name,
+			     (long long)extent, o->labels);
 }
 
-/* Once all sizes are known; the first node at fault tells enough. */
+/* Called when all sizes are known.  Stops at the first fault, which explains the others. */
 static void check_nodes(struct solver *b)
 {
 	for (size_t i = 0; i < b->m->params.n && !b->faults; i++)
@@ -393,7 +396,7 @@ static void check_nodes(struct solver *b)
 		check_labels(b, &b->m->outputs.at[i]);
 }
 
-static bool bind(struct solver *b)
+static bool solve_model(struct solver *b)
 {
 	size_t symbols = b->m->symbols.n;
 	if (symbols)
@@ -403,7 +406,7 @@ static bool bind(struct solver *b)
 	b->first_use = ARENA_ARRAY(b->arena, int, symbols + 1);
 	memset(b->first_use, -1, (symbols + 1) * sizeof *b->first_use);
 	b->matched = ARENA_ARRAY(b->arena, bool, b->n + 1);
-	match(b);
+	match_tensors(b);
 	solve_all(b);
 	check_equations(b);
 	check_solved(b);
@@ -430,7 +433,7 @@ bool ra_bind(const struct ra_model *m, struct diags *d, const char *weights_file
 			   .tensors = tensors,
 			   .n = n,
 			   .sizes = sizes};
-	bool bound = bind(&b);
+	bool bound = solve_model(&b);
 	arena_free(&arena);
 	return bound;
 }

@@ -9,7 +9,7 @@ static const struct {
 	const char *spelling;
 	int arity;
 } ops[RA_OPS] = {
-#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = {spelling, arity},
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = {spelling, arity},
 #include "ra/ra_ops.def"
 };
 
@@ -43,8 +43,8 @@ static const char *dim_text(struct ra_graph *g, const struct ra_dim *d)
 	return ra_dim_text_of(g->arena, g->model, d);
 }
 
-/* Reference 0 is taken before the first node. */
-static ra_ref add(struct ra_graph *g, struct ra_node n)
+/* Node 0 stays unused: reference 0 means none. */
+static ra_ref add_node(struct ra_graph *g, struct ra_node n)
 {
 	if (g->stopped || !ra_find_type(g, &n))
 		return none;
@@ -57,7 +57,7 @@ static ra_ref add(struct ra_graph *g, struct ra_node n)
 	}
 	if (!g->model->nodes.n)
 		vec_push(g->arena, &g->model->nodes, (struct ra_node){0});
-	n.at = ra_place(g, n.at);
+	n.at = ra_place_of(g, n.at);
 	vec_push(g->arena, &g->model->nodes, n);
 	return (ra_ref){(uint32_t)g->model->nodes.n - 1};
 }
@@ -78,7 +78,7 @@ static int put_dim(int64_t *key, int n, const struct ra_dim *d)
 	return n;
 }
 
-/* The fields that tell two of them apart, as numbers. */
+/* Collects as numbers all fields in which two such nodes may differ. */
 static int leaf_key(const struct ra_graph *g, const struct ra_node *node, int64_t *key)
 {
 	int n = 0;
@@ -116,7 +116,7 @@ ra_ref ra_build_leaf(struct ra_graph *g, struct ra_node n)
 	int old = map_get(&g->leaves, (char *)key, bytes);
 	if (old >= 0)
 		return (ra_ref){(uint32_t)old};
-	ra_ref r = add(g, n);
+	ra_ref r = add_node(g, n);
 	if (r.i)
 		map_add(&g->leaves, (char *)key, bytes, (int)r.i);
 	return r;
@@ -145,11 +145,11 @@ ra_ref ra_build_map(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span 
 {
 	if (!a.i)
 		return none;
-	return add(g, (struct ra_node){.op = op, .arg = {a}, .shape = *shape_of(g, a), .at = span.at});
+	return add_node(g, (struct ra_node){.op = op, .arg = {a}, .shape = *shape_of(g, a), .at = span.at});
 }
 
-static ra_ref mismatch(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, const struct ra_dim *left,
-		       const struct ra_dim *right, struct ra_span span)
+static ra_ref refuse_shapes(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, const struct ra_dim *left,
+			    const struct ra_dim *right, struct ra_span span)
 {
 	bool infix = strchr("+-*/@<>=!", ops[op].spelling[0]);
 	ra_refuse(g, DIAG_MODEL_SHAPE, span.at, "dimensions are equal when they are written equal",
@@ -165,16 +165,17 @@ ra_ref ra_build_elementwise(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref 
 	if (!a.i || !b.i)
 		return none;
 	if (!ra_shape_broadcast(shape_of(g, a), shape_of(g, b), &n.shape, differ))
-		return mismatch(g, op, a, b, &differ[0], &differ[1], span);
-	return add(g, n);
+		return refuse_shapes(g, op, a, b, &differ[0], &differ[1], span);
+	return add_node(g, n);
 }
 
 ra_ref ra_build_cast(struct ra_graph *g, ra_ref a, enum dtype dtype, struct ra_span span)
 {
 	if (!a.i || ra_at(g->model, a)->dtype == dtype)
 		return a;
-	return add(g, (struct ra_node){
-			  .op = RA_CAST, .arg = {a}, .dtype = dtype, .shape = *shape_of(g, a), .at = span.at});
+	return add_node(
+	    g, (struct ra_node){
+		   .op = RA_CAST, .arg = {a}, .dtype = dtype, .shape = *shape_of(g, a), .at = span.at});
 }
 
 ra_ref ra_build_where(struct ra_graph *g, const ra_ref arg[3], struct ra_span span)
@@ -187,12 +188,12 @@ ra_ref ra_build_where(struct ra_graph *g, const ra_ref arg[3], struct ra_span sp
 	for (int i = 1; i < 3; i++) {
 		struct ra_shape so_far = n.shape;
 		if (!ra_shape_broadcast(&so_far, shape_of(g, arg[i]), &n.shape, differ))
-			return mismatch(g, RA_WHERE, arg[0], arg[i], &differ[0], &differ[1], span);
+			return refuse_shapes(g, RA_WHERE, arg[0], arg[i], &differ[0], &differ[1], span);
 	}
-	return add(g, n);
+	return add_node(g, n);
 }
 
-/* Without the leading axes of extent 1 that the state lacks, as where NumPy assigns. */
+/* Drops leading axes of extent 1 down to a rank, as NumPy's assignment does. */
 static ra_ref drop_leading_ones(struct ra_graph *g, ra_ref value, int rank, struct ra_span span)
 {
 	while (value.i && shape_of(g, value)->rank > rank && ra_dim_is_one(&shape_of(g, value)->dim[0]))
@@ -239,8 +240,8 @@ static ra_ref wrong_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_
 	return none;
 }
 
-/* The axes of a product but its last: those of the matrices on both sides, as NumPy broadcasts them, and the rows of the
- * left one. */
+/* All axes of a product but its last: the leading axes of both sides, broadcast as NumPy does, and the rows
+ * of the left side. */
 static bool batch_of(const struct ra_shape *x, const struct ra_shape *y, struct ra_shape *out, struct ra_dim differ[2])
 {
 	struct ra_shape left = *x, right = *y;
@@ -265,15 +266,15 @@ ra_ref ra_build_matmul(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span sp
 		return wrong_rank(g, RA_MATMUL, b, span, "a vector, a matrix or matrices on its right");
 	const struct ra_dim *left = &x->dim[x->rank - 1], *right = &y->dim[y->rank > 1 ? y->rank - 2 : 0];
 	if (!ra_dim_equal(left, right))
-		return mismatch(g, RA_MATMUL, a, b, left, right, span);
+		return refuse_shapes(g, RA_MATMUL, a, b, left, right, span);
 	struct ra_node n = {.op = RA_MATMUL, .arg = {a, b}, .shape = *x, .at = span.at};
 	struct ra_dim differ[2];
 	n.shape.rank--;
 	if (y->rank > 2 && !batch_of(x, y, &n.shape, differ))
-		return mismatch(g, RA_MATMUL, a, b, &differ[0], &differ[1], span);
+		return refuse_shapes(g, RA_MATMUL, a, b, &differ[0], &differ[1], span);
 	if (y->rank > 1)
 		n.shape.dim[n.shape.rank++] = y->dim[y->rank - 1];
-	return add(g, n);
+	return add_node(g, n);
 }
 
 int ra_find_axis(struct ra_graph *g, ra_ref a, int number, struct ra_span span)
@@ -299,10 +300,10 @@ ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, int number, 
 	struct ra_node n = {.op = op, .arg = {a}, .shape = *shape_of(g, a), .at = span.at, .axis = axis};
 	n.shape.rank--;
 	memmove(&n.shape.dim[axis], &n.shape.dim[axis + 1], (size_t)(n.shape.rank - axis) * sizeof *n.shape.dim);
-	return add(g, n);
+	return add_node(g, n);
 }
 
-/* What is certainly wrong is refused here; the rest is checked when sizes are known. */
+/* Refuses slices that are wrong whatever the sizes; ra_bind checks the others. */
 ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, int axis, const struct ra_dim *begin, const struct ra_dim *end,
 		      struct ra_span span)
 {
@@ -323,7 +324,7 @@ ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, int axis, const struct ra_di
 				 "'%s': %s to %s is not a part of an axis of extent %s",
 				 ra_excerpt(g->arena, span), dim_text(g, begin), dim_text(g, end), whole),
 		       none;
-	return add(g, n);
+	return add_node(g, n);
 }
 
 ra_ref ra_build_row(struct ra_graph *g, ra_ref a, int64_t number, struct ra_span span)
@@ -343,7 +344,7 @@ ra_ref ra_build_row(struct ra_graph *g, ra_ref a, int64_t number, struct ra_span
 		       none;
 	n.shape.rank = x->rank - 1;
 	memcpy(n.shape.dim, x->dim + 1, (size_t)n.shape.rank * sizeof *x->dim);
-	return add(g, n);
+	return add_node(g, n);
 }
 
 ra_ref ra_build_concat(struct ra_graph *g, ra_ref a, ra_ref b, int number, struct ra_span span)
@@ -358,14 +359,14 @@ ra_ref ra_build_concat(struct ra_graph *g, ra_ref a, ra_ref b, int number, struc
 		return none;
 	for (int i = 0; i < x->rank; i++)
 		if (i != axis && !ra_dim_equal(&x->dim[i], &y->dim[i]))
-			return mismatch(g, RA_CONCAT, a, b, &x->dim[i], &y->dim[i], span);
+			return refuse_shapes(g, RA_CONCAT, a, b, &x->dim[i], &y->dim[i], span);
 	struct ra_node n = {.op = RA_CONCAT, .arg = {a, b}, .shape = *x, .at = span.at, .axis = axis};
 	if (!ra_dim_add(&x->dim[axis], 1, &y->dim[axis], &n.shape.dim[axis]))
 		return ra_refuse(g, DIAG_MODEL_DIMENSION, span.at,
 				 "at most 4 names, and factors up to 1048576",
 				 "the extent of '%s' is too complex", ra_excerpt(g->arena, span)),
 		       none;
-	return add(g, n);
+	return add_node(g, n);
 }
 
 ra_ref ra_build_transpose(struct ra_graph *g, ra_ref a, struct ra_span span)
@@ -391,7 +392,7 @@ ra_ref ra_build_reorder(struct ra_graph *g, ra_ref a, const int *order, struct r
 		n.order[d] = (int8_t)order[d];
 		n.shape.dim[d] = x->dim[order[d]];
 	}
-	return add(g, n);
+	return add_node(g, n);
 }
 
 ra_ref ra_build_moved_axis(struct ra_graph *g, ra_ref a, int from, int to, struct ra_span span)
@@ -406,8 +407,8 @@ ra_ref ra_build_moved_axis(struct ra_graph *g, ra_ref a, int from, int to, struc
 	return ra_build_reorder(g, a, order, span);
 }
 
-/* r has one number for each row of x: of a vector there is one, which every operator repeats by itself.
- * Broadcasting aligns last axes, so that the axis which r lacks must be the first for a moment. */
+/* Repeats r along the last axis of x; where x is a vector, r is a number, which every operator repeats
+ * itself. Broadcasting aligns last axes, so the axis that r lacks is first moved to the front. */
 ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span span)
 {
 	if (!r.i || !x.i)
@@ -441,7 +442,7 @@ ra_ref ra_build_lookup(struct ra_graph *g, ra_ref param, int input, int slot, st
 	n.slot = slot;
 	n.shape.rank = x->rank - 1;
 	memcpy(n.shape.dim, x->dim + 1, (size_t)n.shape.rank * sizeof *x->dim);
-	return add(g, n);
+	return add_node(g, n);
 }
 
 ra_ref ra_build_each(struct ra_graph *g, enum ra_op op, ra_ref a, bool members, struct ra_span span)

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Calls to syntax.  A value of a body is a statement `%7 = ...` of that body, and used by that name, which no
- * text can spell; parameters, inputs and numbers are written where they are used.  A value that depends on
- * the child that a sum is at is no statement: it becomes part of every sum that needs it, as a text would
- * have it. Outputs share nothing but each other: each gets the statements that it needs. */
+/* From calls to syntax.  A value of a body is a statement `%7 = ...` of that body, and used by that name,
+ * which no text can spell; parameters, inputs and numbers are written where they are used.  A value that
+ * depends on the child of a sum is no statement: every sum that needs it contains it, as in a text.  Outputs
+ * share nothing but each other: each contains the statements that it needs. */
 #include "ra/values.h"
 
 #include <math.h>
@@ -28,9 +28,9 @@ struct ra_builder *ra_builder_new(struct arena *a, struct diags *diags, unsigned
 	return read_heading(b, name, structure) ? b : NULL;
 }
 
-/* Names that could not be read are names that others may use. */
-static bool declare(struct ra_builder *b, const char *name, const char *what, const char *shape,
-		    struct ra_declaration *d)
+/* A name that could not be read may be used elsewhere, so the syntax is incomplete. */
+static bool begin_declaration(struct ra_builder *b, const char *name, const char *what, const char *shape,
+			      struct ra_declaration *d)
 {
 	b->calls++;
 	*d = (struct ra_declaration){0};
@@ -40,7 +40,7 @@ static bool declare(struct ra_builder *b, const char *name, const char *what, co
 	return false;
 }
 
-static uint32_t declared(struct ra_builder *b, const struct ra_declaration *d)
+static uint32_t name_value(struct ra_builder *b, const struct ra_declaration *d)
 {
 	return ra_add_plain(b, ra_new_expr(b, RA_E_NAME, d->name));
 }
@@ -48,19 +48,20 @@ static uint32_t declared(struct ra_builder *b, const struct ra_declaration *d)
 uint32_t ra_builder_param(struct ra_builder *b, const char *name, const char *shape)
 {
 	struct ra_declaration d;
-	if (!declare(b, name, "the name of a parameter", shape, &d))
+	if (!begin_declaration(b, name, "the name of a parameter", shape, &d))
 		return none;
 	if (b->syntax.params.n == RA_PARAM_LIMIT)
 		return ra_report(&b->report, DIAG_MODEL_LARGE, ra_here(b), NULL,
 				 "a model has at most %d parameters", RA_PARAM_LIMIT);
 	vec_push(b->arena, &b->syntax.params, d);
-	return declared(b, &d);
+	return name_value(b, &d);
 }
 
 static bool add_carried(struct ra_builder *b, const char *name, const char *shape, bool token, bool edge,
 			struct ra_declaration *d)
 {
-	if (!declare(b, name, edge ? "the name of what edges carry" : "the name of an input", shape, d))
+	if (!begin_declaration(b, name, edge ? "the name of what edges carry" : "the name of an input", shape,
+			       d))
 		return false;
 	d->token = token;
 	d->edge = edge;
@@ -71,13 +72,13 @@ static bool add_carried(struct ra_builder *b, const char *name, const char *shap
 uint32_t ra_builder_input(struct ra_builder *b, const char *name, const char *shape)
 {
 	struct ra_declaration d;
-	return add_carried(b, name, shape, false, false, &d) ? declared(b, &d) : none;
+	return add_carried(b, name, shape, false, false, &d) ? name_value(b, &d) : none;
 }
 
 uint32_t ra_builder_token(struct ra_builder *b, const char *name)
 {
 	struct ra_declaration d;
-	return add_carried(b, name, NULL, true, false, &d) ? declared(b, &d) : none;
+	return add_carried(b, name, NULL, true, false, &d) ? name_value(b, &d) : none;
 }
 
 void ra_builder_edge(struct ra_builder *b, const char *name, const char *shape)
@@ -95,7 +96,7 @@ void ra_builder_edge_token(struct ra_builder *b, const char *name)
 void ra_builder_state(struct ra_builder *b, const char *name, const char *shape)
 {
 	struct ra_declaration d;
-	if (!declare(b, name, "the name of a state", shape, &d))
+	if (!begin_declaration(b, name, "the name of a state", shape, &d))
 		return;
 	d.traversal = (int)b->syntax.traversals.n;
 	vec_push(b->arena, &b->syntax.states, d);
@@ -114,7 +115,7 @@ void ra_builder_traversal(struct ra_builder *b, const char *direction)
 	b->syntax.incomplete = true;
 }
 
-/* Conditions that are at fault have a body all the same, so that only they are. */
+/* A case with a faulty condition is declared nevertheless, so that its body is no further fault. */
 int ra_builder_case(struct ra_builder *b, const char *name, enum ra_builder_body base, const char *conditions)
 {
 	struct ra_case_text c = {.base = base == RA_BODY_LEAF ? RA_WORD_LEAF : RA_WORD_INNER};
@@ -162,7 +163,7 @@ void ra_builder_body(struct ra_builder *b, int body)
 
 /* --- numbers and calls --- */
 
-/* A text has numbers without a sign, and the operator that gives them one. */
+/* As in a text a negative number is the negation of a positive one. */
 uint32_t ra_builder_number(struct ra_builder *b, double number)
 {
 	b->calls++;
@@ -171,7 +172,7 @@ uint32_t ra_builder_number(struct ra_builder *b, double number)
 				 "%g cannot be a number of a model", number);
 	struct str s = str_in(b->arena);
 	str_double(&s, fabs(number));
-	struct ra_expr *e = ra_new_expr(b, RA_E_NUMBER, ra_shown(b, &s));
+	struct ra_expr *e = ra_new_expr(b, RA_E_NUMBER, ra_clipped_span(b, &s));
 	e->number = fabs(number);
 	if (signbit(number)) {
 		struct ra_expr *negative = ra_new_expr(b, RA_E_NEGATE, ra_show_text(b, "-%s", str_text(&s)));
@@ -186,19 +187,20 @@ static enum ra_op operator_of(const char *function)
 	return ra_find_operator((struct ra_span){.text = function, .length = strlen(function)});
 }
 
-static struct ra_expr *operation(struct ra_builder *b, enum ra_op op, struct ra_value *const *arg, size_t n)
+static struct ra_expr *operation_expr(struct ra_builder *b, enum ra_op op, struct ra_value *const *arg,
+				      size_t n)
 {
 	struct str s = str_in(b->arena);
 	for (size_t i = 0; i < n; i++) {
 		if (i || n == 1)
 			str_printf(&s, i ? " %s " : "%s", ra_op_spelling(op));
-		ra_show(&s, arg[i], true);
+		ra_show_value(&s, arg[i], true);
 	}
-	struct ra_expr *e = ra_new_expr(b, n == 1 ? RA_E_NEGATE : RA_E_CHAIN, ra_shown(b, &s));
+	struct ra_expr *e = ra_new_expr(b, n == 1 ? RA_E_NEGATE : RA_E_CHAIN, ra_clipped_span(b, &s));
 	if (n == 1)
-		return e->base = ra_written(b, arg[0]), e;
-	vec_push(b->arena, &e->chain.operand, ra_written(b, arg[0]));
-	vec_push(b->arena, &e->chain.operand, ra_written(b, arg[1]));
+		return e->base = ra_written_value(b, arg[0]), e;
+	vec_push(b->arena, &e->chain.operand, ra_written_value(b, arg[0]));
+	vec_push(b->arena, &e->chain.operand, ra_written_value(b, arg[1]));
 	vec_push(b->arena, &e->chain.op, op);
 	return e;
 }
@@ -210,30 +212,30 @@ static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, 
 	str_printf(&s, "%.*s(", (int)name.length, name.text);
 	for (size_t i = 0; i < n && s.n < RA_SHOWN; i++) {
 		str_puts(&s, i ? ", " : "");
-		ra_show(&s, arg[i], false);
+		ra_show_value(&s, arg[i], false);
 	}
 	if (axis)
 		str_printf(&s, "%saxis=%d", n ? ", " : "", *axis);
 	str_puts(&s, ")");
-	struct ra_expr *e = ra_new_expr(b, RA_E_CALL, ra_shown(b, &s));
+	struct ra_expr *e = ra_new_expr(b, RA_E_CALL, ra_clipped_span(b, &s));
 	e->name = name;
 	e->along = axis;
 	e->axis = axis ? *axis : 0;
 	for (size_t i = 0; i < n; i++)
-		vec_push(b->arena, &e->args, ra_written(b, arg[i]));
+		vec_push(b->arena, &e->args, ra_written_value(b, arg[i]));
 	return e;
 }
 
-/* cast(x, i32), by the name of the type. */
+/* cast(x, i32), called by the name of the type. */
 static uint32_t call_cast(struct ra_builder *b, const char *type, struct ra_value *const *arg)
 {
 	struct str s = str_in(b->arena);
 	str_puts(&s, "cast(");
-	ra_show(&s, arg[0], false);
+	ra_show_value(&s, arg[0], false);
 	str_printf(&s, ", %s)", type);
-	struct ra_expr *e = ra_new_expr(b, RA_E_CALL, ra_shown(b, &s));
+	struct ra_expr *e = ra_new_expr(b, RA_E_CALL, ra_clipped_span(b, &s));
 	e->name = ra_here_span(b, "cast");
-	vec_push(b->arena, &e->args, ra_written(b, arg[0]));
+	vec_push(b->arena, &e->args, ra_written_value(b, arg[0]));
 	vec_push(b->arena, &e->args, ra_new_expr(b, RA_E_NAME, ra_show_text(b, "%s", type)));
 	return ra_add_value(b, e, arg, 1);
 }
@@ -253,14 +255,15 @@ static uint32_t call_operator(struct ra_builder *b, enum ra_op op, struct ra_val
 	if (n != 2 && !(n == 1 && op == RA_SUB))
 		return ra_report(&b->report, DIAG_MODEL_ARGUMENTS, ra_here(b), NULL, "'%s' takes %s, not %zu",
 				 ra_op_spelling(op), op == RA_SUB ? "1 or 2 arguments" : "2 arguments", n);
-	uint32_t id = ra_add_value(b, operation(b, op, arg, n), arg, n);
+	uint32_t id = ra_add_value(b, operation_expr(b, op, arg, n), arg, n);
 	if (id)
 		b->values.at[id & RA_VALUE_INDEX]->infix = true;
 	return id;
 }
 
 /* `axis` may be NULL. */
-static uint32_t call(struct ra_builder *b, const char *function, const int *axis, const uint32_t *arguments, size_t n)
+static uint32_t add_call(struct ra_builder *b, const char *function, const int *axis,
+			 const uint32_t *arguments, size_t n)
 {
 	struct ra_span name;
 	struct ra_value **arg;
@@ -286,13 +289,13 @@ static uint32_t call(struct ra_builder *b, const char *function, const int *axis
 
 uint32_t ra_builder_call(struct ra_builder *b, const char *function, const uint32_t *arguments, size_t n)
 {
-	return call(b, function, NULL, arguments, n);
+	return add_call(b, function, NULL, arguments, n);
 }
 
 uint32_t ra_builder_call_along(struct ra_builder *b, const char *function, int axis, const uint32_t *arguments,
 			       size_t n)
 {
-	return call(b, function, &axis, arguments, n);
+	return add_call(b, function, &axis, arguments, n);
 }
 
 uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
@@ -309,13 +312,13 @@ uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
 		    "declare it with esp_builder_token, or before this with esp_builder_edge_token",
 		    "'%s' is not an input that is a token", ra_excerpt(b->arena, index->span));
 	struct str s = str_in(b->arena);
-	ra_show(&s, arg[0], true);
+	ra_show_value(&s, arg[0], true);
 	str_puts(&s, "[");
-	ra_show(&s, arg[1], false);
+	ra_show_value(&s, arg[1], false);
 	str_puts(&s, "]");
-	struct ra_expr *e = ra_new_expr(b, RA_E_LOOKUP, ra_shown(b, &s));
-	e->base = ra_written(b, arg[0]);
-	e->index = ra_written(b, arg[1]);
+	struct ra_expr *e = ra_new_expr(b, RA_E_LOOKUP, ra_clipped_span(b, &s));
+	e->base = ra_written_value(b, arg[0]);
+	e->index = ra_written_value(b, arg[1]);
 	return ra_add_value(b, e, arg, 2);
 }
 
@@ -326,11 +329,11 @@ uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, int axis, const char
 	if (!base)
 		return none;
 	struct str s = str_in(b->arena);
-	ra_show(&s, base, true);
+	ra_show_value(&s, base, true);
 	str_printf(&s, "[%s:%s]", begin ? begin : "", end ? end : "");
-	struct ra_expr *e = ra_new_expr(b, RA_E_SLICE, ra_shown(b, &s));
+	struct ra_expr *e = ra_new_expr(b, RA_E_SLICE, ra_clipped_span(b, &s));
 	e->axis = axis;
-	e->base = ra_written(b, base);
+	e->base = ra_written_value(b, base);
 	if ((begin && !ra_arg_dim(b, begin, &e->begin)) || (end && !ra_arg_dim(b, end, &e->end)))
 		return none;
 	return ra_add_value(b, e, &base, 1);
@@ -369,7 +372,7 @@ uint32_t ra_builder_get(struct ra_builder *b, const char *text)
 	return ra_add_value(b, ra_new_expr(b, RA_E_NAME, name), NULL, 0);
 }
 
-/* A state under the name of what it is of. */
+/* The value `OF.STATE`. */
 static uint32_t state_of(struct ra_builder *b, const char *of, const char *state)
 {
 	struct ra_expr *e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, "%s.%s", of, state));
@@ -390,33 +393,33 @@ static bool is_edge_token(const struct ra_builder *b, struct ra_span name)
 
 uint32_t ra_builder_member(struct ra_builder *b, const char *text)
 {
-	struct ra_span part;
+	struct ra_span field;
 	b->calls++;
-	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or an output", &part))
+	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or an output", &field))
 		return none;
 	struct ra_expr *e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, RA_MEMBER_NAME ".%s", text));
 	e->name = ra_here_span(b, ra_format(b->arena, RA_MEMBER_NAME ".%s", text));
 	return ra_add_value(b, e, NULL, 0);
 }
 
-/* A token of an edge has no value: it is written where a parameter is looked up with it. */
+/* A token of an edge has no value: it is written in look-ups only. */
 uint32_t ra_builder_child(struct ra_builder *b, int slot, const char *text)
 {
-	struct ra_span part;
+	struct ra_span field;
 	b->calls++;
-	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or of what edges carry", &part))
+	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or of what edges carry", &field))
 		return none;
-	if (slot == RA_EACH_CHILD && !is_edge_token(b, part))
+	if (slot == RA_EACH_CHILD && !is_edge_token(b, field))
 		return state_of(b, RA_EACH_NAME, text);
 	struct ra_expr *e = ra_new_expr(b, RA_E_SLOT, ra_show_text(b, "children[%d].%s", slot, text));
 	if (slot == RA_EACH_CHILD) {
 		e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, RA_EACH_NAME ".%s", text));
 		e->name = ra_here_span(b, ra_format(b->arena, RA_EACH_NAME ".%s", text));
 	} else {
-		e->name = part;
+		e->name = field;
 		e->slot = slot;
 	}
-	return is_edge_token(b, part) ? ra_add_plain(b, e) : ra_add_value(b, e, NULL, 0);
+	return is_edge_token(b, field) ? ra_add_plain(b, e) : ra_add_value(b, e, NULL, 0);
 }
 
 uint32_t ra_builder_parent(struct ra_builder *b, bool each, const char *text)

@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Calls: of functions that are operators, and of definitions, which are expanded where they are called. */
+/* Calls of functions that are operators, and of definitions, which are expanded at each call. */
 #include "ra/syntax.h"
 
 static const ra_ref none = {0};
 
 /* --- built-in functions --- */
 
-/* Along an axis, -1 = the last one. */
+/* Builds the node of a call; axis -1 is the last one. */
 typedef ra_ref builder(struct ra_graph *, enum ra_op, const ra_ref *args, size_t n, int axis, struct ra_span);
 
 static ra_ref build_map(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
@@ -30,7 +30,7 @@ static ra_ref build_elementwise(struct ra_graph *g, enum ra_op op, const ra_ref 
 	return ra_build_elementwise(g, op, args[0], args[1], span);
 }
 
-/* The axis that a number as an argument means; -1 = it is no number of an axis from 0 to below `rank`. */
+/* The axis, below `rank`, that a constant argument specifies; -1 = it is no such number. */
 static int axis_number(const struct ra_graph *g, ra_ref r, int rank)
 {
 	const struct ra_node *n = ra_at(g->model, r);
@@ -38,7 +38,7 @@ static int axis_number(const struct ra_graph *g, ra_ref r, int rank)
 	return whole && n->constant == (int)n->constant ? (int)n->constant : -1;
 }
 
-/* Numbers behind the value say the order of its axes. */
+/* Numbers after the value specify the order of its axes. */
 static ra_ref build_transpose(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
 			      struct ra_span span)
 {
@@ -101,7 +101,8 @@ static ra_ref build_where(struct ra_graph *g, enum ra_op op, const ra_ref *args,
 
 enum { ANY_NUMBER = 1 << 16 };
 
-/* zeros and dimension take dimensions instead of values: the parser sees to them.  The second argument of cast is a type. */
+/* zeros and dimension, whose arguments are dimensions, are parsed as other expressions.  The second argument
+ * of cast is a type. */
 static const struct builtin {
 	const char *name;
 	size_t least, most;
@@ -119,7 +120,7 @@ static const struct builtin {
 #define BUILTIN_CONCAT(name, spelling) {spelling, 2, ANY_NUMBER, build_concat, RA_##name, true},
 #define BUILTIN_EXTENT(name, spelling) {spelling, 1, 1, build_extent, RA_##name, true},
 #define BUILTIN_DIMENSIONS(name, spelling) {spelling, 0, 0, NULL, RA_##name, false},
-#define RA_OP(name, arity, spelling, types, function, way, sub) BUILTIN_##function(name, spelling)
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) BUILTIN_##function(name, spelling)
 #include "ra/ra_ops.def"
     {"spread", 2, 2, build_spread, RA_ADD, false},
     {"dimension", 0, 0, NULL, RA_EXTENT, false},
@@ -167,7 +168,7 @@ static ra_ref expand_def(struct ra_graph *g, struct ra_def *def, ra_ref *args, c
 	struct ra_call call = {g->call, def, e->span.at};
 	g->call = &call;
 	def->active = true;
-	ra_ref value = ra_expand(g, &scope, def->body);
+	ra_ref value = ra_expand_expr(g, &scope, def->body);
 	def->active = false;
 	g->call = call.outer;
 	return value;
@@ -178,8 +179,8 @@ static int rank_of(const struct ra_graph *g, ra_ref r)
 	return r.i ? ra_at(g->model, r)->shape.rank : -1;
 }
 
-/* Definitions work along last axes: the axis becomes that of the arguments that have as many as the first, and of a
- * value that still has as many it goes back. */
+/* Definitions work along the last axis: the axis is moved there in all arguments of the first one's rank, and
+ * back in a value that still has that rank. */
 static ra_ref expand_along(struct ra_graph *g, struct ra_def *def, ra_ref *args, const struct ra_expr *e)
 {
 	int rank = e->args.n ? rank_of(g, args[0]) : -1;
@@ -206,13 +207,13 @@ static ra_ref call_builtin(struct ra_graph *g, const struct builtin *b, const ra
 
 static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
 {
-	if (!ra_is_news(g->report, DIAG_MODEL_FUNCTION, ra_place(g, e->span.at)))
+	if (!ra_is_news(g->report, DIAG_MODEL_FUNCTION, ra_place_of(g, e->span.at)))
 		return none;
 	struct ra_nearest near = ra_nearest_to(e->name.text, e->name.length);
 	for (int i = 0; ra_builtin_name(i); i++)
-		ra_consider(&near, ra_builtin_name(i), strlen(ra_builtin_name(i)));
+		ra_consider_name(&near, ra_builtin_name(i), strlen(ra_builtin_name(i)));
 	for (size_t i = 0; i < g->syntax->defs.n; i++)
-		ra_consider(&near, g->syntax->defs.at[i]->name.text, g->syntax->defs.at[i]->name.length);
+		ra_consider_name(&near, g->syntax->defs.at[i]->name.text, g->syntax->defs.at[i]->name.length);
 	ra_refuse(g, DIAG_MODEL_FUNCTION, e->span.at,
 		  ra_did_you_mean(g->arena, &near, "define it with def; a product is written with *"),
 		  "there is no function '%s'", ra_excerpt(g->arena, e->name));
@@ -237,13 +238,13 @@ static ra_ref expand_cast(struct ra_graph *g, const struct ra_scope *scope, cons
 		return ra_refuse(g, DIAG_MODEL_TYPE, type->span.at, "write cast(x, i32)", "'%s' is no type",
 				 ra_excerpt(g->arena, type->span)),
 		       none;
-	ra_ref value = ra_expand(g, scope, e->args.at[0]);
+	ra_ref value = ra_expand_expr(g, scope, e->args.at[0]);
 	if (!ra_read_type(g->report, type->name, &dtype) || (ra_widened(dtype) != dtype && !refuse_cast(g, type->name)))
 		return none;
 	return ra_build_cast(g, value, dtype, e->span);
 }
 
-/* Arguments are values: each is expanded once, however often the function uses it. */
+/* Each argument is expanded once, however often the function uses it. */
 ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	const struct builtin *b = find_builtin(e->name);
@@ -251,7 +252,7 @@ ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const st
 		return expand_cast(g, scope, e);
 	ra_ref *args = ARENA_ARRAY(g->arena, ra_ref, e->args.n + 1);
 	for (size_t i = 0; i < e->args.n; i++)
-		args[i] = ra_expand(g, scope, e->args.at[i]);
+		args[i] = ra_expand_expr(g, scope, e->args.at[i]);
 	if (b)
 		return call_builtin(g, b, args, e);
 	int def = map_get(&g->functions, e->name.text, e->name.length);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What needs more than one value: sums over children, states, outputs; and the end of a builder. */
+/* Sums over children, states and outputs, which need more than one value; and the end of a builder. */
 #include "ra/values.h"
 
 static const uint32_t none = 0;
@@ -11,13 +11,13 @@ struct cone_step {
 	size_t next; /* argument to be visited */
 };
 
-/* Those of each child, for a sum; or those of the outputs' body, for an output. */
+/* The values that a sum needs of each child, or that an output needs of the outputs' body. */
 struct cone {
 	enum ra_each each;
 	unsigned walk;
 	struct ra_expr *let;
 	VEC(struct cone_step) stack;
-	VEC(struct ra_value *) outside; /* what a sum needs that is the same for all */
+	VEC(struct ra_value *) outside; /* values that a sum needs and that are the same for all children */
 };
 
 static struct cone cone_of(struct ra_builder *b, enum ra_each each)
@@ -25,8 +25,9 @@ static struct cone cone_of(struct ra_builder *b, enum ra_each each)
 	return (struct cone){each, ++b->walks, ra_new_expr(b, RA_E_LET, ra_here_span(b, "")), {0}, {0}};
 }
 
-/* An output that is declared already stands for its value, and for all below. */
-static void enter(struct ra_builder *b, struct cone *c, struct ra_value *v)
+/* Puts a value of the cone on the stack, once; notes a value outside of it.  An output that is declared
+ * already replaces its value and all below. */
+static void enter_value(struct ra_builder *b, struct cone *c, struct ra_value *v)
 {
 	bool inside = c->each ? v->each == c->each : v->body == RA_WORD_OUTPUT && !v->each;
 	if (v->walk == c->walk)
@@ -40,7 +41,7 @@ static void enter(struct ra_builder *b, struct cone *c, struct ra_value *v)
 	vec_push(b->arena, &c->stack, (struct cone_step){v, v->output ? v->args : 0});
 }
 
-static void leave(struct ra_builder *b, struct cone *c, const struct ra_value *v)
+static void leave_value(struct ra_builder *b, struct cone *c, const struct ra_value *v)
 {
 	struct ra_expr *definition = v->output ? ra_new_expr(b, RA_E_NAME, *v->output) : v->definition;
 	struct ra_binding statement = {v->use->name, definition};
@@ -49,18 +50,19 @@ static void leave(struct ra_builder *b, struct cone *c, const struct ra_value *v
 	b->repeated++;
 }
 
-/* Adds what a value needs, arguments first.  False when sums and outputs have too much in common. */
-static bool visit(struct ra_builder *b, struct cone *c, struct ra_value *root)
+/* Adds the values that a value needs, arguments first.  False when the sums and outputs are too large
+ * together. */
+static bool add_needed(struct ra_builder *b, struct cone *c, struct ra_value *root)
 {
-	enter(b, c, root);
+	enter_value(b, c, root);
 	while (c->stack.n && b->repeated <= RA_STEP_LIMIT) {
 		struct cone_step *top = &c->stack.at[c->stack.n - 1];
 		if (top->next == top->value->args)
-			leave(b, c, top->value);
+			leave_value(b, c, top->value);
 		else
-			enter(b, c, b->values.at[top->value->arg[top->next++]]);
+			enter_value(b, c, b->values.at[top->value->arg[top->next++]]);
 	}
-	c->let->base = ra_written(b, root);
+	c->let->base = ra_written_value(b, root);
 	c->let->span = root->use->span;
 	return !c->stack.n || ra_report(&b->report, DIAG_MODEL_LARGE, ra_here(b),
 					"what many sums or outputs need is better kept in a state",
@@ -79,7 +81,7 @@ static struct ra_expr *sum_of(struct ra_builder *b, const struct cone *c, bool m
 	const char *name = c->each == RA_OF_MEMBER ? RA_MEMBER_NAME : RA_EACH_NAME;
 	str_printf(&s, "%s(%.*s for %s)", maximum ? "max" : "sum", (int)of_each.length, of_each.text,
 		   parents ? "each parent" : name);
-	struct ra_expr *e = ra_new_expr(b, RA_E_EACH, ra_shown(b, &s));
+	struct ra_expr *e = ra_new_expr(b, RA_E_EACH, ra_clipped_span(b, &s));
 	e->name = ra_here_span(b, name);
 	e->base = cone_expr(c);
 	e->each.maximum = maximum;
@@ -102,8 +104,9 @@ static uint32_t sum_up(struct ra_builder *b, const char *function, uint32_t of_e
 				 parents ? "parents" : "children");
 	struct ra_value *v = ra_use_value(b, of_each);
 	struct cone c = cone_of(b, each);
-	return v && visit(b, &c, v) ? ra_add_value(b, sum_of(b, &c, maximum, parents), c.outside.at, c.outside.n)
-				    : none;
+	return v && add_needed(b, &c, v)
+		   ? ra_add_value(b, sum_of(b, &c, maximum, parents), c.outside.at, c.outside.n)
+		   : none;
 }
 
 uint32_t ra_builder_children(struct ra_builder *b, const char *function, uint32_t of_each)
@@ -160,7 +163,7 @@ void ra_builder_assign(struct ra_builder *b, const char *state, uint32_t id)
 	vec_push(b->arena, &body->statements, s);
 }
 
-/* A label is a string of a text. */
+/* Checks a label as the lexer does a string of a text. */
 static bool read_label(struct ra_builder *b, const char *label, struct ra_output_text *o)
 {
 	const char *p = label ? label : "\n";
@@ -175,7 +178,7 @@ static bool read_label(struct ra_builder *b, const char *label, struct ra_output
 	return true;
 }
 
-/* The value in the outputs' body, whichever body the calls are for. */
+/* Finds a value of the outputs' body, whichever body the calls are for. */
 static struct ra_value *use_in_output(struct ra_builder *b, uint32_t id)
 {
 	struct ra_value *v = ra_find_value(b, id);
@@ -204,7 +207,7 @@ void ra_builder_output(struct ra_builder *b, const char *name, uint32_t id, enum
 		}
 	struct ra_value *v = use_in_output(b, id);
 	struct cone c = cone_of(b, RA_OF_NONE);
-	if (v && visit(b, &c, v)) {
+	if (v && add_needed(b, &c, v)) {
 		o.value = cone_expr(&c);
 		if (v->body && !v->output)
 			v->output = arena_copy(b->arena, &o.name, sizeof o.name);
@@ -225,13 +228,13 @@ static void unknown_state(struct ra_builder *b, struct ra_span name)
 		return;
 	struct ra_nearest near = ra_nearest_to(name.text, name.length);
 	for (size_t i = 0; i < b->syntax.states.n; i++)
-		ra_consider(&near, b->syntax.states.at[i].name.text, b->syntax.states.at[i].name.length);
+		ra_consider_name(&near, b->syntax.states.at[i].name.text, b->syntax.states.at[i].name.length);
 	ra_report(&b->report, DIAG_MODEL_UNKNOWN, name.at,
 		  ra_did_you_mean(b->arena, &near, "declare it with esp_builder_state"),
 		  "no state is named '%s'", ra_excerpt(b->arena, name));
 }
 
-/* In a text an assignment to no state makes a local name. */
+/* Reports assignments to names that are no states, which in a text would make locals. */
 static void check_assignments(struct ra_builder *b)
 {
 	struct map states = map_in(b->arena);
@@ -255,12 +258,12 @@ static bool gather_unused(struct ra_builder *b, struct cone *c, int traversal)
 	for (size_t i = 1; i < b->values.n; i++) {
 		struct ra_value *v = b->values.at[i];
 		if (v->body == b->body && v->traversal == traversal && v->each == c->each && !v->needed)
-			found |= visit(b, c, v);
+			found |= add_needed(b, c, v);
 	}
 	return found;
 }
 
-/* Those of each child, or node, are looked at in a sum, which the body then has. */
+/* Unused values of each child, or node, are checked in a sum that is added to the body. */
 static void keep_unused_each(struct ra_builder *b, enum ra_word word, int traversal, enum ra_each each)
 {
 	struct cone c = cone_of(b, each);
@@ -279,7 +282,7 @@ static void keep_unused_in(struct ra_builder *b, enum ra_word word, int traversa
 	keep_unused_each(b, word, traversal, RA_OF_MEMBER);
 }
 
-/* Values that nothing needs have faults, too. */
+/* Keeps values that nothing needs, so that their faults are reported, too. */
 static void keep_unused(struct ra_builder *b)
 {
 	static const enum ra_word words[] = {RA_WORD_LEAF, RA_WORD_INNER, RA_WORD_NODE, RA_WORD_ROOT, RA_WORD_BELOW};

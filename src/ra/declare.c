@@ -45,14 +45,14 @@ static bool is_before(struct diag_at a, struct diag_at b)
 	return a.line < b.line || (a.line == b.line && a.column < b.column);
 }
 
-/* Of two declarations the later one is at fault.  What the name means is then uncertain: nothing is expanded.
- */
+/* The later of two declarations is at fault.  The meaning of the name is then uncertain, so nothing is
+ * expanded. */
 static void refuse_twice(struct ra_graph *g, const struct ra_name *a, const struct ra_name *b)
 {
 	const struct ra_name *first = is_before(b->span.at, a->span.at) ? b : a, *second = first == a ? b : a;
 	ra_report(g->report, DIAG_MODEL_DUPLICATE, second->span.at, "give one of them another name",
 		  "'%s' is already %s%s", ra_excerpt(g->arena, second->span), ra_name_kind_text(first->kind),
-		  ra_line(g->arena, first->span.at));
+		  ra_line_text(g->arena, first->span.at));
 	g->syntax->incomplete = true;
 }
 
@@ -87,11 +87,11 @@ static int add_symbol(struct ra_graph *g, struct ra_span span)
 
 static void unknown_symbol(struct ra_graph *g, struct ra_span span)
 {
-	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place(g, span.at)))
+	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place_of(g, span.at)))
 		return;
 	struct ra_nearest near = ra_nearest_to(span.text, span.length);
 	for (size_t i = 0; i < g->model->symbols.n; i++)
-		ra_consider(&near, g->model->symbols.at[i].name, strlen(g->model->symbols.at[i].name));
+		ra_consider_name(&near, g->model->symbols.at[i].name, strlen(g->model->symbols.at[i].name));
 	ra_refuse(
 	    g, DIAG_MODEL_UNKNOWN, span.at,
 	    ra_did_you_mean(g->arena, &near,
@@ -108,7 +108,7 @@ static int find_symbol(struct ra_graph *g, struct ra_span span, bool declare)
 	if (n) {
 		ra_refuse(g, DIAG_MODEL_DIMENSION, span.at, "dimensions have names of their own",
 			  "'%s' is %s%s, no dimension", ra_excerpt(g->arena, span),
-			  ra_name_kind_text(n->kind), ra_line(g->arena, n->span.at));
+			  ra_name_kind_text(n->kind), ra_line_text(g->arena, n->span.at));
 		return -1;
 	}
 	if (declare)
@@ -217,8 +217,9 @@ static void declare_params(struct ra_graph *g)
 
 /* --- traversals --- */
 
-/* Before the first statement 'traversal' one goes up, if anything belongs to it. */
-static bool first_is_said(const struct ra_syntax *s)
+/* Whether the first traversal has a statement: states or bodies before any are of an implicit one, which goes
+ * up. */
+static bool is_first_explicit(const struct ra_syntax *s)
 {
 	for (size_t i = 0; i < s->states.n; i++)
 		if (!s->states.at[i].traversal)
@@ -229,7 +230,7 @@ static bool first_is_said(const struct ra_syntax *s)
 	return s->traversals.n;
 }
 
-/* The number of the one that so many statements stand before. */
+/* The number of the traversal to which a declaration after so many statements 'traversal' belongs. */
 static int traversal_at(const struct ra_graph *g, int statements)
 {
 	return statements - (g->syntax->traversals.n == g->model->traversals.n);
@@ -238,7 +239,7 @@ static int traversal_at(const struct ra_graph *g, int statements)
 static void declare_traversals(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
-	if (!first_is_said(s))
+	if (!is_first_explicit(s))
 		vec_push(g->arena, &g->model->traversals, (struct ra_traversal){.at = {.file = g->model->file}});
 	for (size_t i = 0; i < s->traversals.n; i++)
 		vec_push(g->arena, &g->model->traversals,
@@ -247,7 +248,7 @@ static void declare_traversals(struct ra_graph *g)
 		s->bodies.at[i].traversal = traversal_at(g, s->bodies.at[i].traversal);
 }
 
-/* What a node's parent is called, in models that go down: those that do not may use the name. */
+/* The name of a node's parent, in models with a traversal down: others may use the name. */
 static void add_parent(struct ra_graph *g)
 {
 	const char *name = ra_parent_name(g->model->structure.kind);
@@ -331,8 +332,8 @@ static bool has_token(const struct ra_named_case *c, struct image_match m)
 	return false;
 }
 
-/* Whether all nodes of a case are taken by another. */
-static bool covers(const struct ra_named_case *c, const struct ra_named_case *of)
+/* Whether every node of one case fits another. */
+static bool covers_case(const struct ra_named_case *c, const struct ra_named_case *of)
 {
 	bool all = c->base == of->base && (c->children < 0 || c->children == of->children);
 	for (size_t i = 0; all && i < c->tokens.n; i++)
@@ -344,11 +345,11 @@ static void check_cover(struct ra_graph *g, const struct ra_named_case *c, struc
 {
 	for (size_t i = 0; i < g->model->cases.n; i++) {
 		const struct ra_named_case *before = &g->model->cases.at[i];
-		if (covers(before, c)) {
+		if (covers_case(before, c)) {
 			ra_report(g->report, DIAG_MODEL_CASE, name.at,
 				  "the first case that fits is taken: declare it before",
 				  "no node is of the case '%s': all are of '%s'%s", c->name, before->name,
-				  ra_line(g->arena, before->at));
+				  ra_line_text(g->arena, before->at));
 			return;
 		}
 	}
@@ -371,7 +372,7 @@ static void declare_case(struct ra_graph *g, const struct ra_case_text *text)
 	vec_push(g->arena, &g->model->cases, c);
 }
 
-/* Where something goes down, there is each with parents and without. */
+/* A traversal down splits each case into nodes with and without parents: half as many are possible. */
 static void declare_cases(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
@@ -434,21 +435,21 @@ static void add_functions(struct ra_graph *g)
 	}
 }
 
-/* A function's argument would hide what the model means by its name. */
+/* Refuses arguments of functions that would hide a name of the model. */
 static void check_arguments(struct ra_graph *g, const struct ra_def *d)
 {
 	for (size_t i = 0; i < d->params.n; i++)
 		ra_name_taken(g, NULL, d->params.at[i]);
 }
 
-/* A child, or the parent. */
+/* The name of a child or of the parent; NULL = it is neither. */
 static const struct ra_name *find_neighbour(const struct ra_graph *g, const char *name, size_t length)
 {
 	const struct ra_name *n = ra_find_name(g, name, length);
 	return n && (n->kind == RA_N_SLOT || n->kind == RA_N_PARENT) ? n : NULL;
 }
 
-/* 'left.h' is a part of a child: nothing else may have that name. */
+/* 'left.h' is a field of a child: nothing else may have that name. */
 static void check_child_states(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->name.n; i++) {
@@ -457,17 +458,18 @@ static void check_child_states(struct ra_graph *g)
 		const struct ra_name *of = dot ? find_neighbour(g, s.text, (size_t)(dot - s.text)) : NULL;
 		if (!of)
 			continue;
-		const struct ra_name *part = ra_find_name(g, dot + 1, s.length - (size_t)(dot + 1 - s.text));
-		if (part && ra_is_child_part(g, part))
+		const struct ra_name *field = ra_find_name(g, dot + 1, s.length - (size_t)(dot + 1 - s.text));
+		if (field && ra_is_child_field(g, field))
 			ra_report(g->report, DIAG_MODEL_DUPLICATE, s.at, "give one of them another name",
-				  part->kind == RA_N_STATE ? "'%s' is the state of %s and cannot be %s"
-							   : "'%s' is carried by the edge to %s and cannot be %s",
+				  field->kind == RA_N_STATE
+				      ? "'%s' is the state of %s and cannot be %s"
+				      : "'%s' is carried by the edge to %s and cannot be %s",
 				  ra_excerpt(g->arena, s), ra_name_kind_text(of->kind),
 				  ra_name_kind_text(g->name.at[i].kind));
 	}
 }
 
-/* --- bodies, by what they are for --- */
+/* --- bodies, by traversal and word --- */
 
 struct body_key {
 	int traversal;
@@ -481,8 +483,8 @@ static const struct ra_body *first_body(const struct ra_graph *g, int traversal,
 	return i < 0 ? NULL : &g->syntax->bodies.at[i];
 }
 
-/* The one that stands before the other, of two that there may be. */
-static const struct ra_body *earlier(const struct ra_body *a, const struct ra_body *b)
+/* The first of two bodies in the text, either of which may be NULL. */
+static const struct ra_body *earlier_body(const struct ra_body *a, const struct ra_body *b)
 {
 	return !b || (a && a < b) ? a : b;
 }
@@ -490,7 +492,7 @@ static const struct ra_body *earlier(const struct ra_body *a, const struct ra_bo
 const struct ra_body *ra_body_for(const struct ra_graph *g, int traversal, enum ra_word word)
 {
 	const struct ra_body *all = word < RA_WORDS ? first_body(g, traversal, RA_WORD_NODE) : NULL;
-	return earlier(first_body(g, traversal, word), all);
+	return earlier_body(first_body(g, traversal, word), all);
 }
 
 /* --- what a model needs --- */
@@ -503,29 +505,32 @@ static bool has_state(const struct ra_graph *g, int traversal)
 	return false;
 }
 
-/* A part that is needed, and what to do; the hint to a builder, NULL = the same. */
-struct part {
+/* What a model or a traversal must have, and hints; that for a builder may be NULL = the same. */
+struct requirement {
 	bool there;
 	const char *what, *hint, *built;
 };
 
-static void check_parts(struct ra_graph *g, struct diag_at at, const char *whole, const struct part *part, size_t n)
+static void check_requirements(struct ra_graph *g, struct diag_at at, const char *whole,
+			       const struct requirement *required, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!part[i].there)
+		if (!required[i].there)
 			ra_report(g->report, DIAG_MODEL_MISSING, at,
-				  g->syntax->built && part[i].built ? part[i].built : part[i].hint,
-				  "%s lacks %s", whole, part[i].what);
+				  g->syntax->built && required[i].built ? required[i].built
+									: required[i].hint,
+				  "%s lacks %s", whole, required[i].what);
 }
 
-/* The only traversal is the model: its parts are those of the model, wherever a statement of it stands. */
+/* Diagnostics about the only traversal speak of the model, wherever its statement is. */
 static void check_traversal(struct ra_graph *g, int t)
 {
 	const struct ra_syntax *s = g->syntax;
 	const struct ra_traversal *traversal = &g->model->traversals.at[t];
 	bool down = traversal->down, said = g->model->traversals.n == s->traversals.n || t;
-	const struct part parts[] = {
-	    {has_state(g, t), "a state", "add a line such as: state h[D]", "declare one with esp_builder_state"},
+	const struct requirement required[] = {
+	    {has_state(g, t), "a state", "add a line such as: state h[D]",
+	     "declare one with esp_builder_state"},
 	    {ra_body_for(g, t, ra_case_word(down, RA_LEAF)), down ? "a body for roots" : "a body for leaves",
 	     down ? "add one below 'root:', or one for all nodes below 'node:'"
 		  : "add one below 'leaf:', or one for all nodes below 'node:'",
@@ -538,31 +543,34 @@ static void check_traversal(struct ra_graph *g, int t)
 	     down ? "begin one with esp_builder_body: ESP_BODY_BELOW, or ESP_BODY_NODE for all nodes"
 		  : "begin one with esp_builder_body: ESP_BODY_INNER, or ESP_BODY_NODE for all nodes"},
 	};
-	check_parts(g, traversal->at, said ? "the traversal" : "the model", parts, sizeof parts / sizeof *parts);
+	check_requirements(g, traversal->at, said ? "the traversal" : "the model", required,
+			   sizeof required / sizeof *required);
 }
 
 static void check_complete(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
-	const struct part first[] = {
+	const struct requirement first[] = {
 	    {s->model.length, "a name", "add a line such as: model treelstm", NULL},
-	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)", NULL},
+	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)",
+	     NULL},
 	};
-	const struct part last = {s->outputs.n, "an output", "add a line such as: output result = h",
-				  "name one with esp_builder_output"};
+	const struct requirement last = {s->outputs.n, "an output", "add a line such as: output result = h",
+					 "name one with esp_builder_output"};
 	struct diag_at at = {.file = g->model->file};
-	check_parts(g, at, "the model", first, 2);
+	check_requirements(g, at, "the model", first, 2);
 	for (size_t t = 0; t < g->model->traversals.n; t++)
 		check_traversal(g, (int)t);
-	check_parts(g, at, "the model", &last, 1);
+	check_requirements(g, at, "the model", &last, 1);
 }
 
-/* The first body before this one that has some of its nodes, or NULL: 'node:' has those of all words of the language. */
+/* The first body before this one that is for some of the same nodes, or NULL: 'node:' is for those of all
+ * words of the language. */
 static const struct ra_body *body_before(const struct ra_graph *g, const struct ra_body *b)
 {
 	const struct ra_body *old = ra_body_for(g, b->traversal, b->word);
 	for (enum ra_word word = RA_WORD_LEAF; b->word == RA_WORD_NODE && word < RA_WORDS; word++)
-		old = earlier(old, first_body(g, b->traversal, word));
+		old = earlier_body(old, first_body(g, b->traversal, word));
 	return old;
 }
 
@@ -573,10 +581,10 @@ static void check_body(struct ra_graph *g, const struct ra_body *b)
 		ra_report(g->report, DIAG_MODEL_DUPLICATE, b->header.at,
 			  "write one 'node:', or one body for each case",
 			  "'%s:' gives nodes a second body after '%s:'%s", ra_excerpt(g->arena, b->header),
-			  ra_excerpt(g->arena, old->header), ra_line(g->arena, old->header.at));
+			  ra_excerpt(g->arena, old->header), ra_line_text(g->arena, old->header.at));
 }
 
-/* Headers that are no word were refused when they were read. */
+/* The parser has refused headers without a word. */
 static void add_bodies(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->syntax->bodies.n; i++) {
@@ -589,7 +597,7 @@ static void add_bodies(struct ra_graph *g)
 	}
 }
 
-/* A case that no body is for is most often one whose body has another name. */
+/* Refuses cases without a body: most often the body has another name. */
 static void check_case_bodies(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
@@ -604,20 +612,21 @@ static void check_case_bodies(struct ra_graph *g)
 	}
 }
 
-static bool goes(enum ra_word word, bool down)
+/* Whether a traversal of this direction has bodies of that word. */
+static bool belongs_to_direction(enum ra_word word, bool down)
 {
 	if (word >= RA_WORDS)
 		return !down;
 	return word == RA_WORD_NODE || word == ra_case_word(down, RA_LEAF) || word == ra_case_word(down, RA_INNER);
 }
 
-/* Leaves, inner nodes and the cases of them are what traversals up have bodies for, those down for roots and those below. */
+/* Traversals up have bodies for leaves, inner nodes and cases; those down for roots and nodes below. */
 static void check_directions(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->syntax->bodies.n; i++) {
 		const struct ra_body *b = &g->syntax->bodies.at[i];
 		bool down = g->model->traversals.at[b->traversal].down;
-		if (!b->word || goes(b->word, down))
+		if (!b->word || belongs_to_direction(b->word, down))
 			continue;
 		g->syntax->incomplete = true;
 		ra_report(g->report, DIAG_MODEL_DIRECTION, b->header.at,

@@ -4,9 +4,9 @@
 
 static const ra_ref none = {0};
 
-/* --- places: what happens inside a function is told to who called it --- */
+/* --- places: a fault inside a function is reported at its call --- */
 
-/* The call by which the author's text entered the prelude, or NULL. */
+/* The call in the author's text that led into the prelude, or NULL. */
 static const struct ra_call *prelude_entry(const struct ra_graph *g)
 {
 	const struct ra_call *entry = NULL;
@@ -15,13 +15,13 @@ static const struct ra_call *prelude_entry(const struct ra_graph *g)
 	return entry;
 }
 
-struct diag_at ra_place(const struct ra_graph *g, struct diag_at at)
+struct diag_at ra_place_of(const struct ra_graph *g, struct diag_at at)
 {
 	const struct ra_call *entry = prelude_entry(g);
 	return entry ? entry->at : at;
 }
 
-/* The hint, and by which calls we got here. */
+/* The hint, and the calls that led to the fault. */
 static const char *hint_with_calls(struct ra_graph *g, const char *hint)
 {
 	struct str s = str_in(g->arena);
@@ -44,7 +44,7 @@ bool ra_refuse(struct ra_graph *g, enum diag_id id, struct diag_at at, const cha
 	va_start(args, format);
 	str_vprintf(&s, format, args);
 	va_end(args);
-	return ra_report(g->report, id, ra_place(g, at), hint_with_calls(g, hint), "%s", str_text(&s));
+	return ra_report(g->report, id, ra_place_of(g, at), hint_with_calls(g, hint), "%s", str_text(&s));
 }
 
 /* --- local names --- */
@@ -82,12 +82,12 @@ static ra_ref expand_let(struct ra_graph *g, const struct ra_scope *scope, const
 	locals_init(&l, g->arena, scope);
 	for (size_t i = 0; i < e->bindings.n; i++) {
 		const struct ra_binding *b = &e->bindings.at[i];
-		locals_add(g, &l, b->name, ra_expand(g, &l.scope, b->value));
+		locals_add(g, &l, b->name, ra_expand_expr(g, &l.scope, b->value));
 	}
-	return ra_expand(g, &l.scope, e->base);
+	return ra_expand_expr(g, &l.scope, e->base);
 }
 
-static ra_ref binary(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, struct ra_span span)
+static ra_ref build_binary(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, struct ra_span span)
 {
 	return op == RA_MATMUL ? ra_build_matmul(g, a, b, span) : ra_build_elementwise(g, op, a, b, span);
 }
@@ -95,12 +95,13 @@ static ra_ref binary(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, stru
 static ra_ref expand_chain(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	struct ra_expr **operand = e->chain.operand.at;
-	ra_ref value = ra_expand(g, scope, operand[0]);
+	ra_ref value = ra_expand_expr(g, scope, operand[0]);
 	for (size_t i = 1; i < e->chain.operand.n; i++) {
 		struct ra_span span = e->span;
 		if (i + 1 < e->chain.operand.n)
 			span.length = (size_t)(operand[i]->span.text + operand[i]->span.length - span.text);
-		value = binary(g, e->chain.op.at[i - 1], value, ra_expand(g, scope, operand[i]), span);
+		value =
+		    build_binary(g, e->chain.op.at[i - 1], value, ra_expand_expr(g, scope, operand[i]), span);
 	}
 	return value;
 }
@@ -119,7 +120,7 @@ static ra_ref expand_dimension(struct ra_graph *g, const struct ra_expr *e)
 
 static ra_ref expand_slice(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
-	ra_ref base = ra_expand(g, scope, e->base);
+	ra_ref base = ra_expand_expr(g, scope, e->base);
 	struct ra_dim begin = {0}, end;
 	if (!base.i)
 		return none;
@@ -141,18 +142,18 @@ static ra_ref expand_slice(struct ra_graph *g, const struct ra_scope *scope, con
 
 static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)
 {
-	const struct ra_name *part = ra_find_name(g, e->name.text, e->name.length);
+	const struct ra_name *field = ra_find_name(g, e->name.text, e->name.length);
 	int slot = ra_find_child(g, e->slot, e->span);
 	if (slot < 0)
 		return none;
-	if (!part || !ra_is_child_part(g, part))
+	if (!field || !ra_is_child_field(g, field))
 		return ra_refuse(g, DIAG_MODEL_UNKNOWN, e->name.at, "only states are seen of a child",
 				 "'%s' is no state", ra_excerpt(g->arena, e->name)),
 		       none;
-	return ra_child_part(g, slot, part, e->span);
+	return ra_child_field(g, slot, field, e->span);
 }
 
-/* Whether the nodes of an input can be summed over here. */
+/* Whether a sum over the nodes of an input is legal here. */
 static bool check_members(struct ra_graph *g, const struct ra_expr *e)
 {
 	if (g->region == RA_IN_OUTPUTS && g->at_root)
@@ -162,7 +163,7 @@ static bool check_members(struct ra_graph *g, const struct ra_expr *e)
 			 g->region == RA_IN_OUTPUTS ? "an output at every node" : "bodies");
 }
 
-/* Whether this body sees children, or parents. */
+/* Whether this body sees children, or parents, as the sum requires. */
 static bool check_direction(struct ra_graph *g, const struct ra_expr *e)
 {
 	bool parents = e->each.parents;
@@ -178,7 +179,7 @@ static bool check_direction(struct ra_graph *g, const struct ra_expr *e)
 			 parents ? "parents" : "children");
 }
 
-/* Whether children, parents or nodes can be summed over here. */
+/* Whether a sum over children, parents or nodes is legal here. */
 static bool check_each(struct ra_graph *g, const struct ra_expr *e)
 {
 	bool parents = e->each.parents;
@@ -206,7 +207,7 @@ static ra_ref expand_each(struct ra_graph *g, const struct ra_scope *scope, cons
 	struct ra_scope inner = {.outer = scope, .each = e->name};
 	g->each = ++g->sums;
 	g->members = e->each.members;
-	ra_ref value = ra_expand(g, &inner, e->base);
+	ra_ref value = ra_expand_expr(g, &inner, e->base);
 	g->each = 0;
 	g->members = false;
 	if (value.i && g->region == RA_IN_LEAF) {
@@ -223,11 +224,11 @@ static ra_ref expand_kind(struct ra_graph *g, const struct ra_scope *scope, cons
 	case RA_E_NUMBER:
 		return ra_build_constant(g, e->number, e->span);
 	case RA_E_NAME:
-		return ra_resolve(g, scope, e);
+		return ra_resolve_name(g, scope, e);
 	case RA_E_CHAIN:
 		return expand_chain(g, scope, e);
 	case RA_E_NEGATE:
-		return ra_build_map(g, RA_NEG, ra_expand(g, scope, e->base), e->span);
+		return ra_build_map(g, RA_NEG, ra_expand_expr(g, scope, e->base), e->span);
 	case RA_E_CALL:
 		return ra_expand_call(g, scope, e);
 	case RA_E_ZEROS:
@@ -268,7 +269,7 @@ static bool check_limits(struct ra_graph *g, const struct ra_expr *e)
 	return true;
 }
 
-ra_ref ra_expand(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
+ra_ref ra_expand_expr(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	if (!e || !check_limits(g, e))
 		return none;
@@ -310,7 +311,7 @@ static void assign_state(struct ra_graph *g, const struct ra_name *state, const 
 	g->value[i] = state->broken || !b->value ? none : ra_build_as_state(g, value, i, b->value->span);
 }
 
-/* Values of a builder have no names of their own. */
+/* Only the locals of a text have names that their author chose. */
 static void note_local(struct ra_graph *g, const struct ra_binding *b, ra_ref value)
 {
 	if (!value.i || g->syntax->built)
@@ -357,7 +358,7 @@ static void expand_body(struct ra_graph *g, const struct ra_body *body, int whic
 	g->assigned = ARENA_ARRAY(g->arena, bool, g->model->states.n);
 	for (size_t i = 0; i < body->statements.n; i++) {
 		const struct ra_binding *b = &body->statements.at[i];
-		ra_ref value = ra_expand(g, &l.scope, b->value);
+		ra_ref value = ra_expand_expr(g, &l.scope, b->value);
 		const struct ra_name *n = ra_find_name(g, b->name.text, b->name.length);
 		if (n && n->kind == RA_N_STATE) {
 			assign_state(g, n, b, value);
@@ -417,7 +418,7 @@ void ra_expand_outputs(struct ra_graph *g)
 	for (size_t i = 0; i < g->syntax->outputs.n; i++) {
 		const struct ra_output_text *o = &g->syntax->outputs.at[i];
 		g->at_root = o->at_root;
-		ra_ref value = ra_expand(g, NULL, o->value);
+		ra_ref value = ra_expand_expr(g, NULL, o->value);
 		check_labels(g, o, value);
 		struct ra_output output = {.name = ra_span_string(g->arena, o->name),
 					   .value = value,
@@ -429,5 +430,5 @@ void ra_expand_outputs(struct ra_graph *g)
 		vec_push(g->arena, &g->model->outputs, output);
 	}
 	g->at_root = true;
-	ra_expand(g, NULL, g->syntax->unused);
+	ra_expand_expr(g, NULL, g->syntax->unused);
 }

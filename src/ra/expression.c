@@ -1,19 +1,19 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Syntax of expressions and dimensions, and the parser's steps. */
+/* Syntax of expressions and dimensions, and functions that take tokens. */
 #include "ra/syntax.h"
 
-/* --- steps --- */
+/* --- tokens --- */
 
-void ra_advance(struct ra_parser *p)
+void ra_advance_token(struct ra_parser *p)
 {
-	p->token = ra_next(&p->lexer);
+	p->token = ra_next_token(&p->lexer);
 }
 
-bool ra_take(struct ra_parser *p, int kind)
+bool ra_take_token(struct ra_parser *p, int kind)
 {
 	if (p->token.kind != kind)
 		return false;
-	ra_advance(p);
+	ra_advance_token(p);
 	return true;
 }
 
@@ -26,14 +26,14 @@ bool ra_take_word(struct ra_parser *p, enum ra_word word)
 {
 	if (!at_word(p, word))
 		return false;
-	ra_advance(p);
+	ra_advance_token(p);
 	return true;
 }
 
 bool ra_take_free_word(struct ra_parser *p, enum ra_word word)
 {
 	return p->token.kind == RA_TOKEN_NAME && ra_span_is(p->token.span, ra_word_text(word)) &&
-	       (ra_advance(p), true);
+	       (ra_advance_token(p), true);
 }
 
 static const char *token_text(struct ra_parser *p)
@@ -46,7 +46,7 @@ static const char *token_text(struct ra_parser *p)
 	return ra_format(p->arena, "'%s' stands here", ra_excerpt(p->arena, t->span));
 }
 
-/* A byte or piece of text that is no token: the lexer knows better what is wrong with it. */
+/* Reports a token that the lexer refused, with its reason. */
 static bool report_bad(struct ra_parser *p)
 {
 	const struct ra_token *t = &p->token;
@@ -57,7 +57,7 @@ static bool report_bad(struct ra_parser *p)
 			 ra_excerpt(p->arena, t->span));
 }
 
-bool ra_expected(struct ra_parser *p, const char *what)
+bool ra_refuse_token(struct ra_parser *p, const char *what)
 {
 	if (p->token.kind == RA_TOKEN_BAD)
 		return report_bad(p);
@@ -67,22 +67,22 @@ bool ra_expected(struct ra_parser *p, const char *what)
 			 token_text(p));
 }
 
-bool ra_expect(struct ra_parser *p, int kind, const char *what)
+bool ra_expect_token(struct ra_parser *p, int kind, const char *what)
 {
-	return ra_take(p, kind) || ra_expected(p, what);
+	return ra_take_token(p, kind) || ra_refuse_token(p, what);
 }
 
 bool ra_expect_new_name(struct ra_parser *p, const char *what, struct ra_span *name)
 {
 	if (p->token.kind != RA_TOKEN_NAME)
-		return ra_expected(p, what);
+		return ra_refuse_token(p, what);
 	*name = p->token.span;
 	if (p->token.word)
 		return ra_report(p->report, DIAG_MODEL_RESERVED, name->at,
 				 "choose another name; a longer one such as 'node.W' is fine",
 				 "'%s' is a word of the language and cannot be %s",
 				 ra_excerpt(p->arena, *name), what);
-	ra_advance(p);
+	ra_advance_token(p);
 	return true;
 }
 
@@ -90,13 +90,13 @@ bool ra_expect_count(struct ra_parser *p, int64_t limit, int64_t *count)
 {
 	const struct ra_token *t = &p->token;
 	if (t->kind != RA_TOKEN_NUMBER)
-		return ra_expected(p, "a whole number");
+		return ra_refuse_token(p, "a whole number");
 	if (t->number > (double)limit || t->number != (double)(int64_t)t->number)
 		return ra_report(p->report, DIAG_MODEL_NUMBER, t->span.at, NULL,
 				 "'%s' is not a whole number of at most %lld", ra_excerpt(p->arena, t->span),
 				 (long long)limit);
 	*count = (int64_t)t->number;
-	ra_advance(p);
+	ra_advance_token(p);
 	return true;
 }
 
@@ -138,9 +138,9 @@ static bool parse_dim_term(struct ra_parser *p, struct ra_dim_text *d, int sign)
 			   p->token.kind == '(') {
 			return refuse_dim(p);
 		} else {
-			return ra_expected(p, "a dimension");
+			return ra_refuse_token(p, "a dimension");
 		}
-	} while (ra_take(p, '*'));
+	} while (ra_take_token(p, '*'));
 	if (p->token.kind == '/' || p->token.kind == '@' || p->token.kind == '(')
 		return refuse_dim(p);
 	vec_push(p->arena, &d->terms, term);
@@ -151,14 +151,14 @@ struct ra_dim_text *ra_parse_dim(struct ra_parser *p)
 {
 	struct ra_dim_text *d = ARENA_NEW(p->arena, struct ra_dim_text);
 	struct ra_span begin = p->token.span;
-	int sign = ra_take(p, '-') ? -1 : 1;
+	int sign = ra_take_token(p, '-') ? -1 : 1;
 	for (;;) {
 		if (!parse_dim_term(p, d, sign))
 			return NULL;
 		if (p->token.kind != '+' && p->token.kind != '-')
 			break;
 		sign = p->token.kind == '-' ? -1 : 1;
-		ra_advance(p);
+		ra_advance_token(p);
 	}
 	d->span = span_from(p, begin);
 	return d;
@@ -171,28 +171,28 @@ static bool parse_dim_list(struct ra_parser *p, ra_dim_texts *dims)
 		if (!d)
 			return false;
 		vec_push(p->arena, dims, d);
-	} while (ra_take(p, ','));
+	} while (ra_take_token(p, ','));
 	return true;
 }
 
 static bool expect_close(struct ra_parser *p, char close)
 {
-	return ra_expect(p, close,
-			 close == ']'	? "',' or ']'"
-			 : close == ')' ? "',' or ')'"
-					: "',' or the end");
+	return ra_expect_token(p, close,
+			       close == ']'   ? "',' or ']'"
+			       : close == ')' ? "',' or ')'"
+					      : "',' or the end");
 }
 
 bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
 {
-	return ra_take(p, close) || (parse_dim_list(p, dims) && expect_close(p, close));
+	return ra_take_token(p, close) || (parse_dim_list(p, dims) && expect_close(p, close));
 }
 
 bool ra_parse_typed_dims(struct ra_parser *p, char close, ra_dim_texts *dims, struct ra_span *type)
 {
 	if (p->token.kind != ':' && p->token.kind != close && !parse_dim_list(p, dims))
 		return false;
-	return (!ra_take(p, ':') || ra_parse_type(p, type)) && expect_close(p, close);
+	return (!ra_take_token(p, ':') || ra_parse_type(p, type)) && expect_close(p, close);
 }
 
 /* --- expressions --- */
@@ -208,8 +208,8 @@ static struct ra_expr *new_expr(struct ra_parser *p, enum ra_expr_kind kind, str
 static bool parse_binding(struct ra_parser *p, struct ra_expr *let)
 {
 	struct ra_binding b;
-	if (!ra_expect_new_name(p, "a name", &b.name) || !ra_expect(p, '=', "'='") ||
-	    !(b.value = ra_parse_expr(p)) || !ra_expect(p, ';', "';' and the value that uses the name"))
+	if (!ra_expect_new_name(p, "a name", &b.name) || !ra_expect_token(p, '=', "'='") ||
+	    !(b.value = ra_parse_expr(p)) || !ra_expect_token(p, ';', "';' and the value that uses the name"))
 		return false;
 	vec_push(p->arena, &let->bindings, b);
 	return true;
@@ -218,7 +218,7 @@ static bool parse_binding(struct ra_parser *p, struct ra_expr *let)
 static bool at_binding(const struct ra_parser *p)
 {
 	struct ra_lexer ahead = p->lexer;
-	return p->token.kind == RA_TOKEN_NAME && ra_next(&ahead).kind == '=';
+	return p->token.kind == RA_TOKEN_NAME && ra_next_token(&ahead).kind == '=';
 }
 
 /* After '(': an expression, or names with values and the expression that uses them. */
@@ -232,7 +232,7 @@ static struct ra_expr *parse_parentheses(struct ra_parser *p, struct ra_span beg
 			return NULL;
 	}
 	struct ra_expr *e = ra_parse_expr(p);
-	if (!e || !ra_expect(p, ')', "')'"))
+	if (!e || !ra_expect_token(p, ')', "')'"))
 		return NULL;
 	if (let) {
 		let->base = e;
@@ -256,7 +256,7 @@ static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, 
 	struct ra_expr *e = new_expr(p, RA_E_EACH, function);
 	e->base = first;
 	e->each.maximum = maximum;
-	ra_advance(p);
+	ra_advance_token(p);
 	if (!ra_expect_new_name(p, "a name for the child", &e->name))
 		return NULL;
 	if (memchr(e->name.text, '.', e->name.length)) {
@@ -265,14 +265,14 @@ static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, 
 		return NULL;
 	}
 	if (!ra_take_word(p, RA_WORD_IN))
-		return ra_expected(p, "'in'"), NULL;
+		return ra_refuse_token(p, "'in'"), NULL;
 	e->each.parents = ra_take_free_word(p, RA_WORD_PARENTS);
 	e->each.members = !e->each.parents && p->token.kind == RA_TOKEN_NAME && ra_span_is(p->token.span, "nodes");
 	if (e->each.members)
-		ra_advance(p);
+		ra_advance_token(p);
 	else if (!e->each.parents && !ra_take_word(p, RA_WORD_CHILDREN))
-		return ra_expected(p, "'children', 'parents' or 'nodes'"), NULL;
-	if (!ra_expect(p, ')', "')'"))
+		return ra_refuse_token(p, "'children', 'parents' or 'nodes'"), NULL;
+	if (!ra_expect_token(p, ')', "')'"))
 		return NULL;
 	e->span = span_from(p, function);
 	return e;
@@ -287,9 +287,9 @@ static bool at_axis(const struct ra_parser *p)
 static bool parse_axis(struct ra_parser *p, struct ra_expr *call)
 {
 	int64_t number = 0;
-	ra_advance(p);
-	ra_advance(p);
-	bool negative = ra_take(p, '-');
+	ra_advance_token(p);
+	ra_advance_token(p);
+	bool negative = ra_take_token(p, '-');
 	if (!ra_expect_count(p, RA_MAX_RANK, &number))
 		return false;
 	call->along = true;
@@ -301,7 +301,7 @@ static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 {
 	struct ra_expr *call = new_expr(p, RA_E_CALL, name);
 	call->name = name;
-	if (!ra_take(p, ')')) {
+	if (!ra_take_token(p, ')')) {
 		do {
 			if (at_axis(p)) {
 				if (!parse_axis(p, call))
@@ -314,8 +314,8 @@ static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 			if (at_word(p, RA_WORD_FOR) && !call->args.n)
 				return parse_each(p, name, arg);
 			vec_push(p->arena, &call->args, arg);
-		} while (ra_take(p, ','));
-		if (!ra_expect(p, ')', "',' or ')'"))
+		} while (ra_take_token(p, ','));
+		if (!ra_expect_token(p, ')', "',' or ')'"))
 			return NULL;
 	}
 	call->span = span_from(p, name);
@@ -346,8 +346,8 @@ static struct ra_expr *parse_of_dims(struct ra_parser *p, struct ra_span name, e
 static struct ra_expr *parse_name(struct ra_parser *p)
 {
 	struct ra_span name = p->token.span;
-	ra_advance(p);
-	if (!ra_take(p, '(')) {
+	ra_advance_token(p);
+	if (!ra_take_token(p, '(')) {
 		struct ra_expr *e = new_expr(p, RA_E_NAME, name);
 		e->name = name;
 		return e;
@@ -363,15 +363,15 @@ static struct ra_expr *parse_name(struct ra_parser *p)
 static struct ra_expr *parse_slot(struct ra_parser *p)
 {
 	struct ra_expr *e = new_expr(p, RA_E_SLOT, p->token.span);
-	ra_advance(p);
-	if (!ra_expect(p, '[', "'[' and the number of the child") ||
-	    !ra_expect_count(p, INT32_MAX, &e->slot) || !ra_expect(p, ']', "']'") ||
-	    !ra_expect(p, '.', "'.' and the name of a state or of what edges carry"))
+	ra_advance_token(p);
+	if (!ra_expect_token(p, '[', "'[' and the number of the child") ||
+	    !ra_expect_count(p, INT32_MAX, &e->slot) || !ra_expect_token(p, ']', "']'") ||
+	    !ra_expect_token(p, '.', "'.' and the name of a state or of what edges carry"))
 		return NULL;
 	if (p->token.kind != RA_TOKEN_NAME)
-		return ra_expected(p, "the name of a state or of what edges carry"), NULL;
+		return ra_refuse_token(p, "the name of a state or of what edges carry"), NULL;
 	e->name = p->token.span;
-	ra_advance(p);
+	ra_advance_token(p);
 	e->span = span_from(p, e->span);
 	return e;
 }
@@ -380,7 +380,7 @@ static struct ra_expr *parse_number(struct ra_parser *p)
 {
 	struct ra_expr *e = new_expr(p, RA_E_NUMBER, p->token.span);
 	e->number = p->token.number;
-	ra_advance(p);
+	ra_advance_token(p);
 	return e;
 }
 
@@ -389,13 +389,13 @@ static struct ra_expr *parse_primary(struct ra_parser *p)
 	struct ra_span begin = p->token.span;
 	if (p->token.kind == RA_TOKEN_NUMBER)
 		return parse_number(p);
-	if (ra_take(p, '('))
+	if (ra_take_token(p, '('))
 		return parse_parentheses(p, begin);
 	if (at_word(p, RA_WORD_CHILDREN))
 		return parse_slot(p);
 	if (p->token.kind == RA_TOKEN_NAME && !p->token.word)
 		return parse_name(p);
-	ra_expected(p, "a value");
+	ra_refuse_token(p, "a value");
 	return NULL;
 }
 
@@ -404,7 +404,7 @@ static struct ra_expr *lookup_by(struct ra_parser *p, struct ra_expr *base, stru
 	struct ra_expr *e = new_expr(p, RA_E_LOOKUP, base->span);
 	e->base = base;
 	e->index = index;
-	if (!index || !ra_expect(p, ']', "']'"))
+	if (!index || !ra_expect_token(p, ']', "']'"))
 		return NULL;
 	e->span = span_from(p, base->span);
 	return e;
@@ -432,8 +432,8 @@ static struct ra_expr *parse_slice(struct ra_parser *p, struct ra_expr *base, st
 	e->base = base;
 	e->begin = begin;
 	e->axis = -1;
-	if (!ra_take(p, ':'))
-		return ra_expected(p, "':' and the end of the slice"), NULL;
+	if (!ra_take_token(p, ':'))
+		return ra_refuse_token(p, "':' and the end of the slice"), NULL;
 	if (p->token.kind != ']' && p->token.kind != ',' && !(e->end = ra_parse_dim(p)))
 		return NULL;
 	e->span = span_from(p, base->span);
@@ -459,8 +459,8 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 		outermost = parse_slice(p, outermost, begin);
 		if (!outermost)
 			return NULL;
-	} while (ra_take(p, ','));
-	if (!ra_expect(p, ']', "',' or ']'"))
+	} while (ra_take_token(p, ','));
+	if (!ra_expect_token(p, ']', "',' or ']'"))
 		return NULL;
 	outermost->span = span_from(p, base->span);
 	return outermost;
@@ -476,7 +476,7 @@ static bool too_deep(struct ra_parser *p)
 static struct ra_expr *parse_postfix(struct ra_parser *p)
 {
 	struct ra_expr *e = parse_primary(p);
-	for (int n = p->depth; e && ra_take(p, '['); n++)
+	for (int n = p->depth; e && ra_take_token(p, '['); n++)
 		e = n > RA_NESTING_LIMIT && too_deep(p) ? NULL : parse_subscript(p, e);
 	return e;
 }
@@ -486,7 +486,7 @@ static struct ra_expr *parse_unary(struct ra_parser *p)
 	if (p->depth > RA_NESTING_LIMIT && too_deep(p))
 		return NULL;
 	struct ra_span begin = p->token.span;
-	if (!ra_take(p, '-'))
+	if (!ra_take_token(p, '-'))
 		return parse_postfix(p);
 	p->depth++;
 	struct ra_expr *base = parse_unary(p);
@@ -534,7 +534,7 @@ static bool at_not(const struct ra_parser *p)
 	struct ra_lexer ahead = p->lexer;
 	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, "not"))
 		return false;
-	struct ra_token next = ra_next(&ahead);
+	struct ra_token next = ra_next_token(&ahead);
 	return (next.kind == RA_TOKEN_NAME && !next.word) || next.kind == RA_TOKEN_NUMBER;
 }
 
@@ -543,7 +543,7 @@ static struct ra_expr *parse_not(struct ra_parser *p)
 	struct ra_span name = p->token.span;
 	if (p->depth > RA_NESTING_LIMIT && too_deep(p))
 		return NULL;
-	ra_advance(p);
+	ra_advance_token(p);
 	p->depth++;
 	struct ra_expr *arg = parse_level(p, LEVEL_NOT), *e = arg ? new_expr(p, RA_E_CALL, span_from(p, name)) : NULL;
 	p->depth--;
@@ -560,7 +560,7 @@ static bool refuse_comparisons(struct ra_parser *p)
 			 "a comparison has two sides: '%s' follows one", ra_excerpt(p->arena, p->token.span));
 }
 
-/* What a first operand begins, with all operators of one precedence that follow. */
+/* Parses the operators of one precedence that follow a first operand. */
 static struct ra_expr *parse_chain(struct ra_parser *p, struct ra_expr *first, int level)
 {
 	struct ra_expr *chain = NULL;
@@ -573,7 +573,7 @@ static struct ra_expr *parse_chain(struct ra_parser *p, struct ra_expr *first, i
 			vec_push(p->arena, &chain->chain.operand, first);
 		}
 		vec_push(p->arena, &chain->chain.op, op);
-		ra_advance(p);
+		ra_advance_token(p);
 		struct ra_expr *next = parse_level(p, level + 1);
 		if (!next)
 			return NULL;
@@ -584,8 +584,8 @@ static struct ra_expr *parse_chain(struct ra_parser *p, struct ra_expr *first, i
 	return chain ? chain : first;
 }
 
-/* An operand and the operators of a precedence and of all higher ones, the highest first; so brackets in brackets take one
- * call each, whatever stands in them. */
+/* Parses an operand and the operators of a precedence and of all higher ones, the highest first, so that each
+ * bracket nests one call only. */
 static struct ra_expr *parse_level(struct ra_parser *p, int level)
 {
 	bool negated = level <= LEVEL_NOT && at_not(p);

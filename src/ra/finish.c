@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The last look at a graph: order and use. */
+/* The order of the nodes of a finished graph, and declarations that nothing uses. */
 #include "ra/syntax.h"
 
-/* Nodes on the way from a root to where the walk is. */
+/* A node on the path from a root to the current node of the walk. */
 struct frame {
 	uint32_t node;
 	int next; /* argument to be visited */
@@ -16,7 +16,7 @@ struct walk {
 	size_t n;
 };
 
-static void leave(struct walk *w, uint32_t old)
+static void number_node(struct walk *w, uint32_t old)
 {
 	struct ra_node n = w->g->model->nodes.at[old];
 	for (int i = 0; i < ra_op_arity(n.op); i++)
@@ -25,9 +25,9 @@ static void leave(struct walk *w, uint32_t old)
 	w->nodes[w->n++] = n;
 }
 
-/* Numbers what a root needs, arguments first.  The stack is as deep as the graph, which may be a long chain.
- */
-static ra_ref visit(struct walk *w, ra_ref root)
+/* Numbers the nodes that a root needs, arguments first.  The stack is as deep as the graph, which may be a
+ * long chain. */
+static ra_ref number_needed(struct walk *w, ra_ref root)
 {
 	size_t depth = 0;
 	if (!w->number[root.i])
@@ -36,7 +36,7 @@ static ra_ref visit(struct walk *w, ra_ref root)
 		struct frame *top = &w->stack[depth - 1];
 		const struct ra_node *n = &w->g->model->nodes.at[top->node];
 		if (top->next == ra_op_arity(n->op)) {
-			leave(w, top->node);
+			number_node(w, top->node);
 			depth--;
 			continue;
 		}
@@ -47,8 +47,9 @@ static ra_ref visit(struct walk *w, ra_ref root)
 	return (ra_ref){w->number[root.i]};
 }
 
-/* The order in which ra_print needs them: printing and reading again gives the same numbers. */
-static void order(struct ra_graph *g)
+/* Numbers all nodes in the order in which ra_print writes them, so that reading the text again gives the
+ * same. */
+static void order_nodes(struct ra_graph *g)
 {
 	struct ra_model *m = g->model;
 	struct walk w = {.g = g, .n = 1};
@@ -59,9 +60,10 @@ static void order(struct ra_graph *g)
 		for (int which = 0; which < ra_bodies(m); which++)
 			for (size_t i = 0; i < m->states.n; i++)
 				if (m->states.at[i].traversal == (int)t && m->states.at[i].value[which].i)
-					m->states.at[i].value[which] = visit(&w, m->states.at[i].value[which]);
+					m->states.at[i].value[which] =
+					    number_needed(&w, m->states.at[i].value[which]);
 	for (size_t i = 0; i < m->outputs.n; i++)
-		m->outputs.at[i].value = visit(&w, m->outputs.at[i].value);
+		m->outputs.at[i].value = number_needed(&w, m->outputs.at[i].value);
 	m->nodes.capacity = m->nodes.n;
 	m->nodes.at = w.nodes;
 	m->nodes.n = w.n;
@@ -116,6 +118,6 @@ static void check_use(struct ra_graph *g)
 
 void ra_finish(struct ra_graph *g)
 {
-	order(g);
+	order_nodes(g);
 	check_use(g);
 }

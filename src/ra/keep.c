@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Locals that become states, so that a run shows what bodies compute on the way. */
+/* Makes states of locals, so that a run shows the intermediate values of bodies. */
 #include "ra/syntax.h"
 
 static size_t end_of_states(const struct ra_model *m, int traversal)
@@ -10,7 +10,7 @@ static size_t end_of_states(const struct ra_model *m, int traversal)
 	return end;
 }
 
-/* States from `first` on have moved up by one. */
+/* Renumbers the states of nodes: those from `first` on have moved up by one. */
 static void renumber_states(struct ra_model *m, size_t first)
 {
 	for (size_t i = 1; i < m->nodes.n; i++) {
@@ -41,7 +41,7 @@ static struct ra_state *find_state(struct ra_model *m, const char *name)
 	return NULL;
 }
 
-/* Every body assigns every state: those without the local, zeros. */
+/* Bodies without the local assign zeros, since every body assigns every state. */
 static void fill_state(struct ra_graph *g, struct ra_state *s)
 {
 	g->traversal = s->traversal;

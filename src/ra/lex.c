@@ -25,7 +25,7 @@ struct ra_lexer ra_lexer_of(const char *file, const char *text, size_t length)
 bool ra_is_name(const char *text)
 {
 	struct ra_lexer l = ra_lexer_of("", text, strlen(text));
-	struct ra_token t = ra_next(&l);
+	struct ra_token t = ra_next_token(&l);
 	return t.kind == RA_TOKEN_NAME && !t.word && t.span.length == strlen(text);
 }
 
@@ -46,7 +46,7 @@ static bool in_name(char c)
 	return starts_name(c) || is_digit(c) || c == '.';
 }
 
-static char peek(const struct ra_lexer *l, size_t ahead)
+static char peek_char(const struct ra_lexer *l, size_t ahead)
 {
 	return (size_t)(l->end - l->p) > ahead ? l->p[ahead] : 0;
 }
@@ -66,7 +66,7 @@ static void skip_comment(struct ra_lexer *l)
 		l->p++;
 }
 
-/* Up to the next token; a newline that ends a statement is one. */
+/* Skips to the next token; a newline that ends a statement is one. */
 static void skip_blanks(struct ra_lexer *l)
 {
 	while (l->p < l->end) {
@@ -97,7 +97,7 @@ static struct ra_token token_to(struct ra_lexer *l, const char *end, int kind)
 	return t;
 }
 
-static struct ra_token bad(struct ra_token t, enum diag_id problem, const char *hint)
+static struct ra_token bad_token(struct ra_token t, enum diag_id problem, const char *hint)
 {
 	t.kind = RA_TOKEN_BAD;
 	t.problem = problem;
@@ -136,14 +136,15 @@ static struct ra_token lex_name(struct ra_lexer *l)
 	while (end < l->end && *end == '{') {
 		const char *after = group_end(l, end);
 		if (!after)
-			return bad(token_to(l, end + 1, RA_TOKEN_BAD), DIAG_MODEL_BRACES,
-				   "braces hold names between commas, on one line and not nested: U_{i, o}");
+			return bad_token(
+			    token_to(l, end + 1, RA_TOKEN_BAD), DIAG_MODEL_BRACES,
+			    "braces hold names between commas, on one line and not nested: U_{i, o}");
 		kind = RA_TOKEN_PATTERN;
 		end = name_end(l, after);
 	}
 	struct ra_token t = token_to(l, end, kind);
 	if (kind == RA_TOKEN_NAME && t.span.length > RA_NAME_LIMIT)
-		return bad(t, DIAG_MODEL_LARGE, "names have at most 255 bytes");
+		return bad_token(t, DIAG_MODEL_LARGE, "names have at most 255 bytes");
 	t.word = kind == RA_TOKEN_NAME ? word_of(t.span) : RA_WORD_NONE;
 	return t;
 }
@@ -174,11 +175,11 @@ static struct ra_token lex_number(struct ra_lexer *l)
 		end = digits_end(l, end + 1);
 	end = exponent_end(l, end);
 	if (end < l->end && in_name(*end))
-		return bad(token_to(l, name_end(l, end), RA_TOKEN_BAD), DIAG_MODEL_NUMBER,
-			   "numbers are written 2, 0.5 or 1e-5; a product is written 2*D");
+		return bad_token(token_to(l, name_end(l, end), RA_TOKEN_BAD), DIAG_MODEL_NUMBER,
+				 "numbers are written 2, 0.5 or 1e-5; a product is written 2*D");
 	struct ra_token t = token_to(l, end, RA_TOKEN_NUMBER);
 	t.number = str_read_double(t.span.text);
-	return isfinite((float)t.number) ? t : bad(t, DIAG_MODEL_NUMBER, "numbers are at most 3.4e38");
+	return isfinite((float)t.number) ? t : bad_token(t, DIAG_MODEL_NUMBER, "numbers are at most 3.4e38");
 }
 
 static struct ra_token lex_string(struct ra_lexer *l)
@@ -190,14 +191,14 @@ static struct ra_token lex_string(struct ra_lexer *l)
 		if (*p == '\\' && p + 1 < l->end && (p[1] == '"' || p[1] == '\\'))
 			p++;
 	}
-	return bad(token_to(l, p, RA_TOKEN_BAD), DIAG_MODEL_STRING,
-		   "strings end with \" on the line they begin on; a quote in one is written \\\"");
+	return bad_token(token_to(l, p, RA_TOKEN_BAD), DIAG_MODEL_STRING,
+			 "strings end with \" on the line they begin on; a quote in one is written \\\"");
 }
 
-/* < <= == != > >= are one kind of token each way; a single = is punctuation. */
+/* < <= == != > >= are tokens of one kind, of one byte or two; a single = is punctuation. */
 static size_t comparison_length(const struct ra_lexer *l)
 {
-	char c = peek(l, 0), next = peek(l, 1);
+	char c = peek_char(l, 0), next = peek_char(l, 1);
 	if (next == '=' && c && strchr("<>=!", c))
 		return 2;
 	return c == '<' || c == '>';
@@ -210,9 +211,10 @@ static struct ra_token lex_punctuation(struct ra_lexer *l)
 	if (comparison)
 		return token_to(l, l->p + comparison, RA_TOKEN_COMPARE);
 	if (!c || !strchr("()[]:,=+-*/@.;", c))
-		return bad(token_to(l, l->p + 1, RA_TOKEN_BAD), DIAG_MODEL_CHARACTER,
-			   "outside of comments and strings a text is made of names, numbers and ( ) [ ] { } "
-			   ": , ; = + - * / @ < > !");
+		return bad_token(
+		    token_to(l, l->p + 1, RA_TOKEN_BAD), DIAG_MODEL_CHARACTER,
+		    "outside of comments and strings a text is made of names, numbers and ( ) [ ] { } "
+		    ": , ; = + - * / @ < > !");
 	if (c == '(' || c == '[')
 		l->depth++;
 	else if ((c == ')' || c == ']') && l->depth > 0)
@@ -220,7 +222,7 @@ static struct ra_token lex_punctuation(struct ra_lexer *l)
 	return token_to(l, l->p + 1, c);
 }
 
-struct ra_token ra_next(struct ra_lexer *l)
+struct ra_token ra_next_token(struct ra_lexer *l)
 {
 	skip_blanks(l);
 	if (l->p == l->end)
@@ -230,7 +232,7 @@ struct ra_token ra_next(struct ra_lexer *l)
 		skip_newline(l);
 		return t;
 	}
-	if (is_digit(*l->p) || (*l->p == '.' && is_digit(peek(l, 1))))
+	if (is_digit(*l->p) || (*l->p == '.' && is_digit(peek_char(l, 1))))
 		return lex_number(l);
 	if (*l->p == '"')
 		return lex_string(l);
@@ -252,14 +254,14 @@ struct ra_token ra_next(struct ra_lexer *l)
 
 enum { GROUPS = 16 };
 
-/* A pattern taken apart: literal text and groups in turn; a literal is a group of one. */
+/* The pieces of a pattern: literal text and groups alternate; a literal is a group of one. */
 struct pattern {
 	ra_spans choice[2 * GROUPS + 1];
 	size_t at[2 * GROUPS + 1];
-	int parts;
+	int pieces;
 };
 
-static struct ra_span trimmed(const char *begin, const char *end)
+static struct ra_span trim_span(const char *begin, const char *end)
 {
 	while (begin < end && (*begin == ' ' || *begin == '\t'))
 		begin++;
@@ -268,43 +270,43 @@ static struct ra_span trimmed(const char *begin, const char *end)
 	return (struct ra_span){.text = begin, .length = (size_t)(end - begin)};
 }
 
-/* Adds the part that begins at p and returns its end. */
-static const char *take_part(struct arena *a, struct pattern *x, const char *p, const char *end)
+/* Adds the piece that begins at p and returns its end. */
+static const char *add_piece(struct arena *a, struct pattern *x, const char *p, const char *end)
 {
-	ra_spans *choice = &x->choice[x->parts++];
+	ra_spans *choice = &x->choice[x->pieces++];
 	bool group = *p == '{';
 	const char *begin = group ? ++p : p;
 	for (; p < end && *p != (group ? '}' : '{'); p++)
 		if (group && *p == ',') {
-			vec_push(a, choice, trimmed(begin, p));
+			vec_push(a, choice, trim_span(begin, p));
 			begin = p + 1;
 		}
-	vec_push(a, choice, trimmed(begin, p));
+	vec_push(a, choice, trim_span(begin, p));
 	return group ? p + 1 : p;
 }
 
-/* The name that the pattern's choices make now; length 0 when they make none. */
-static struct ra_span current(struct arena *a, const struct pattern *x)
+/* The name that the current choices make; length 0 when they make none. */
+static struct ra_span current_name(struct arena *a, const struct pattern *x)
 {
 	char name[RA_NAME_LIMIT];
 	size_t n = 0;
-	for (int i = 0; i < x->parts; i++) {
-		struct ra_span part = x->choice[i].at[x->at[i]];
-		if (part.length > sizeof name - n || memchr(part.text, ' ', part.length) ||
-		    memchr(part.text, '\t', part.length))
+	for (int i = 0; i < x->pieces; i++) {
+		struct ra_span piece = x->choice[i].at[x->at[i]];
+		if (piece.length > sizeof name - n || memchr(piece.text, ' ', piece.length) ||
+		    memchr(piece.text, '\t', piece.length))
 			return (struct ra_span){0};
-		memcpy(name + n, part.text, part.length);
-		n += part.length;
+		memcpy(name + n, piece.text, piece.length);
+		n += piece.length;
 	}
 	if (!n || !starts_name(name[0]))
 		return (struct ra_span){0};
 	return (struct ra_span){.text = arena_text(a, name, n), .length = n};
 }
 
-/* To the next choices, the last part fastest; false after the last. */
-static bool step(struct pattern *x)
+/* Advances to the next choices, the last piece fastest; false after the last. */
+static bool next_choice(struct pattern *x)
 {
-	for (int i = x->parts - 1; i >= 0; i--) {
+	for (int i = x->pieces - 1; i >= 0; i--) {
 		if (++x->at[i] < x->choice[i].n)
 			return true;
 		x->at[i] = 0;
@@ -317,12 +319,12 @@ bool ra_expand_braces(struct arena *a, struct ra_span pattern, ra_spans *names, 
 	struct pattern x = {0};
 	const char *end = pattern.text + pattern.length;
 	for (const char *p = pattern.text; p < end;) {
-		if (x.parts == 2 * GROUPS)
+		if (x.pieces == 2 * GROUPS)
 			return *problem = "a name has at most 16 groups of braces", false;
-		p = take_part(a, &x, p, end);
+		p = add_piece(a, &x, p, end);
 	}
 	do {
-		struct ra_span name = current(a, &x);
+		struct ra_span name = current_name(a, &x);
 		if (!name.length || word_of(name))
 			return *problem =
 				   "every expansion must be a name of at most 255 letters, digits, _ and .",
@@ -331,6 +333,6 @@ bool ra_expand_braces(struct arena *a, struct ra_span pattern, ra_spans *names, 
 			return *problem = "a pattern expands to at most 65536 names", false;
 		name.at = pattern.at;
 		vec_push(a, names, name);
-	} while (step(&x));
+	} while (next_choice(&x));
 	return true;
 }

@@ -6,22 +6,22 @@
 
 static bool parse_dims_of(struct ra_parser *p, struct ra_declaration *d)
 {
-	return !ra_take(p, '[') || ra_parse_dims(p, ']', &d->dims);
+	return !ra_take_token(p, '[') || ra_parse_dims(p, ']', &d->dims);
 }
 
 bool ra_parse_type(struct ra_parser *p, struct ra_span *type)
 {
 	*type = p->token.span;
 	if (p->token.kind != RA_TOKEN_NAME)
-		return ra_expected(p, "a type such as f32 or i32");
-	ra_advance(p);
+		return ra_refuse_token(p, "a type such as f32 or i32");
+	ra_advance_token(p);
 	return true;
 }
 
 /* [ dims ] [ ":" TYPE ] */
 static bool parse_shape_of(struct ra_parser *p, struct ra_declaration *d)
 {
-	return parse_dims_of(p, d) && (!ra_take(p, ':') || ra_parse_type(p, &d->type));
+	return parse_dims_of(p, d) && (!ra_take_token(p, ':') || ra_parse_type(p, &d->type));
 }
 
 /* What nodes carry, or edges. */
@@ -33,7 +33,7 @@ static bool parse_carried(struct ra_parser *p, bool edge, const char *what)
 			return false;
 		d.token = ra_span_is(d.type, "token");
 		vec_push(p->arena, &p->syntax->inputs, d);
-	} while (ra_take(p, ','));
+	} while (ra_take_token(p, ','));
 	return true;
 }
 
@@ -61,7 +61,7 @@ static bool parse_param_names(struct ra_parser *p, ra_spans *names)
 	if (!ra_expand_braces(p->arena, span, names, &problem))
 		return ra_report(p->report, DIAG_MODEL_BRACES, span.at, problem,
 				 "'%s' does not expand to names", ra_excerpt(p->arena, span));
-	ra_advance(p);
+	ra_advance_token(p);
 	return true;
 }
 
@@ -80,7 +80,7 @@ static bool parse_params(struct ra_parser *p)
 			d.name = names.at[i];
 			vec_push(p->arena, &p->syntax->params, d);
 		}
-	} while (ra_take(p, ','));
+	} while (ra_take_token(p, ','));
 	return true;
 }
 
@@ -92,7 +92,7 @@ static bool parse_states(struct ra_parser *p)
 		if (!ra_expect_new_name(p, "the name of a state", &d.name) || !parse_shape_of(p, &d))
 			return false;
 		vec_push(p->arena, &p->syntax->states, d);
-	} while (ra_take(p, ','));
+	} while (ra_take_token(p, ','));
 	return true;
 }
 
@@ -129,7 +129,7 @@ static bool parse_slot_names(struct ra_parser *p)
 		if (p->syntax->structure.names.n == RA_SLOT_LIMIT)
 			return refuse_structure(p, name.at, "a node has at most 64 children");
 		vec_push(p->arena, &p->syntax->structure.names, name);
-	} while (ra_take(p, ','));
+	} while (ra_take_token(p, ','));
 	p->syntax->structure.children = (int)p->syntax->structure.names.n;
 	return true;
 }
@@ -138,7 +138,7 @@ static bool parse_slot_names(struct ra_parser *p)
 static bool parse_children(struct ra_parser *p)
 {
 	struct diag_at at = p->token.span.at;
-	if (ra_take(p, '*')) {
+	if (ra_take_token(p, '*')) {
 		p->syntax->structure.children = -1;
 	} else if (p->token.kind == RA_TOKEN_NUMBER) {
 		int64_t count;
@@ -152,7 +152,7 @@ static bool parse_children(struct ra_parser *p)
 	} else if (!parse_slot_names(p)) {
 		return false;
 	}
-	return ra_expect(p, ')', "')'");
+	return ra_expect_token(p, ')', "')'");
 }
 
 bool ra_parse_structure(struct ra_parser *p)
@@ -165,7 +165,7 @@ bool ra_parse_structure(struct ra_parser *p)
 		return ra_report(p->report, DIAG_MODEL_DUPLICATE, kind.at, "a model has one structure",
 				 "the structure is already given in line %d",
 				 p->syntax->structure.span.at.line);
-	ra_advance(p);
+	ra_advance_token(p);
 	p->syntax->structure.span = kind;
 	p->syntax->structure.kind = sequence ? RA_SEQUENCE : tree ? RA_TREE : RA_DAG;
 	if (sequence) {
@@ -174,7 +174,7 @@ bool ra_parse_structure(struct ra_parser *p)
 		p->syntax->structure.children = 1;
 		return true;
 	}
-	return ra_expect(p, '(', "'(' and the children") && parse_children(p);
+	return ra_expect_token(p, '(', "'(' and the children") && parse_children(p);
 }
 
 bool ra_parse_traversal(struct ra_parser *p)
@@ -186,8 +186,8 @@ bool ra_parse_traversal(struct ra_parser *p)
 				 "a model has at most %d traversals", RA_TRAVERSAL_LIMIT);
 	vec_push(p->arena, &p->syntax->traversals, t);
 	if (!t.down && (p->token.kind != RA_TOKEN_NAME || !ra_span_is(t.span, "up")))
-		return ra_expected(p, "'up' or 'down'");
-	ra_advance(p);
+		return ra_refuse_token(p, "'up' or 'down'");
+	ra_advance_token(p);
 	return true;
 }
 
@@ -195,7 +195,7 @@ bool ra_parse_traversal(struct ra_parser *p)
 
 static bool parse_def_params(struct ra_parser *p, struct ra_def *def)
 {
-	if (ra_take(p, ')'))
+	if (ra_take_token(p, ')'))
 		return true;
 	do {
 		struct ra_span name;
@@ -205,8 +205,8 @@ static bool parse_def_params(struct ra_parser *p, struct ra_def *def)
 			return ra_report(p->report, DIAG_MODEL_DUPLICATE, name.at, NULL,
 					 "two arguments are named '%s'", ra_excerpt(p->arena, name));
 		vec_push(p->arena, &def->params, name);
-	} while (ra_take(p, ','));
-	return ra_expect(p, ')', "',' or ')'");
+	} while (ra_take_token(p, ','));
+	return ra_expect_token(p, ')', "',' or ')'");
 }
 
 static bool parse_def(struct ra_parser *p)
@@ -215,8 +215,8 @@ static bool parse_def(struct ra_parser *p)
 	def->param = map_in(p->arena);
 	def->prelude = p->prelude;
 	if (!ra_expect_new_name(p, "the name of a function", &def->name) ||
-	    !ra_expect(p, '(', "'(' and the arguments") || !parse_def_params(p, def) ||
-	    !ra_expect(p, '=', "'=' and the value") || !(def->body = ra_parse_expr(p)))
+	    !ra_expect_token(p, '(', "'(' and the arguments") || !parse_def_params(p, def) ||
+	    !ra_expect_token(p, '=', "'=' and the value") || !(def->body = ra_parse_expr(p)))
 		return false;
 	vec_push(p->arena, &p->syntax->defs, def);
 	return true;
@@ -226,15 +226,15 @@ static bool take_text(struct ra_parser *p, const char *word)
 {
 	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, word))
 		return false;
-	ra_advance(p);
+	ra_advance_token(p);
 	return true;
 }
 
 static bool expect_equality(struct ra_parser *p)
 {
 	if (!ra_span_is(p->token.span, "=="))
-		return ra_expected(p, "'=='");
-	ra_advance(p);
+		return ra_refuse_token(p, "'=='");
+	ra_advance_token(p);
 	return true;
 }
 
@@ -265,17 +265,18 @@ static bool parse_base(struct ra_parser *p, struct ra_case_text *c)
 {
 	c->base = p->token.word;
 	if (!ra_take_word(p, RA_WORD_LEAF) && !ra_take_word(p, RA_WORD_INNER))
-		return ra_expected(p, "'leaf' or 'inner'");
-	return take_text(p, "when") ? ra_parse_conditions(p, c) : ra_expected(p, "'when' and a condition");
+		return ra_refuse_token(p, "'leaf' or 'inner'");
+	return take_text(p, "when") ? ra_parse_conditions(p, c)
+				    : ra_refuse_token(p, "'when' and a condition");
 }
 
-/* One that does not parse still gives the name a meaning. */
+/* A case that does not parse is declared nevertheless. */
 static bool parse_case(struct ra_parser *p)
 {
 	struct ra_case_text c = {0};
 	if (!ra_expect_new_name(p, "the name of a case", &c.name))
 		return false;
-	bool read = ra_expect(p, '=', "'=' and what the case is") && parse_base(p, &c);
+	bool read = ra_expect_token(p, '=', "'=' and what the case is") && parse_base(p, &c);
 	map_add_lasting(&p->cases, c.name.text, c.name.length, (int)p->syntax->cases.n);
 	vec_push(p->arena, &p->syntax->cases, c);
 	return read;
@@ -286,7 +287,7 @@ static bool parse_body(struct ra_parser *p, struct ra_token header)
 {
 	struct ra_body body = {.header = header.span, .word = header.word};
 	body.traversal = (int)p->syntax->traversals.n;
-	if (!ra_expect(p, ':', "':'"))
+	if (!ra_expect_token(p, ':', "':'"))
 		return false;
 	vec_push(p->arena, &p->syntax->bodies, body);
 	p->in_body = true;
@@ -307,10 +308,10 @@ static bool parse_labels(struct ra_parser *p, struct ra_output_text *o)
 {
 	do {
 		if (p->token.kind != RA_TOKEN_STRING)
-			return ra_expected(p, "a label in quotes");
+			return ra_refuse_token(p, "a label in quotes");
 		vec_push(p->arena, &o->labels, string_value(p->arena, p->token.span));
-		ra_advance(p);
-	} while (ra_take(p, ','));
+		ra_advance_token(p);
+	} while (ra_take_token(p, ','));
 	return true;
 }
 
@@ -319,15 +320,15 @@ static bool parse_place(struct ra_parser *p, struct ra_output_text *o)
 	if (take_text(p, "root"))
 		return o->at_root = true;
 	if (take_text(p, "every"))
-		return take_text(p, "node") || ra_expected(p, "'node'");
-	return ra_expected(p, "'root' or 'every node'");
+		return take_text(p, "node") || ra_refuse_token(p, "'node'");
+	return ra_refuse_token(p, "'root' or 'every node'");
 }
 
 static bool parse_output(struct ra_parser *p)
 {
 	struct ra_output_text o = {0};
 	if (!ra_expect_new_name(p, "the name of an output", &o.name) ||
-	    !ra_expect(p, '=', "'=' and the value") || !(o.value = ra_parse_expr(p)))
+	    !ra_expect_token(p, '=', "'=' and the value") || !(o.value = ra_parse_expr(p)))
 		return false;
 	if (ra_take_word(p, RA_WORD_AT) && !parse_place(p, &o))
 		return false;
@@ -349,17 +350,18 @@ static bool (*const statements[RA_WORDS])(struct ra_parser *) = {
 
 static bool expect_line_end(struct ra_parser *p)
 {
-	return p->token.kind == RA_TOKEN_END || ra_expect(p, RA_TOKEN_LINE_END, "the end of the statement");
+	return p->token.kind == RA_TOKEN_END ||
+	       ra_expect_token(p, RA_TOKEN_LINE_END, "the end of the statement");
 }
 
-/* NAME = value, in a body.  A value that does not parse still gives the name a meaning. */
+/* NAME = value, in a body.  The name is declared even if the value does not parse. */
 static bool parse_assignment(struct ra_parser *p)
 {
 	struct ra_body *body = &p->syntax->bodies.at[p->syntax->bodies.n - 1];
 	struct ra_binding b = {0};
 	if (!ra_expect_new_name(p, "the name of a value", &b.name))
 		return false;
-	if (ra_expect(p, '=', "'=' and a value"))
+	if (ra_expect_token(p, '=', "'=' and a value"))
 		b.value = ra_parse_expr(p);
 	bool ended = b.value && expect_line_end(p);
 	if (!ended)
@@ -368,14 +370,14 @@ static bool parse_assignment(struct ra_parser *p)
 	return ended;
 }
 
-/* A line that begins with no word of the language, outside of a body. */
+/* Refuses a line that begins with no word of the language, outside of a body. */
 static bool refuse_statement(struct ra_parser *p)
 {
 	if (p->token.kind != RA_TOKEN_NAME)
-		return ra_expected(p, "a statement");
+		return ra_refuse_token(p, "a statement");
 	struct ra_span s = p->token.span;
 	struct ra_nearest near = ra_nearest_to(s.text, s.length);
-#define RA_WORD(name, spelling) ra_consider(&near, spelling, strlen(spelling));
+#define RA_WORD(name, spelling) ra_consider_name(&near, spelling, strlen(spelling));
 	RA_WORD_LIST
 #undef RA_WORD
 	return ra_report(p->report, DIAG_MODEL_SYNTAX, s.at,
@@ -389,7 +391,7 @@ static bool at_header(const struct ra_parser *p)
 {
 	struct ra_lexer ahead = p->lexer;
 	return p->token.first && p->token.kind == RA_TOKEN_NAME && !p->token.word &&
-	       ra_next(&ahead).kind == ':';
+	       ra_next_token(&ahead).kind == ':';
 }
 
 static void refuse_header(struct ra_parser *p, struct ra_span header)
@@ -399,13 +401,13 @@ static void refuse_header(struct ra_parser *p, struct ra_span header)
 	struct ra_nearest near = ra_nearest_to(header.text, header.length);
 #define RA_WORD(name, spelling)                                                                              \
 	if (RA_WORD_##name >= RA_WORD_LEAF && RA_WORD_##name <= RA_WORD_NODE)                                \
-		ra_consider(&near, spelling, strlen(spelling));
+		ra_consider_name(&near, spelling, strlen(spelling));
 	RA_WORD_LIST
 #undef RA_WORD
-	ra_consider(&near, "root", strlen("root"));
-	ra_consider(&near, "below", strlen("below"));
+	ra_consider_name(&near, "root", strlen("root"));
+	ra_consider_name(&near, "below", strlen("below"));
 	for (size_t i = 0; i < p->syntax->cases.n; i++)
-		ra_consider(&near, p->syntax->cases.at[i].name.text, p->syntax->cases.at[i].name.length);
+		ra_consider_name(&near, p->syntax->cases.at[i].name.text, p->syntax->cases.at[i].name.length);
 	ra_report(p->report, DIAG_MODEL_SYNTAX, header.at,
 		  ra_did_you_mean(p->arena, &near,
 				  "bodies are 'leaf:', 'inner:', 'node:' and those of cases that are declared above; "
@@ -413,7 +415,7 @@ static void refuse_header(struct ra_parser *p, struct ra_span header)
 		  "no body is named '%s'", ra_excerpt(p->arena, header));
 }
 
-/* What follows is read as a body all the same, so that only the header is at fault. */
+/* Statements below an unknown header are read as its body, so that only the header is at fault. */
 static bool parse_header(struct ra_parser *p)
 {
 	struct ra_token header = p->token;
@@ -423,7 +425,7 @@ static bool parse_header(struct ra_parser *p)
 	header.word = RA_WORD_NONE;
 	p->syntax->incomplete = true;
 	refuse_header(p, header.span);
-	ra_advance(p);
+	ra_advance_token(p);
 	return parse_body(p, header) && expect_line_end(p);
 }
 
@@ -438,7 +440,7 @@ static bool parse_named_body(struct ra_parser *p)
 {
 	struct ra_token header = p->token;
 	header.word = find_case(p, header.span);
-	ra_advance(p);
+	ra_advance_token(p);
 	return parse_body(p, header) && expect_line_end(p);
 }
 
@@ -453,7 +455,7 @@ static bool parse_statement(struct ra_parser *p)
 	if (!word)
 		return p->syntax->incomplete = true, refuse_statement(p);
 	p->in_body = false;
-	ra_advance(p);
+	ra_advance_token(p);
 	bool parsed = statements[word] ? statements[word](p) : parse_body(p, t);
 	if (parsed && expect_line_end(p))
 		return true;
@@ -466,14 +468,14 @@ static bool at_statement(const struct ra_parser *p)
 {
 	struct ra_lexer ahead = p->lexer;
 	return p->token.first && p->token.kind == RA_TOKEN_NAME &&
-	       ((p->token.word && p->token.word <= RA_WORD_OUTPUT) || ra_next(&ahead).kind == '=');
+	       ((p->token.word && p->token.word <= RA_WORD_OUTPUT) || ra_next_token(&ahead).kind == '=');
 }
 
-/* To the statement after a fault: an unclosed bracket must not swallow the rest of the text. */
-static void recover(struct ra_parser *p)
+/* Skips to the next statement after a fault; an unclosed bracket does not extend over it. */
+static void skip_statement(struct ra_parser *p)
 {
 	while (p->token.kind != RA_TOKEN_END && p->token.kind != RA_TOKEN_LINE_END && !at_statement(p))
-		ra_advance(p);
+		ra_advance_token(p);
 	p->lexer.depth = 0;
 }
 
@@ -483,14 +485,14 @@ void ra_parse_text(struct arena *a, struct ra_report *r, struct ra_syntax *synta
 	struct ra_parser p = {.arena = a, .report = r, .syntax = syntax, .prelude = prelude};
 	p.lexer = ra_lexer_of(file, text, length);
 	p.cases = map_in(a);
-	ra_advance(&p);
+	ra_advance_token(&p);
 	while (p.token.kind != RA_TOKEN_END) {
 		const char *before = p.token.span.text;
-		if (ra_take(&p, RA_TOKEN_LINE_END) || parse_statement(&p))
+		if (ra_take_token(&p, RA_TOKEN_LINE_END) || parse_statement(&p))
 			continue;
 		p.depth = 0;
 		if (p.token.span.text == before)
-			ra_advance(&p);
-		recover(&p);
+			ra_advance_token(&p);
+		skip_statement(&p);
 	}
 }

@@ -14,7 +14,7 @@ struct printer {
 	const char **name; /* of a node; NULL = written where it is used */
 	bool *named;	   /* shared or deep: needs a name */
 	bool *each;	   /* depends on the child that a sum is at: its name lives inside that sum */
-	uint32_t *stamp;   /* the root of the last walk that came by */
+	uint32_t *stamp;   /* the root of the last walk that visited it */
 	struct map taken;  /* names that locals must not have */
 	int locals;
 	const char *child; /* the name for a sum's child */
@@ -210,7 +210,7 @@ static void find_named(struct printer *p)
 
 typedef VEC(uint32_t) indices;
 
-static int ascending(const void *a, const void *b)
+static int compare_indices(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	return (x > y) - (x < y);
@@ -234,7 +234,7 @@ static indices nodes_to_name(struct printer *p, uint32_t root, bool inside)
 			vec_push(p->arena, &stack, n->arg[j].i);
 	}
 	if (found.n)
-		qsort(found.at, found.n, sizeof *found.at, ascending);
+		qsort(found.at, found.n, sizeof *found.at, compare_indices);
 	return found;
 }
 
@@ -287,7 +287,7 @@ static void print_use(struct printer *p, ra_ref r, enum precedence least)
 		str_puts(p->s, ")");
 }
 
-/* What is said of axes where they are not the last. */
+/* Prints axes that are not the default, the last. */
 static void print_axes(struct printer *p, const struct ra_node *n)
 {
 	int rank = ra_at(p->m, n->arg[0])->shape.rank;
@@ -315,7 +315,7 @@ static void print_call(struct printer *p, const struct ra_node *n)
 	str_puts(p->s, ")");
 }
 
-/* The value of a root: in parentheses with the names that it needs, if any. */
+/* Prints the value of a root, in parentheses with the names that it needs, if any. */
 static void print_with_names(struct printer *p, uint32_t root, bool inside)
 {
 	indices found = nodes_to_name(p, root, inside);
@@ -342,7 +342,7 @@ static void print_each(struct printer *p, const struct ra_node *n)
 	str_printf(p->s, " for %s in %s)", p->child, parents ? "parents" : n->members ? "nodes" : "children");
 }
 
-/* A state of a child, or what the edge to it carries. */
+/* Prints a state of a child, or what the edge to it carries. */
 static void print_child(struct printer *p, int slot, const char *name)
 {
 	const struct ra_structure *t = &p->m->structure;
@@ -503,14 +503,14 @@ static void print_statement(struct printer *p, const char *name, uint32_t i)
 	str_puts(p->s, "\n");
 }
 
-/* A state that this traversal computes. */
+/* Whether this traversal computes the state. */
 static bool is_own(const struct printer *p, size_t state, int traversal)
 {
 	return p->m->states.at[state].traversal == traversal;
 }
 
-/* Which nodes the states of a case need: users stand behind their arguments. */
-static bool *reached(const struct printer *p, int traversal, int which)
+/* Marks the nodes that the states of a case need: users come after their arguments. */
+static bool *mark_needed(const struct printer *p, int traversal, int which)
 {
 	const struct ra_model *m = p->m;
 	bool *mark = ARENA_ARRAY(p->arena, bool, m->nodes.n + 1);
@@ -528,7 +528,7 @@ static void print_body(struct printer *p, int traversal, int which)
 	const struct ra_model *m = p->m;
 	if (!ra_has_own_body(m, traversal, which))
 		return;
-	const bool *mark = reached(p, traversal, which);
+	const bool *mark = mark_needed(p, traversal, which);
 	const char **owner = ARENA_ARRAY(p->arena, const char *, m->nodes.n + 1);
 	str_printf(p->s, "\n%s:\n",
 		   which < RA_CASES ? ra_word_text(ra_case_word(m->traversals.at[traversal].down, which))
@@ -550,7 +550,7 @@ static void print_body(struct printer *p, int traversal, int which)
 	}
 }
 
-/* The first one goes up unless it says otherwise. */
+/* The first traversal goes up without a statement. */
 static void print_traversal(struct printer *p, int t)
 {
 	bool down = p->m->traversals.at[t].down;

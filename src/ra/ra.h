@@ -35,7 +35,7 @@ typedef struct {
 } ra_ref;
 
 enum ra_op {
-#define RA_OP(name, arity, spelling, types, function, way, sub) RA_##name,
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) RA_##name,
 #include "ra/ra_ops.def"
 	RA_OPS
 };
@@ -43,8 +43,7 @@ enum ra_op {
 enum { RA_EACH_CHILD = -1 };  /* the child, or the parent, that a sum over all of them is at */
 enum { RA_EACH_MEMBER = -1 }; /* the node that a sum over the nodes of an input is at */
 
-/* Fields by op: see the comments in ra_ops.def.  Shapes are those of one node's value: the node is no
- * dimension. */
+/* Fields by op: see the comments in ra_ops.def.  Shapes are those of one node's value: the node is no dimension. */
 struct ra_node {
 	enum ra_op op;
 	ra_ref arg[3];

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From a model text to a checked graph: the whole way. */
+/* From a model text to a checked graph. */
 #include "ra/syntax.h"
 
 void ra_parse_prelude(struct arena *a, struct ra_report *r, struct ra_syntax *syntax)

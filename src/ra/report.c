@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Diagnostics of a model text: each place once, with the nearest name. */
+/* Diagnostics of a model text: each fault once, with the nearest name. */
 #include "ra/syntax.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static const char *skip_blanks(const char *p, const char *end)
 	return p;
 }
 
-const char *ra_line(struct arena *a, struct diag_at at)
+const char *ra_line_text(struct arena *a, struct diag_at at)
 {
 	return at.line ? ra_format(a, " (line %d)", at.line) : "";
 }
@@ -101,13 +101,13 @@ struct ra_nearest ra_nearest_to(const char *wanted, size_t length)
 	    .wanted = wanted, .length = length, .distance = (limit < NEAR ? limit : NEAR) + 1};
 }
 
-static int least(int a, int b)
+static int min_of(int a, int b)
 {
 	return a < b ? a : b;
 }
 
 /* Levenshtein's distance by rows; b is at most RA_NAME_LIMIT long. */
-static int distance(const char *a, size_t n, const char *b, size_t m)
+static int edit_distance(const char *a, size_t n, const char *b, size_t m)
 {
 	int row[RA_NAME_LIMIT + 1];
 	for (size_t j = 0; j <= m; j++)
@@ -117,18 +117,18 @@ static int distance(const char *a, size_t n, const char *b, size_t m)
 		row[0] = i;
 		for (size_t j = 1; j <= m; j++) {
 			int above = row[j];
-			row[j] = least(diagonal + (a[i - 1] != b[j - 1]), 1 + least(above, row[j - 1]));
+			row[j] = min_of(diagonal + (a[i - 1] != b[j - 1]), 1 + min_of(above, row[j - 1]));
 			diagonal = above;
 		}
 	}
 	return row[m];
 }
 
-void ra_consider(struct ra_nearest *n, const char *candidate, size_t length)
+void ra_consider_name(struct ra_nearest *n, const char *candidate, size_t length)
 {
 	if (length > RA_NAME_LIMIT || llabs((long long)length - (long long)n->length) >= n->distance)
 		return;
-	int d = distance(n->wanted, n->length, candidate, length);
+	int d = edit_distance(n->wanted, n->length, candidate, length);
 	if (d >= n->distance)
 		return;
 	n->distance = d;

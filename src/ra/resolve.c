@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a name means where it stands. */
+/* The meaning of names, by place and scope. */
 #include "ra/syntax.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ bool ra_goes_down(const struct ra_graph *g)
 	return g->model->traversals.at[g->traversal].down;
 }
 
-/* What is said of the neighbours that a traversal sees. */
+/* Words of diagnostics about the neighbours that a traversal sees, children or parents. */
 static const struct neighbour {
 	enum ra_op op;
 	const char *name, *first, *hint, *direction, *other;
@@ -25,7 +25,7 @@ static const struct neighbour {
      "this traversal sees the states of children; 'traversal down' begins one that sees those of parents"},
 };
 
-bool ra_is_child_part(const struct ra_graph *g, const struct ra_name *n)
+bool ra_is_child_field(const struct ra_graph *g, const struct ra_name *n)
 {
 	return n->kind == RA_N_STATE || (n->kind == RA_N_INPUT && g->syntax->inputs.at[n->index].edge);
 }
@@ -46,19 +46,19 @@ int ra_find_child(struct ra_graph *g, int64_t slot, struct ra_span span)
 	return (int)slot;
 }
 
-/* Whether there are such neighbours to take a part of; below `node:` those of a leaf or a root count as zeros. */
-static bool is_seen(struct ra_graph *g, bool down, const struct ra_name *part, struct ra_span span)
+/* Whether there are such neighbours here; below `node:` those of a leaf or a root count as zeros. */
+static bool is_seen(struct ra_graph *g, bool down, const struct ra_name *field, struct ra_span span)
 {
 	const struct neighbour *n = &neighbours[down];
 	const char *text = ra_excerpt(g->arena, span);
-	const char *what = part->kind == RA_N_STATE ? "is the state of" : "is carried by the edge to";
+	const char *what = field->kind == RA_N_STATE ? "is the state of" : "is carried by the edge to";
 	if (g->region == RA_IN_OUTPUTS)
 		return ra_refuse(g, DIAG_MODEL_PLACE, span.at, "outputs use the states of their own node",
 				 "'%s' %s %s, which outputs cannot use", text, what, n->name);
 	if (down != ra_goes_down(g))
 		return ra_refuse(g, DIAG_MODEL_DIRECTION, span.at, n->other,
 				 "'%s' %s %s, which a traversal %s does not see", text, what, n->name, n->direction);
-	if (part->kind == RA_N_STATE && g->model->states.at[part->index].traversal > g->traversal)
+	if (field->kind == RA_N_STATE && g->model->states.at[field->index].traversal > g->traversal)
 		return ra_refuse(g, DIAG_MODEL_PLACE, span.at, "a traversal uses its own states and those of earlier ones",
 				 "'%s' is computed by a later traversal", text);
 	if (g->region == RA_IN_LEAF && !g->childless)
@@ -69,34 +69,35 @@ static bool is_seen(struct ra_graph *g, bool down, const struct ra_name *part, s
 
 static ra_ref no_value(struct ra_graph *, struct ra_span, const char *what, const char *hint);
 
-static ra_ref neighbour_part(struct ra_graph *g, bool down, int slot, const struct ra_name *part, struct ra_span span)
+static ra_ref neighbour_field(struct ra_graph *g, bool down, int slot, const struct ra_name *field,
+			      struct ra_span span)
 {
-	bool state = part->kind == RA_N_STATE;
-	if (part->broken || !is_seen(g, down, part, span))
+	bool state = field->kind == RA_N_STATE;
+	if (field->broken || !is_seen(g, down, field, span))
 		return none;
-	if (!state && g->model->inputs.at[part->index].token)
+	if (!state && g->model->inputs.at[field->index].token)
 		return no_value(g, span, "a token",
 				"look a parameter up with it: U[k.rel]; declared i32 it is a number as well");
 	const struct ra_shape *shape =
-	    state ? &g->model->states.at[part->index].shape : &g->model->inputs.at[part->index].shape;
-	enum dtype dtype =
-	    state ? g->model->states.at[part->index].dtype : ra_widened(g->model->inputs.at[part->index].dtype);
+	    state ? &g->model->states.at[field->index].shape : &g->model->inputs.at[field->index].shape;
+	enum dtype dtype = state ? g->model->states.at[field->index].dtype
+				 : ra_widened(g->model->inputs.at[field->index].dtype);
 	if (g->region == RA_IN_LEAF)
 		return ra_build_zero(g, shape, dtype, span);
 	struct ra_node n = {.op = state ? neighbours[down].op : RA_INPUT, .shape = *shape, .at = span.at};
 	if (state) {
-		n.state.state = part->index;
+		n.state.state = field->index;
 		n.state.slot = slot;
 	} else {
-		n.input = part->index;
+		n.input = field->index;
 		n.slot = slot;
 	}
 	return ra_build_leaf(g, n);
 }
 
-ra_ref ra_child_part(struct ra_graph *g, int slot, const struct ra_name *part, struct ra_span span)
+ra_ref ra_child_field(struct ra_graph *g, int slot, const struct ra_name *field, struct ra_span span)
 {
-	return neighbour_part(g, false, slot, part, span);
+	return neighbour_field(g, false, slot, field, span);
 }
 
 static bool is_each(const struct ra_scope *scope, const char *name, size_t length)
@@ -109,26 +110,26 @@ static bool is_each(const struct ra_scope *scope, const char *name, size_t lengt
 
 /* --- names that have no value --- */
 
-/* Nobody wrote the names of a builder's values. */
+/* The names of a builder's values are no candidates. */
 static void consider_names(const struct ra_graph *g, const struct ra_scope *scope, struct ra_nearest *near)
 {
 	for (const struct ra_scope *s = scope; s; s = s->outer)
 		for (size_t i = 0; i < s->n; i++)
 			if (*s->spans[i].text != RA_VALUE_LETTER)
-				ra_consider(near, s->spans[i].text, s->spans[i].length);
+				ra_consider_name(near, s->spans[i].text, s->spans[i].length);
 	for (size_t i = 0; i < g->name.n; i++)
-		ra_consider(near, g->name.at[i].span.text, g->name.at[i].span.length);
+		ra_consider_name(near, g->name.at[i].span.text, g->name.at[i].span.length);
 }
 
 static ra_ref unknown_state(struct ra_graph *g, struct ra_span span, const char *dot, const char *of)
 {
-	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place(g, span.at)))
+	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place_of(g, span.at)))
 		return none;
 	size_t prefix = (size_t)(dot + 1 - span.text);
 	struct ra_nearest near = ra_nearest_to(dot + 1, span.length - prefix);
 	for (size_t i = 0; i < g->name.n; i++)
-		if (ra_is_child_part(g, &g->name.at[i]))
-			ra_consider(&near, g->name.at[i].span.text, g->name.at[i].span.length);
+		if (ra_is_child_field(g, &g->name.at[i]))
+			ra_consider_name(&near, g->name.at[i].span.text, g->name.at[i].span.length);
 	const char *hint = ra_format(g->arena, "only states are seen of %s", of);
 	if (near.best)
 		hint = ra_format(g->arena, "did you mean '%.*s%.*s'?", (int)prefix, span.text,
@@ -148,7 +149,7 @@ static const char *child_meant(const struct ra_graph *g, struct ra_span span, co
 	struct ra_nearest near = ra_nearest_to(span.text, prefix);
 	for (size_t i = 0; i < g->name.n; i++)
 		if (g->name.at[i].kind == RA_N_SLOT || g->name.at[i].kind == RA_N_PARENT)
-			ra_consider(&near, g->name.at[i].span.text, g->name.at[i].span.length);
+			ra_consider_name(&near, g->name.at[i].span.text, g->name.at[i].span.length);
 	if (!near.best || (whole->best && whole->distance < near.distance))
 		return NULL;
 	return ra_format(g->arena, "did you mean '%.*s%.*s'?", (int)near.best_length, near.best,
@@ -157,7 +158,7 @@ static const char *child_meant(const struct ra_graph *g, struct ra_span span, co
 
 static ra_ref unknown_name(struct ra_graph *g, const struct ra_scope *scope, struct ra_span span)
 {
-	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place(g, span.at)))
+	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place_of(g, span.at)))
 		return none;
 	struct ra_nearest near = ra_nearest_to(span.text, span.length);
 	consider_names(g, scope, &near);
@@ -178,7 +179,7 @@ static ra_ref no_value(struct ra_graph *g, struct ra_span span, const char *what
 	return none;
 }
 
-static ra_ref misplaced(struct ra_graph *g, struct ra_span span, const char *why, const char *hint)
+static ra_ref refuse_place(struct ra_graph *g, struct ra_span span, const char *why, const char *hint)
 {
 	ra_refuse(g, DIAG_MODEL_PLACE, span.at, hint, "'%s' %s", ra_excerpt(g->arena, span), why);
 	return none;
@@ -190,32 +191,33 @@ static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 {
 	const struct ra_input *input = &g->model->inputs.at[i];
 	if (input->edge)
-		return misplaced(g, span, "is carried by the edges to children",
-				 "write k.x or left.x for it");
+		return refuse_place(g, span, "is carried by the edges to children",
+				    "write k.x or left.x for it");
 	if (input->token)
 		return no_value(g, span, "a token",
 				"look a parameter up with it: embedding[word]; declared i32 it is a number as well");
 	if (g->region == RA_IN_OUTPUTS)
-		return misplaced(g, span, "is an input, which outputs cannot use",
-				 "keep what the output needs in a state");
+		return refuse_place(g, span, "is an input, which outputs cannot use",
+				    "keep what the output needs in a state");
 	return ra_build_leaf(
 	    g, (struct ra_node){.op = RA_INPUT, .shape = input->shape, .at = span.at, .input = i});
 }
 
 static ra_ref own_state(struct ra_graph *, int state, int slot, struct ra_span);
 
-/* Of an output that is computed for each node of an input, the state of that node. */
+/* In an output that is computed for each node of an input, a state is that of the node. */
 static ra_ref resolve_state(struct ra_graph *g, int i, struct ra_span span)
 {
 	int traversal = g->model->states.at[i].traversal;
 	bool own = g->region != RA_IN_OUTPUTS && traversal == g->traversal;
 	if (g->region != RA_IN_OUTPUTS && traversal > g->traversal)
-		return misplaced(g, span, "is computed by a later traversal",
-				 "a traversal uses its own states and those of earlier ones");
+		return refuse_place(g, span, "is computed by a later traversal",
+				    "a traversal uses its own states and those of earlier ones");
 	if (own && !g->assigned[i])
-		return misplaced(g, span, "is used before this body assigns it",
-				 ra_goes_down(g) ? "the state of the parent is written parent.h, next.h or p.h"
-						 : "the state of a child is written left.h or k.h");
+		return refuse_place(g, span, "is used before this body assigns it",
+				    ra_goes_down(g)
+					? "the state of the parent is written parent.h, next.h or p.h"
+					: "the state of a child is written left.h or k.h");
 	if (own)
 		return g->value[i];
 	return own_state(g, i, g->of_member ? RA_EACH_MEMBER : 0, span);
@@ -234,14 +236,15 @@ bool ra_note_range(struct ra_graph *g)
 static ra_ref resolve_output(struct ra_graph *g, int i, struct ra_span span)
 {
 	if (g->region != RA_IN_OUTPUTS)
-		return misplaced(g, span, "is an output, which bodies cannot use", NULL);
+		return refuse_place(g, span, "is an output, which bodies cannot use", NULL);
 	if ((size_t)i >= g->model->outputs.n)
-		return misplaced(g, span, "is used before it is computed",
-				 "outputs use the outputs above them");
+		return refuse_place(g, span, "is used before it is computed",
+				    "outputs use the outputs above them");
 	if (g->of_member)
 		return member_output(g, i, span);
 	if (g->syntax->outputs.at[i].ranges && !g->at_root)
-		return misplaced(g, span, "is of all nodes of an input, not of each", "use it in an output 'at root'");
+		return refuse_place(g, span, "is of all nodes of an input, not of each",
+				    "use it in an output 'at root'");
 	if (g->syntax->outputs.at[i].ranges)
 		ra_note_range(g);
 	return g->model->outputs.at[i].value;
@@ -278,7 +281,7 @@ static ra_ref resolve_global(struct ra_graph *g, const struct ra_name *n, struct
 	return none;
 }
 
-/* What stands before the dot of a name: the child that a sum is at, or one in a slot; false = neither. */
+/* Finds the child before the dot of a name: that of the sum around it, or one in a slot; false = neither. */
 static bool find_owner(const struct ra_graph *g, const struct ra_scope *scope, struct ra_span span,
 		       const char *dot, int *slot)
 {
@@ -299,13 +302,14 @@ static const struct ra_name *name_behind(const struct ra_graph *g, struct ra_spa
 static ra_ref member_output(struct ra_graph *g, int i, struct ra_span span)
 {
 	if ((size_t)i >= g->model->outputs.n)
-		return misplaced(g, span, "is used before it is computed",
-				 "outputs use the outputs above them");
+		return refuse_place(g, span, "is used before it is computed",
+				    "outputs use the outputs above them");
 	if (g->syntax->outputs.at[i].at_root)
-		return misplaced(g, span, "is computed at the root only", "write it 'at every node'");
+		return refuse_place(g, span, "is computed at the root only", "write it 'at every node'");
 	bool outer = g->of_member;
 	g->of_member = true;
-	ra_ref value = g->model->outputs.at[i].value.i ? ra_expand(g, NULL, g->syntax->outputs.at[i].value) : none;
+	ra_ref value =
+	    g->model->outputs.at[i].value.i ? ra_expand_expr(g, NULL, g->syntax->outputs.at[i].value) : none;
 	g->of_member = outer;
 	return value;
 }
@@ -321,12 +325,12 @@ static ra_ref own_state(struct ra_graph *g, int i, int slot, struct ra_span span
 /* `n.h` of the node that a sum over the nodes of an input is at. */
 static ra_ref resolve_member(struct ra_graph *g, struct ra_span span, const char *dot)
 {
-	const struct ra_name *part = name_behind(g, span, dot);
-	if (part && part->kind == RA_N_OUTPUT)
-		return member_output(g, part->index, span);
-	if (!part || part->kind != RA_N_STATE)
+	const struct ra_name *field = name_behind(g, span, dot);
+	if (field && field->kind == RA_N_OUTPUT)
+		return member_output(g, field->index, span);
+	if (!field || field->kind != RA_N_STATE)
 		return unknown_state(g, span, dot, "a node");
-	return part->broken ? none : own_state(g, part->index, RA_EACH_MEMBER, span);
+	return field->broken ? none : own_state(g, field->index, RA_EACH_MEMBER, span);
 }
 
 /* `left.h`, `k.h`, `parent.h`: the state, or what the edge carries, that is named after the dot. */
@@ -334,12 +338,13 @@ static ra_ref resolve_neighbour(struct ra_graph *g, bool down, int slot, struct 
 {
 	if (slot == RA_EACH_CHILD && g->members)
 		return resolve_member(g, span, dot);
-	const struct ra_name *part = name_behind(g, span, dot);
-	bool seen = part && (down ? part->kind == RA_N_STATE : ra_is_child_part(g, part));
-	return seen ? neighbour_part(g, down, slot, part, span) : unknown_state(g, span, dot, neighbours[down].name);
+	const struct ra_name *field = name_behind(g, span, dot);
+	bool seen = field && (down ? field->kind == RA_N_STATE : ra_is_child_field(g, field));
+	return seen ? neighbour_field(g, down, slot, field, span)
+		    : unknown_state(g, span, dot, neighbours[down].name);
 }
 
-/* `parent.h` where no parent has a name: the structure has several, or nothing goes down. */
+/* Whether a name is `parent.h` where no parent has a name: a node has several, or no traversal goes down. */
 static bool means_parent(const struct ra_graph *g, struct ra_span span, const char *dot)
 {
 	const char *name = g->model->structure.kind == RA_SEQUENCE ? "next" : "parent";
@@ -356,8 +361,8 @@ static ra_ref resolve_unnamed_parent(struct ra_graph *g, struct ra_span span, co
 	return none;
 }
 
-/* Local names hide those of the model: arguments of the prelude's functions may be called anything. */
-ra_ref ra_resolve(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
+/* Local names hide those of the model, so that arguments of the prelude's functions may have any name. */
+ra_ref ra_resolve_name(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	struct ra_span span = e->name;
 	int slot;
@@ -383,7 +388,7 @@ ra_ref ra_resolve(struct ra_graph *g, const struct ra_scope *scope, const struct
 
 /* --- look-ups --- */
 
-/* What a look-up's index names, and whose it is; NULL = no token. */
+/* The token that is the index of a look-up, and its child; NULL = it is no token. */
 static const struct ra_name *find_token(struct ra_graph *g, const struct ra_scope *scope,
 					const struct ra_expr *index, int *slot)
 {
@@ -434,7 +439,7 @@ static ra_ref numbered_row(struct ra_graph *g, ra_ref base, const struct ra_expr
 ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	int slot = 0;
-	ra_ref base = ra_expand(g, scope, e->base);
+	ra_ref base = ra_expand_expr(g, scope, e->base);
 	if (e->index->kind == RA_E_NUMBER)
 		return numbered_row(g, base, e);
 	const struct ra_name *token = find_token(g, scope, e->index, &slot);
@@ -464,7 +469,8 @@ ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const
 static bool refuse_name(struct ra_graph *g, struct ra_span name, const char *what, struct diag_at old)
 {
 	return !ra_refuse(g, DIAG_MODEL_DUPLICATE, name.at, "give one of them another name",
-			  "'%s' is already %s%s", ra_excerpt(g->arena, name), what, ra_line(g->arena, old));
+			  "'%s' is already %s%s", ra_excerpt(g->arena, name), what,
+			  ra_line_text(g->arena, old));
 }
 
 bool ra_name_taken(struct ra_graph *g, const struct ra_scope *scope, struct ra_span name)

@@ -24,7 +24,7 @@ bool ra_dim_equal(const struct ra_dim *a, const struct ra_dim *b)
 }
 
 /* Appends a term after those of smaller symbols; a coefficient of 0 is no term. */
-static bool append(struct ra_dim *d, int symbol, int64_t coefficient)
+static bool append_term(struct ra_dim *d, int symbol, int64_t coefficient)
 {
 	if (!coefficient)
 		return true;
@@ -54,7 +54,7 @@ bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, s
 			coefficient += a->term[i++].coefficient;
 		if (right)
 			coefficient += scale * b->term[j++].coefficient;
-		if (!append(&s, symbol, coefficient))
+		if (!append_term(&s, symbol, coefficient))
 			return false;
 	}
 	*sum = s;

@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "ra/ra.h"
 
-/* What a text may ask of us; each is a diagnostic when exceeded. */
+/* Limits of a text; a diagnostic says which is exceeded. */
 enum {
 	RA_TEXT_LIMIT = 16 << 20, /* bytes of a model text */
 	RA_NAME_LIMIT = 255,	  /* bytes of a name */
@@ -23,8 +23,8 @@ enum {
 	RA_REPORT_LIMIT = 50, /* diagnostics of one text */
 };
 #define RA_CONSTANT_LIMIT (1ll << 40)
-/* Elements of a value, and of a parameter: what is stored of them may be padded, and its bytes are still
- * counted in 64 bits (an image has room for 2^48 elements). */
+/* Elements of a value, and of a parameter: bytes are counted in 64 bits even when stored elements are padded
+ * (an image can have 2^48 elements). */
 #define RA_ELEMENT_LIMIT (1ll << 40)
 
 /* --- report.c: diagnostics of one text, each place once --- */
@@ -47,17 +47,15 @@ struct ra_report {
 	VEC(struct ra_seen) seen;
 };
 
-/* Always false.  A second diagnostic of one id at one place is dropped: a body expanded twice has its faults
- * twice. */
+/* Always false.  Drops a second diagnostic of one id at one place, since bodies may be expanded twice. */
 __attribute__((format(printf, 5, 6))) bool ra_report(struct ra_report *, enum diag_id, struct diag_at,
 						     const char *hint, const char *format, ...);
 #define ra_report(...) diag_false(ra_report(__VA_ARGS__))
-/* Whether it would be told.  If not, nobody reads a suggestion, and none is looked for: that takes as long as
- * there are names, for each fault of a text. */
+/* Whether a diagnostic would be kept.  Ask before a search for a suggestion, which visits all names. */
 bool ra_is_news(const struct ra_report *, enum diag_id, struct diag_at);
 __attribute__((format(printf, 2, 3))) const char *ra_format(struct arena *, const char *format, ...);
 /* " (line 3)", or nothing when the line is unknown. */
-const char *ra_line(struct arena *, struct diag_at);
+const char *ra_line_text(struct arena *, struct diag_at);
 /* A span on one line, blanks joined, comments left out, clipped to what a message can hold. */
 const char *ra_excerpt(struct arena *, struct ra_span);
 bool ra_span_is(struct ra_span, const char *text);
@@ -73,7 +71,7 @@ struct ra_nearest {
 };
 
 struct ra_nearest ra_nearest_to(const char *wanted, size_t length);
-void ra_consider(struct ra_nearest *, const char *candidate, size_t length);
+void ra_consider_name(struct ra_nearest *, const char *candidate, size_t length);
 /* "did you mean 'x'?", or `otherwise` when nothing is near. */
 const char *ra_did_you_mean(struct arena *, const struct ra_nearest *, const char *otherwise);
 
@@ -100,7 +98,7 @@ const char *ra_did_you_mean(struct arena *, const struct ra_nearest *, const cha
 	RA_WORD(FOR, "for")                                                                                  \
 	RA_WORD(IN, "in")
 
-/* Words that are names where the grammar wants one: headers of bodies, and what a sum ranges over. */
+/* Words that are names elsewhere: headers of bodies, and what a sum ranges over. */
 #define RA_FREE_WORD_LIST                                                                                    \
 	RA_WORD(ROOT, "root")                                                                                \
 	RA_WORD(BELOW, "below")                                                                              \
@@ -109,8 +107,8 @@ const char *ra_did_you_mean(struct arena *, const struct ra_nearest *, const cha
 enum ra_word {
 	RA_WORD_NONE,
 #define RA_WORD(name, spelling) RA_WORD_##name,
-	RA_WORD_LIST RA_RESERVED_WORDS,
-	RA_WORD_BEFORE_FREE = RA_RESERVED_WORDS - 1,
+	RA_WORD_LIST
+	RA_RESERVED_WORDS, RA_WORD_BEFORE_FREE = RA_RESERVED_WORDS - 1,
 	RA_FREE_WORD_LIST
 #undef RA_WORD
 	    RA_WORDS
@@ -135,22 +133,22 @@ struct ra_token {
 	bool first;	      /* of its line */
 	double number;	      /* NUMBER */
 	enum diag_id problem; /* BAD: what is wrong with it */
-	const char *hint;     /* BAD: what to do; LINE_END: why it is one, where that may be a surprise */
+	const char *hint;     /* BAD: what to do; LINE_END: why the line ends, where that is not obvious */
 };
 
-/* Copied to look ahead: it has no state elsewhere. */
+/* All state of the lexer: a copy looks ahead. */
 struct ra_lexer {
 	const char *file, *p, *end, *line_start;
-	int line, depth;	     /* of ( and [ */
-	bool fresh;		     /* no token on this line yet */
+	int line, depth; /* of ( and [ */
+	bool fresh;	 /* no token on this line yet */
 	const struct diag_at *place; /* of all tokens, for a text that a builder was given; else NULL */
 };
 
 /* The text must be terminated. */
 struct ra_lexer ra_lexer_of(const char *file, const char *text, size_t length);
-/* The next token.  A line's end is one only outside of brackets; a word that begins statements, first on its
- * line, ends an unclosed bracket. */
-struct ra_token ra_next(struct ra_lexer *);
+/* Reads the next token.  The end of a line is one outside of brackets only; a word that begins statements,
+ * first on its line, ends an unclosed bracket. */
+struct ra_token ra_next_token(struct ra_lexer *);
 /* Expands braces as the shell does.  False, with *problem, when that is not a list of names. */
 typedef VEC(struct ra_span) ra_spans;
 bool ra_expand_braces(struct arena *, struct ra_span pattern, ra_spans *, const char **problem);
@@ -174,7 +172,7 @@ enum ra_expr_kind {
 	RA_E_NAME,	/* name; the span may have parentheses around it */
 	RA_E_CHAIN,	/* chain: operators of one precedence, from the left */
 	RA_E_NEGATE,	/* base */
-	RA_E_CALL,	/* name, args; axis, where it is `along` one that is said */
+	RA_E_CALL,	/* name, args; axis, if `along` */
 	RA_E_ZEROS,	/* dims, dtype */
 	RA_E_DIMENSION, /* dims, one */
 	RA_E_SLICE,	/* base, begin, end (NULL = left out), axis */
@@ -218,7 +216,7 @@ struct ra_expr {
 	};
 };
 
-/* What the names of a builder's values begin with, which no name of a text does. */
+/* Begins the names of a builder's values; no name of a text begins with it. */
 #define RA_VALUE_LETTER '%'
 
 /* A parameter, an input or a state. */
@@ -226,7 +224,7 @@ struct ra_declaration {
 	struct ra_span name;
 	bool token, edge;
 	struct ra_span type; /* as written; length 0 = f32 */
-	int traversal;	     /* of a state: how many statements 'traversal' stand before it */
+	int traversal; /* of a state: how many statements 'traversal' stand before it */
 	ra_dim_texts dims;
 };
 
@@ -251,7 +249,7 @@ struct ra_case_text {
 	VEC(struct ra_condition) conditions;
 };
 
-/* The body of the i-th case has a word of its own, behind those of the language. */
+/* The word of the bodies of the i-th case; such words follow those of the language. */
 static inline enum ra_word ra_word_of_case(size_t i)
 {
 	return (enum ra_word)(RA_WORDS + i);
@@ -294,11 +292,11 @@ struct ra_syntax {
 	VEC(struct ra_def *) defs;
 	VEC(struct ra_body) bodies;
 	VEC(struct ra_output_text) outputs;
-	bool incomplete;	    /* a declaration did not parse: names that look unknown may not be */
-	bool built;		    /* by calls, not from a text */
+	bool incomplete; /* a declaration did not parse: names that look unknown may not be */
+	bool built;	 /* by calls, not from a text */
 	const struct ra_keep *keep; /* locals that become states */
 	size_t keeps;
-	struct ra_expr *unused; /* what a builder's outputs do not need, looked at for its faults; or NULL */
+	struct ra_expr *unused; /* values that a builder's outputs do not need, checked for faults; or NULL */
 };
 
 struct ra_parser {
@@ -320,13 +318,13 @@ void ra_parse_text(struct arena *, struct ra_report *, struct ra_syntax *, const
 /* expression.c: NULL or false after a diagnostic. */
 struct ra_expr *ra_parse_expr(struct ra_parser *);
 struct ra_dim_text *ra_parse_dim(struct ra_parser *);
-/* The list of dimensions up to `close`, which is taken too: ']', ')' or the end of the text. */
+/* Parses a list of dimensions, and `close`: ']', ')' or the end of the text. */
 bool ra_parse_dims(struct ra_parser *, char close, ra_dim_texts *);
-/* The same, and `: TYPE` behind them, which may be left out. */
+/* The same, with an optional `: TYPE` after them. */
 bool ra_parse_typed_dims(struct ra_parser *, char close, ra_dim_texts *, struct ra_span *type);
-/* `TYPE`, which is taken. */
+/* Parses a `TYPE`. */
 bool ra_parse_type(struct ra_parser *, struct ra_span *);
-/* The operator between two operands that is written so; RA_CONST = there is none. */
+/* The infix operator of that spelling; RA_CONST = none. */
 enum ra_op ra_find_operator(struct ra_span);
 /* parse.c: `CONDITION and ...`, of a case. */
 bool ra_parse_conditions(struct ra_parser *, struct ra_case_text *);
@@ -334,20 +332,20 @@ bool ra_parse_conditions(struct ra_parser *, struct ra_case_text *);
 bool ra_parse_structure(struct ra_parser *);
 /* parse.c: `up` or `down`. */
 bool ra_parse_traversal(struct ra_parser *);
-void ra_advance(struct ra_parser *);
-bool ra_take(struct ra_parser *, int kind);
+void ra_advance_token(struct ra_parser *);
+bool ra_take_token(struct ra_parser *, int kind);
 bool ra_take_word(struct ra_parser *, enum ra_word);
-/* The same of a word that is not reserved. */
+/* The same for a word that is not reserved. */
 bool ra_take_free_word(struct ra_parser *, enum ra_word);
-/* Takes the token or reports that it is not there; `what` follows "expected". */
-bool ra_expect(struct ra_parser *, int kind, const char *what);
-bool ra_expected(struct ra_parser *, const char *what);
-/* A name that is about to be given a meaning: no reserved word. */
+/* Takes a token of the kind, or refuses the token there is: "expected WHAT, but ...". */
+bool ra_expect_token(struct ra_parser *, int kind, const char *what);
+bool ra_refuse_token(struct ra_parser *, const char *what);
+/* Takes a name that is being declared: no reserved word. */
 bool ra_expect_new_name(struct ra_parser *, const char *what, struct ra_span *);
-/* A token that was promised to be a whole number of at most `limit`. */
+/* Takes a number, which must be whole and at most `limit`. */
 bool ra_expect_count(struct ra_parser *, int64_t limit, int64_t *);
 
-/* --- read_model.c: the two parts of the way that a text and a builder share --- */
+/* --- read_model.c: shared by texts and builders --- */
 
 /* Adds the functions of the prelude, which must come before those of the text. */
 void ra_parse_prelude(struct arena *, struct ra_report *, struct ra_syntax *);
@@ -377,11 +375,11 @@ struct ra_dim ra_dim_symbol(int symbol);
 bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, struct ra_dim *sum);
 /* Whether the dimension is below `least` whatever the sizes (which are at least 1). */
 bool ra_dim_below(const struct ra_dim *, int64_t least);
-/* NumPy's broadcasting, for which an extent is 1 that is written as the number.  False with the two extents
- * that differ. */
+/* NumPy's broadcasting; an extent counts as 1 only if it is written as the number.  False with the two
+ * extents that differ. */
 bool ra_shape_broadcast(const struct ra_shape *, const struct ra_shape *, struct ra_shape *,
 			struct ra_dim differ[2]);
-/* The texts of both for messages. */
+/* The text of a dimension, of a shape, for messages. */
 const char *ra_dim_text_of(struct arena *, const struct ra_model *, const struct ra_dim *);
 const char *ra_shape_text(struct arena *, const struct ra_model *, const struct ra_shape *);
 
@@ -403,7 +401,7 @@ struct ra_name {
 	enum ra_name_kind kind;
 	int index;
 	struct ra_span span;
-	bool broken; /* its declaration was refused: its uses are not worth a diagnostic */
+	bool broken; /* its declaration was refused: its uses give no further diagnostic */
 };
 
 /* Names by nesting; the scope of a definition's arguments has no outer one. */
@@ -413,7 +411,7 @@ struct ra_scope {
 	const struct ra_span *spans;
 	const ra_ref *values;
 	size_t n;
-	struct ra_span each; /* the name of the child that a sum is at; length 0 = not a sum's scope */
+	struct ra_span each; /* the name of a sum's child; length 0 = not a sum's scope */
 };
 
 struct ra_call {
@@ -422,8 +420,8 @@ struct ra_call {
 	struct diag_at at;
 };
 
-/* Bodies and outputs share no nodes.  Down, the first nodes are the roots: they have no parents as leaves
- * have no children. */
+/* Bodies and outputs share no nodes.  Down, the first nodes are the roots: they have no parents as leaves have no
+ * children. */
 enum ra_region { RA_IN_LEAF, RA_IN_INNER, RA_IN_OUTPUTS };
 
 struct ra_graph {
@@ -436,12 +434,11 @@ struct ra_graph {
 	struct map functions; /* -> syntax->defs */
 	struct map bodies;    /* traversal and word -> the first of syntax->bodies */
 	enum ra_region region;
-	int traversal; /* of the body at hand */
-	int body;      /* which one we are in, of a state's values */
-	int children;  /* of the nodes that it is for, -1 = any number */
-	bool
-	    childless; /* the leaf version of a body for both cases: children, or parents, have zero states */
-	ra_ref *value; /* of the states, in the body at hand */
+	int traversal;	/* of the body at hand */
+	int body;	/* which one we are in, of a state's values */
+	int children;	/* of the nodes that it is for, -1 = any number */
+	bool childless; /* the leaf version of a body for both cases: children, or parents, have zero states */
+	ra_ref *value;	/* of the states, in the body at hand */
 	bool *assigned;
 	struct map leaves; /* operators without arguments are made once a region (and sum) */
 	int each, sums;	   /* the number of the sum over children or nodes we are in, 0 = none; sums so far */
@@ -465,8 +462,7 @@ bool ra_resolve_shape(struct ra_graph *, const ra_dim_texts *, struct ra_shape *
 /* The header of the body of a case alone, up or down: its word and how it is written. */
 enum ra_word ra_case_word(bool down, enum ra_case);
 const char *ra_word_text(enum ra_word);
-/* The first body of that word, or of all nodes where the word is one of the language; NULL = there is none.
- */
+/* The first body of that word, or of all nodes where the word is one of the language; NULL = there is none. */
 const struct ra_body *ra_body_for(const struct ra_graph *, int traversal, enum ra_word);
 /* What a node's parent is called where it has one at most, else NULL. */
 const char *ra_parent_name(enum ra_structure_kind);
@@ -476,7 +472,7 @@ bool ra_goes_down(const struct ra_graph *);
 int ra_find_slot(const struct ra_graph *, const char *name, size_t length);
 
 /* expand.c: expressions to nodes.  A reference of 0 says that the fault was reported. */
-ra_ref ra_expand(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
+ra_ref ra_expand_expr(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
 void ra_expand_bodies(struct ra_graph *);
 void ra_expand_outputs(struct ra_graph *);
 /* Nodes that are built from here on are of that body of the traversal at hand. */
@@ -485,17 +481,16 @@ void ra_enter_body(struct ra_graph *, int which);
 __attribute__((format(printf, 5, 6))) bool ra_refuse(struct ra_graph *, enum diag_id, struct diag_at,
 						     const char *hint, const char *format, ...);
 /* The place of an expression as the author of the model sees it. */
-struct diag_at ra_place(const struct ra_graph *, struct diag_at);
+struct diag_at ra_place_of(const struct ra_graph *, struct diag_at);
 
 /* resolve.c: what a name means where it stands. */
-ra_ref ra_resolve(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
+ra_ref ra_resolve_name(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
 /* A state of a child, or what the edge to it carries; a leaf and an output have neither. */
-ra_ref ra_child_part(struct ra_graph *, int slot, const struct ra_name *part, struct ra_span);
-/* The row of a parameter by a token, `word`, `k.rel`, `left.rel` or `children[0].rel`; of any value by a
- * number. */
+ra_ref ra_child_field(struct ra_graph *, int slot, const struct ra_name *field, struct ra_span);
+/* The row of a parameter by a token, `word`, `k.rel`, `left.rel` or `children[0].rel`; of any value by a number. */
 ra_ref ra_resolve_lookup(struct ra_graph *, const struct ra_scope *, const struct ra_expr *lookup);
 /* Whether a name is seen of a child. */
-bool ra_is_child_part(const struct ra_graph *, const struct ra_name *);
+bool ra_is_child_field(const struct ra_graph *, const struct ra_name *);
 /* The output that is being expanded ranges over the nodes of an input.  True. */
 bool ra_note_range(struct ra_graph *);
 /* The slot that children[slot] means; -1 after a diagnostic. */
@@ -520,10 +515,9 @@ ra_ref ra_build_elementwise(struct ra_graph *, enum ra_op, ra_ref, ra_ref, struc
 ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 /* The axis that a number means, from 0 or from the end; -1 after a diagnostic. */
 int ra_find_axis(struct ra_graph *, ra_ref, int number, struct ra_span);
-ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis,
-		       struct ra_span); /* SUM, MAX, MIN, ARGMAX */
-ra_ref ra_build_slice(struct ra_graph *, ra_ref, int axis, const struct ra_dim *begin,
-		      const struct ra_dim *end, struct ra_span);
+ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span); /* SUM, MAX, MIN, ARGMAX */
+ra_ref ra_build_slice(struct ra_graph *, ra_ref, int axis, const struct ra_dim *begin, const struct ra_dim *end,
+		      struct ra_span);
 /* x[number] of the first axis. */
 ra_ref ra_build_row(struct ra_graph *, ra_ref, int64_t number, struct ra_span);
 ra_ref ra_build_concat(struct ra_graph *, ra_ref, ra_ref, int axis, struct ra_span);
@@ -534,8 +528,7 @@ ra_ref ra_build_reorder(struct ra_graph *, ra_ref, const int *order, struct ra_s
 ra_ref ra_build_moved_axis(struct ra_graph *, ra_ref, int from, int to, struct ra_span);
 ra_ref ra_build_spread(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, int slot, struct ra_span);
-ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members,
-		     struct ra_span); /* CHILD_SUM ... PARENT_MAX */
+ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members, struct ra_span); /* CHILD_SUM ... PARENT_MAX */
 /* The value repeated to a state's shape; 0 after a diagnostic when that cannot be. */
 ra_ref ra_build_as_state(struct ra_graph *, ra_ref, int state, struct ra_span);
 
@@ -549,8 +542,8 @@ int ra_op_arity(enum ra_op);
 /* Whether it is a sum or maximum over children or parents. */
 bool ra_is_each(enum ra_op);
 const char *ra_op_spelling(enum ra_op);
-/* types.c: the type of a node from those of its arguments; numbers among these take the type that is wanted.
- * False after a diagnostic. */
+/* types.c: the type of a node from those of its arguments; numbers among these take the type that is wanted.  False
+ * after a diagnostic. */
 bool ra_find_type(struct ra_graph *, struct ra_node *);
 /* Of what is declared. */
 void ra_find_leaf_type(struct ra_graph *, struct ra_node *);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Types of values: what each operator takes and gives, and numbers, which take the type of what they meet. */
+/* Types of values: the rules of the operators, and numbers, whose type depends on the other arguments. */
 #include "ra/syntax.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 enum rule { FLOAT, NUMBER, SAME, LOGIC, COMPARE, SELECT, POSITION, GIVEN };
 
 static const enum rule rules[RA_OPS] = {
-#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = types,
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = types,
 #include "ra/ra_ops.def"
 };
 
@@ -52,8 +52,8 @@ static const char *type_text(enum dtype d)
 
 /* --- numbers --- */
 
-/* Whether a value is a number that was written, or a dimension: its type is f32 only where nothing else is
- * wanted. */
+/* Whether a value is a literal number or a dimension, which gets the type of other arguments, and f32 without
+ * any. */
 static bool is_written_number(const struct ra_graph *g, ra_ref r)
 {
 	const struct ra_node *n = ra_at(g->model, r);
@@ -62,8 +62,8 @@ static bool is_written_number(const struct ra_graph *g, ra_ref r)
 	return n->dtype == DTYPE_F32 && (n->op == RA_CONST || n->op == RA_EXTENT || n->op == RA_ZERO);
 }
 
-/* Numbers are read as binary64. */
-static bool holds(enum dtype d, double number)
+/* Whether a type can represent a literal number, which is binary64. */
+static bool is_representable(enum dtype d, double number)
 {
 	double limit = d == DTYPE_I32 ? INT32_MAX : 0x1p53;
 	return d != DTYPE_BOOL && number == floor(number) && fabs(number) <= limit;
@@ -90,7 +90,7 @@ ra_ref ra_build_typed_number(struct ra_graph *g, ra_ref r, enum dtype d, struct 
 		return n.arg[0].i ? ra_build_map(g, RA_NEG, n.arg[0], (struct ra_span){.at = n.at})
 				  : n.arg[0];
 	}
-	if (n.op == RA_CONST && !holds(d, n.constant))
+	if (n.op == RA_CONST && !is_representable(d, n.constant))
 		return refuse_number(g, n.constant, d, at);
 	n.dtype = d;
 	return ra_build_leaf(g, n);
@@ -106,8 +106,8 @@ static bool refuse_types(struct ra_graph *g, const struct ra_node *n, enum dtype
 	    "the arguments of '%s' are %s and %s", ra_op_spelling(n->op), type_text(a), type_text(b));
 }
 
-/* Gives arguments from the first one on one type: that of the first that is no written number. */
-static bool unify(struct ra_graph *g, struct ra_node *n, int first)
+/* Gives all arguments from `first` on one type: that of the first of them that is no literal number. */
+static bool unify_types(struct ra_graph *g, struct ra_node *n, int first)
 {
 	int arity = ra_op_arity(n->op), leader = first;
 	while (leader < arity && is_written_number(g, n->arg[leader]))
@@ -139,10 +139,10 @@ static bool check_floats(struct ra_graph *g, const struct ra_node *n)
 	return true;
 }
 
-/* Of arguments from the first one on. */
+/* Checks the arguments from `first` on. */
 static bool check_numbers(struct ra_graph *g, struct ra_node *n, int first)
 {
-	if (!unify(g, n, first))
+	if (!unify_types(g, n, first))
 		return false;
 	return type_of(g, n->arg[first]) != DTYPE_BOOL ||
 	       refuse_argument(g, n, n->arg[first], "numbers", "write cast(..., i32) around its argument");
@@ -169,13 +169,13 @@ bool ra_find_type(struct ra_graph *g, struct ra_node *n)
 		good = check_numbers(g, n, 0);
 		break;
 	case SAME:
-		good = unify(g, n, 0);
+		good = unify_types(g, n, 0);
 		break;
 	case LOGIC:
 		good = check_truths(g, n, ra_op_arity(n->op));
 		break;
 	case SELECT:
-		good = check_truths(g, n, 1) && unify(g, n, 1);
+		good = check_truths(g, n, 1) && unify_types(g, n, 1);
 		n->dtype = good ? type_of(g, n->arg[1]) : n->dtype;
 		return good;
 	case COMPARE:

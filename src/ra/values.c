@@ -37,13 +37,13 @@ struct ra_parser ra_arg_parser(struct ra_builder *b, const char *text)
 	place->source = copy;
 	p.lexer = ra_lexer_of(NULL, copy, length);
 	p.lexer.place = place;
-	ra_advance(&p);
+	ra_advance_token(&p);
 	return p;
 }
 
 bool ra_arg_end(struct ra_parser *p)
 {
-	return ra_expect(p, RA_TOKEN_END, "the end");
+	return ra_expect_token(p, RA_TOKEN_END, "the end");
 }
 
 bool ra_arg_name(struct ra_builder *b, const char *text, const char *what, struct ra_span *name)
@@ -71,7 +71,7 @@ struct ra_span ra_here_span(const struct ra_builder *b, const char *text)
 	return (struct ra_span){text, strlen(text), ra_here(b)};
 }
 
-struct ra_span ra_shown(const struct ra_builder *b, struct str *s)
+struct ra_span ra_clipped_span(const struct ra_builder *b, struct str *s)
 {
 	if (s->n > RA_SHOWN) {
 		s->n = RA_SHOWN - 3;
@@ -80,7 +80,7 @@ struct ra_span ra_shown(const struct ra_builder *b, struct str *s)
 	return ra_here_span(b, str_text(s));
 }
 
-void ra_show(struct str *s, const struct ra_value *v, bool operand)
+void ra_show_value(struct str *s, const struct ra_value *v, bool operand)
 {
 	struct ra_span text = v->use->span;
 	bool brackets = operand && v->infix;
@@ -94,7 +94,7 @@ struct ra_span ra_show_text(struct ra_builder *b, const char *format, ...)
 	va_start(args, format);
 	str_vprintf(&s, format, args);
 	va_end(args);
-	return ra_shown(b, &s);
+	return ra_clipped_span(b, &s);
 }
 
 struct ra_expr *ra_new_expr(struct ra_builder *b, enum ra_expr_kind kind, struct ra_span span)
@@ -139,7 +139,7 @@ static void missing_value(struct ra_builder *b)
 			  "a value is wanted, and none was passed");
 }
 
-/* The value of an id that the caller has.  What comes of an earlier fault is not worth another. */
+/* Finds the value of an id; that of a value at fault gives no further diagnostic. */
 struct ra_value *ra_find_value(struct ra_builder *b, uint32_t id)
 {
 	uint32_t index = id & RA_VALUE_INDEX;
@@ -176,7 +176,7 @@ bool ra_has_body(struct ra_builder *b)
 				    "this stands in no body");
 }
 
-struct ra_expr *ra_written(struct ra_builder *b, const struct ra_value *v)
+struct ra_expr *ra_written_value(struct ra_builder *b, const struct ra_value *v)
 {
 	struct ra_expr *e = v->use;
 	if (!v->definition) {
@@ -201,7 +201,7 @@ static bool begins_with(struct ra_span name, const char *prefix)
 	return name.length > strlen(prefix) && memcmp(name.text, prefix, strlen(prefix)) == 0;
 }
 
-/* A part of the child or node that a sum is at, or what is looked up with it. */
+/* Whether an expression is a field of the child or node of a sum, or looked up with one. */
 static enum ra_each each_of(const struct ra_expr *e)
 {
 	if (e->kind == RA_E_LOOKUP)

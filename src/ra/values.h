@@ -9,30 +9,30 @@
 
 enum { RA_VALUE_INDEX = (1 << RA_VALUE_BITS) - 1, RA_SHOWN = 64 };
 
-/* The name of the child, or the parent, that a sum is at; the blank keeps it apart from the caller's names. */
+/* The name of the child, or the parent, in a sum; no name of the caller contains a blank. */
 #define RA_EACH_NAME "each child"
-/* The same of the node that a sum over the nodes of an input is at. */
+/* The name of the node in a sum over the nodes of an input. */
 #define RA_MEMBER_NAME "each node"
 
-/* What of a sum around a value depends on. */
+/* What a value inside of a sum depends on. */
 enum ra_each { RA_OF_NONE, RA_OF_CHILD, RA_OF_MEMBER };
 
 struct ra_value {
 	uint32_t index;
-	struct ra_expr *use;	      /* as it is written where it is used; its span is the value as text */
-	struct ra_expr *definition;   /* what the name stands for; NULL = it is no statement */
+	struct ra_expr *use;	      /* the expression that uses it; its span is the value as text */
+	struct ra_expr *definition;   /* the value of its statement; NULL = it is none */
 	enum ra_word body;	      /* RA_WORD_NONE = can be used in any */
 	int traversal;		      /* of the body; 0 where outputs are computed */
 	bool infix;		      /* its text needs brackets in another */
-	enum ra_each each;	      /* depends on the child or node that a sum is at */
-	bool needed;		      /* by a sum, when it is of each child, or by an output */
-	const struct ra_span *output; /* that it is the value of; NULL = none */
+	enum ra_each each;	      /* whether it depends on the child or node of a sum */
+	bool needed;		      /* by a sum, when it depends on each child, or by an output */
+	const struct ra_span *output; /* the output whose value it is; NULL = none */
 	const uint32_t *arg;	      /* indices of the values that the definition uses */
 	size_t args;
-	unsigned walk; /* the last one that came by */
+	unsigned walk; /* the last walk that visited it */
 };
 
-/* A state that is given a value: its declaration may follow. */
+/* An assignment to a state, which may be declared later. */
 struct ra_assignment {
 	size_t body, statement;
 };
@@ -53,26 +53,27 @@ struct ra_builder {
 
 /* --- places, and texts that were passed --- */
 
-/* The place of this call. */
+/* The place of the current call. */
 struct diag_at ra_here(const struct ra_builder *);
-/* A reader of a text that the caller passed; all its places are this call, its source is the text. */
+/* A parser of a text that the caller passed; the place of all its tokens is the current call. */
 struct ra_parser ra_arg_parser(struct ra_builder *, const char *text);
 bool ra_arg_end(struct ra_parser *);
-/* The whole text as a name, a list of dimensions (NULL is an empty one) or one; false after a diagnostic. */
+/* Reads all of the text as a name, a list of dimensions (NULL is an empty one) or a dimension; false after a
+ * diagnostic. */
 bool ra_arg_name(struct ra_builder *, const char *text, const char *what, struct ra_span *);
 bool ra_arg_shape(struct ra_builder *, const char *text, ra_dim_texts *, struct ra_span *type);
 bool ra_arg_dim(struct ra_builder *, const char *text, struct ra_dim_text **);
 
 /* --- values as text, for messages --- */
 
-/* A text, which is not copied, at this call. */
+/* A text, which is not copied, with the place of the current call. */
 struct ra_span ra_here_span(const struct ra_builder *, const char *text);
 /* The same, clipped, so that texts of texts stay short. */
-struct ra_span ra_shown(const struct ra_builder *, struct str *);
+struct ra_span ra_clipped_span(const struct ra_builder *, struct str *);
 __attribute__((format(printf, 2, 3))) struct ra_span ra_show_text(struct ra_builder *, const char *format,
 								  ...);
 /* Adds the text of a value, in brackets where an operand needs them. */
-void ra_show(struct str *, const struct ra_value *, bool operand);
+void ra_show_value(struct str *, const struct ra_value *, bool operand);
 const char *ra_body_text(const struct ra_builder *, enum ra_word body);
 
 /* --- values --- */
@@ -82,15 +83,15 @@ struct ra_expr *ra_new_expr(struct ra_builder *, enum ra_expr_kind, struct ra_sp
  * that there is none.  The second: for use in the body that the calls are for. */
 struct ra_value *ra_find_value(struct ra_builder *, uint32_t id);
 struct ra_value *ra_use_value(struct ra_builder *, uint32_t id);
-/* The value as it is written here: a fault of what a name means is one of its use. */
-struct ra_expr *ra_written(struct ra_builder *, const struct ra_value *);
-/* The body that the calls are for: whether there is one, and NULL where outputs are computed. */
+/* The expression that uses a value, at the place of the current call. */
+struct ra_expr *ra_written_value(struct ra_builder *, const struct ra_value *);
+/* Whether calls are in a body, else reports it; and that body, NULL where outputs are computed. */
 bool ra_has_body(struct ra_builder *);
 struct ra_body *ra_current_body(struct ra_builder *);
-/* A new value with a name of its own, a statement of the body unless it is of each child; returns its id.  Of
- * the arguments none may be NULL. */
+/* Adds a value with a name of its own, as a statement of the body unless it depends on each child; returns
+ * its id.  No argument may be NULL. */
 uint32_t ra_add_value(struct ra_builder *, struct ra_expr *definition, struct ra_value *const *arg, size_t n);
-/* One that is written the same wherever it is used. */
+/* Adds a value that is written out wherever it is used. */
 uint32_t ra_add_plain(struct ra_builder *, struct ra_expr *);
 
 #endif

@@ -1,19 +1,19 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Bindings: weights laid out, and what depends on weights alone computed from them.
+/* Bindings: packed weights, and what depends on weights alone.
  *
- * Parameters are read in parts that stay in the second-level cache while their elements are placed in all the
- * recipes that use them.  Then the steps at binding run, one after the other: each computes a parameter,
- * which is placed likewise before the next.  What only they use is given back. */
+ * Parameters are read some rows at a time, which stay in the second-level cache while they are packed by all
+ * the recipes that use them.  Then the steps at binding run one after the other: each computes a parameter,
+ * which is packed before the next.  Packed buffers that only these steps use are freed. */
 #include "base/floats.h"
 #include "runtime/shared.h"
 
 #include <string.h>
 
-enum { PART = 256 * 1024 }; /* elements of a parameter that are read at a time */
+enum { READ_ELEMENTS = 256 * 1024 }; /* of a parameter, at a time */
 
 /* --- packing --- */
 
-/* A part of a parameter consists of whole rows along its first axis. */
+/* The rows of a parameter are counted along its first axis. */
 static int64_t rows_of(const struct tensor_info *t)
 {
 	return t->rank ? t->shape[0] : 1;
@@ -34,38 +34,38 @@ static int64_t bytes_of(const struct tensor_info *t)
 
 static int64_t rows_at_once(const struct tensor_info *t)
 {
-	int64_t row = row_elements(t), rows = row < PART ? PART / (row ? row : 1) : 1;
+	int64_t row = row_elements(t), rows = row < READ_ELEMENTS ? READ_ELEMENTS / (row ? row : 1) : 1;
 	return rows < rows_of(t) ? rows : rows_of(t);
 }
 
-/* Reads a parameter and places it wherever it is used; where it lies as it is, it is read to at once. */
+/* Reads a parameter and packs it; where a recipe has it as it is, it is read into that buffer directly. */
 static bool bind_param(struct rt_binding *b, int param, const struct rt_source *source, void *space,
 		       struct diags *diags)
 {
 	const struct tensor_info *t = &b->image->param[param];
 	int64_t step = rows_at_once(t), row = row_elements(t);
-	int plain = rt_find_plain(b->image, param);
+	int plain = rt_find_plain_recipe(b->image, param);
 	for (int64_t first = 0; first < rows_of(t); first += step) {
 		int64_t rows = step < rows_of(t) - first ? step : rows_of(t) - first;
 		void *to = plain < 0 ? space : (char *)b->packed[plain] + first * row * bytes_of(t);
 		if (!source->read(source->context, param, first * row, rows * row, to, diags))
 			return false;
-		rt_place(b->image, b->packed, &(struct rt_part){param, first, rows, to, .held = plain});
+		rt_pack_rows(b->image, b->packed,
+			     &(struct rt_param_rows){param, first, rows, to, .held = plain});
 	}
 	return true;
 }
 
-static bool param_used(const struct image *image, int param)
+static bool is_param_used(const struct image *image, int param)
 {
 	for (int i = 0; i < image->recipes; i++)
-		if (rt_uses(&image->recipe[i], param))
+		if (rt_recipe_uses(&image->recipe[i], param))
 			return true;
 	return false;
 }
 
-/* Bytes of the greatest part of a parameter that is read before it is placed, -1 when they cannot be counted.
- */
-static int64_t greatest_part(const struct image *image)
+/* Bytes of the most rows that are read before they are packed, -1 when they cannot be counted. */
+static int64_t read_bytes(const struct image *image)
 {
 	int64_t greatest = 0;
 	for (int i = 0; i < image->params; i++) {
@@ -75,13 +75,13 @@ static int64_t greatest_part(const struct image *image)
 			if (__builtin_mul_overflow(bytes, t->shape[a], &bytes))
 				return -1;
 		bytes = rows_at_once(t) * row_elements(t) * bytes_of(t);
-		if (bytes > greatest && param_used(image, i) && rt_find_plain(image, i) < 0)
+		if (bytes > greatest && is_param_used(image, i) && rt_find_plain_recipe(image, i) < 0)
 			greatest = bytes;
 	}
 	return greatest;
 }
 
-static bool take_table(struct rt_binding *b)
+static bool allocate_table(struct rt_binding *b)
 {
 	const struct allocator *a = b->allocator;
 	size_t bytes = (b->image->recipes + 1) * sizeof *b->packed;
@@ -89,15 +89,15 @@ static bool take_table(struct rt_binding *b)
 	return b->packed && memset(b->packed, 0, bytes);
 }
 
-static bool take_packed(struct rt_binding *b)
+static bool allocate_packed(struct rt_binding *b)
 {
 	const struct allocator *a = b->allocator;
 	int recipes = b->image->recipes;
-	if (!take_table(b))
+	if (!allocate_table(b))
 		return false;
 	for (int i = 0; i < recipes; i++) {
 		int64_t n = image_recipe_elements(&b->image->recipe[i]);
-		b->packed[i] = n < 0 ? NULL : rt_take_raw(a, image_recipe_bytes(&b->image->recipe[i]));
+		b->packed[i] = n < 0 ? NULL : rt_allocate(a, image_recipe_bytes(&b->image->recipe[i]));
 		if (!b->packed[i])
 			return false;
 		rt_clear_padding(b->image, &b->image->recipe[i], b->packed[i], n);
@@ -105,102 +105,102 @@ static bool take_packed(struct rt_binding *b)
 	return true;
 }
 
-static bool pack(struct rt_binding *b, const struct rt_source *source, struct diags *diags)
+static bool pack_weights(struct rt_binding *b, const struct rt_source *source, struct diags *diags)
 {
-	int64_t bytes = greatest_part(b->image);
-	void *space = bytes < 0 ? NULL : rt_take_raw(b->allocator, bytes);
-	bool ok = (space && take_packed(b)) || rt_out_of_memory(diags, "packed weights");
+	int64_t bytes = read_bytes(b->image);
+	void *space = bytes < 0 ? NULL : rt_allocate(b->allocator, bytes);
+	bool ok = (space && allocate_packed(b)) || rt_out_of_memory(diags, "packed weights");
 	for (int i = 0; ok && i < b->image->params; i++)
-		ok = !param_used(b->image, i) || bind_param(b, i, source, space, diags);
-	rt_give(b->allocator, space);
+		ok = !is_param_used(b->image, i) || bind_param(b, i, source, space, diags);
+	rt_free(b->allocator, space);
 	return ok;
 }
 
 /* --- folding --- */
 
-static bool is_space(const struct image_buffer *b)
+static bool is_binding_scratch(const struct image_buffer *b)
 {
 	return b->at_binding && b->kind == IMAGE_SCRATCH;
 }
 
-/* The pointer table of the steps at binding: weights, and intermediates of their own. */
-static bool take_buffers(const struct rt_binding *b, void **buffers)
+/* Fills the pointer table of the steps at binding: weights, and intermediates of their own. */
+static bool allocate_buffers(const struct rt_binding *b, void **buffers)
 {
 	for (int i = 0; i < b->image->buffers; i++) {
 		const struct image_buffer *of = &b->image->buffer[i];
 		int64_t bytes;
 		if (of->kind == IMAGE_WEIGHT)
 			buffers[i] = b->packed[of->which];
-		if (!is_space(of))
+		if (!is_binding_scratch(of))
 			continue;
 		bool counted =
 		    !__builtin_mul_overflow(of->row_elements, dtype_traits_of(of->dtype)->bytes, &bytes);
-		buffers[i] = counted ? rt_take(b->allocator, bytes) : NULL;
+		buffers[i] = counted ? rt_allocate_zeroed(b->allocator, bytes) : NULL;
 		if (!buffers[i])
 			return false;
 	}
 	return true;
 }
 
-static void give_buffers(const struct rt_binding *b, void **buffers)
+static void free_buffers(const struct rt_binding *b, void **buffers)
 {
 	for (int i = 0; buffers && i < b->image->buffers; i++)
-		if (is_space(&b->image->buffer[i]))
-			rt_give(b->allocator, buffers[i]);
-	rt_give(b->allocator, buffers);
+		if (is_binding_scratch(&b->image->buffer[i]))
+			rt_free(b->allocator, buffers[i]);
+	rt_free(b->allocator, buffers);
 }
 
-/* Runs the steps and lays out what they give. */
-static bool run_folds(struct rt_binding *b, void *const *buffers, struct rt_team *team, int parts,
+/* Runs the steps and packs their results. */
+static bool run_folds(struct rt_binding *b, void *const *buffers, struct rt_team *team, int threads,
 		      struct diags *diags)
 {
 	const struct image *image = b->image;
 	for (int i = 0; i < image->folds; i++) {
 		const struct image_fold *f = &image->fold[i];
-		struct rt_part whole = {.param = image->params + i,
-					.rows = image_fold_rows(f),
-					.from = b->packed[f->recipe],
-					.place = &image->recipe[f->recipe],
-					.held = -1};
-		if (!rt_run_fold(image, i, buffers, team, parts, diags))
+		struct rt_param_rows rows = {.param = image->params + i,
+					     .rows = image_fold_rows(f),
+					     .from = b->packed[f->recipe],
+					     .packed_by = &image->recipe[f->recipe],
+					     .held = -1};
+		if (!rt_run_fold(image, i, buffers, team, threads, diags))
 			return false;
-		rt_place(image, b->packed, &whole);
+		rt_pack_rows(image, b->packed, &rows);
 		b->folded_bytes += tensor_elements(&f->tensor) * bytes_of(&f->tensor);
 	}
 	return true;
 }
 
-/* Recipes whose buffers no run sees are given back. */
-static void drop_unused(struct rt_binding *b)
+/* Frees packed buffers that only steps at binding use. */
+static void free_unused(struct rt_binding *b)
 {
 	const struct image *image = b->image;
 	for (int i = 0; i < image->buffers; i++) {
 		int recipe = image->buffer[i].which;
-		bool drop = image->buffer[i].kind == IMAGE_WEIGHT && image->buffer[i].at_binding;
-		for (int k = 0; drop && k < image->buffers; k++)
-			drop = image->buffer[k].kind != IMAGE_WEIGHT || image->buffer[k].which != recipe ||
-			       image->buffer[k].at_binding;
-		if (!drop)
+		bool unused = image->buffer[i].kind == IMAGE_WEIGHT && image->buffer[i].at_binding;
+		for (int k = 0; unused && k < image->buffers; k++)
+			unused = image->buffer[k].kind != IMAGE_WEIGHT || image->buffer[k].which != recipe ||
+				 image->buffer[k].at_binding;
+		if (!unused)
 			continue;
-		rt_give(b->allocator, b->packed[recipe]);
+		rt_free(b->allocator, b->packed[recipe]);
 		b->packed[recipe] = NULL;
 	}
 }
 
-static bool fold(struct rt_binding *b, struct rt_team *team, struct diags *diags)
+static bool fold_weights(struct rt_binding *b, struct rt_team *team, struct diags *diags)
 {
-	double begin = rt_clock(), operations = team ? rt_fold_operations(b->image) : 0;
+	double begin = rt_seconds(), operations = team ? rt_fold_operations(b->image) : 0;
 	if (!b->image->folds)
 		return true;
-	void **buffers = rt_take(b->allocator, b->image->buffers * sizeof *buffers);
-	bool ok = (buffers && take_buffers(b, buffers)) || rt_out_of_memory(diags, "constants");
-	int parts = ok ? rt_enter_team(team, operations) : 0;
-	ok = ok && run_folds(b, buffers, team, parts, diags);
-	if (parts)
+	void **buffers = rt_allocate_zeroed(b->allocator, b->image->buffers * sizeof *buffers);
+	bool ok = (buffers && allocate_buffers(b, buffers)) || rt_out_of_memory(diags, "constants");
+	int threads = ok ? rt_enter_team(team, operations) : 0;
+	ok = ok && run_folds(b, buffers, team, threads, diags);
+	if (threads)
 		rt_team_leave(team);
-	give_buffers(b, buffers);
-	drop_unused(b);
-	b->folding = rt_clock() - begin;
+	free_buffers(b, buffers);
+	free_unused(b);
+	b->folding = rt_seconds() - begin;
 	return ok;
 }
 
@@ -218,7 +218,7 @@ bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const stru
 {
 	*b = (struct rt_binding){.allocator = allocator, .image = image};
 	struct float_mode mode = float_mode_enter(image->flush);
-	bool ok = pack(b, source, diags) && fold(b, team, diags);
+	bool ok = pack_weights(b, source, diags) && fold_weights(b, team, diags);
 	float_mode_leave(&mode);
 	if (ok)
 		count_bytes(b);
@@ -231,7 +231,7 @@ bool rt_bind_packed(struct rt_binding *b, const struct allocator *allocator, con
 		    struct diags *diags)
 {
 	*b = (struct rt_binding){.allocator = allocator, .image = image, .borrowed = true};
-	if (!take_table(b))
+	if (!allocate_table(b))
 		return rt_out_of_memory(diags, "packed weights");
 	for (int i = 0; i < image->recipes; i++)
 		b->packed[i] = (void *)image->packed[i].at;
@@ -247,7 +247,7 @@ void rt_binding_free(struct rt_binding *b)
 	if (!b->packed)
 		return;
 	for (int i = 0; !b->borrowed && i < b->image->recipes; i++)
-		rt_give(a, b->packed[i]);
+		rt_free(a, b->packed[i]);
 	a->resize(a->context, b->packed, (b->image->recipes + 1) * sizeof *b->packed, 0);
 	b->packed = NULL;
 }

@@ -4,171 +4,173 @@
 #include "runtime/shared.h"
 
 enum {
-	/* Pauses for which a member that has ended a part keeps the next one: some microseconds, as the parts
-	 * of narrow ranges take.  A thread that loses its processor meanwhile is waited for. */
-	STAND_BY = 256,
-	/* Pauses that the caller gives members to begin with a plan: a few times what a meeting takes.  Who
-	 * does not come in time may join in while the caller does his own part of a later turn. */
+	/* Pauses for which a worker that has ended a chunk keeps its claim to the next one: some
+	 * microseconds, as the chunks of narrow ranges take.  A thread that loses its processor meanwhile is
+	 * waited for. */
+	STANDBY = 256,
+	/* Pauses that the caller gives workers to begin with new work: a few times the cost of a barrier.  A
+	 * worker that is later can claim its chunk of a later item while the caller runs its own. */
 	PATIENCE = 128
 };
 
-/* --- places --- */
+/* --- progress --- */
 
-static bool ended(const struct rt_place *p, uint64_t turn)
+static bool has_ended(const struct rt_progress *p, uint64_t item)
 {
-	return rt_gate_reached(&p->at, 2 * turn);
+	return rt_gate_reached(&p->at, 2 * item);
 }
 
-static void wait_for(struct rt_crew *c, int part, uint64_t turn)
+static void wait_for_end(struct rt_crew *c, int chunk, uint64_t item)
 {
-	rt_gate_wait(&c->place[part].at, 2 * turn, c->crowded);
+	rt_gate_wait(&c->progress[chunk].at, 2 * item, c->oversubscribed);
 }
 
-static bool is_free(const struct rt_place *p, uint64_t turn)
+static bool is_free(const struct rt_progress *p, uint64_t item)
 {
-	return rt_gate_turn(&p->at) == 2 * (turn - 1);
+	return rt_gate_value(&p->at) == 2 * (item - 1);
 }
 
-/* Takes a turn of a part unless another thread has.  Not before all parts of the turn before have ended. */
-static bool take(struct rt_place *p, uint64_t turn)
+/* Claims a chunk of an item unless another thread has.  Only when the item before has ended. */
+static bool claim_chunk(struct rt_progress *p, uint64_t item)
 {
-	uint64_t before = 2 * (turn - 1);
-	return is_free(p, turn) && atomic_compare_exchange_strong(&p->at.turn, &before, before + 1);
+	uint64_t before = 2 * (item - 1);
+	return is_free(p, item) && atomic_compare_exchange_strong(&p->at.value, &before, before + 1);
 }
 
-/* The first turn of a part that its member may find free. */
-static uint64_t next_turn(const struct rt_place *p)
+/* The first item whose chunk its worker may find free. */
+static uint64_t next_item(const struct rt_progress *p)
 {
-	return (rt_gate_turn(&p->at) + 1) / 2 + 1;
+	return (rt_gate_value(&p->at) + 1) / 2 + 1;
 }
 
-/* Ends a turn and those after it that have no parts.  The next is taken or not. */
-static void end(struct rt_place *p, uint64_t turn, bool next)
+/* Ends a chunk, and those before it of items that were the caller's alone; claims the next on request. */
+static void end_chunk(struct rt_progress *p, uint64_t item, bool claim_next)
 {
-	rt_gate_move(&p->at, 2 * turn + next);
+	rt_gate_raise(&p->at, 2 * item + claim_next);
 }
 
-static int call(const struct rt_crew *c, uint64_t turn, int part)
+static int run_chunk(const struct rt_crew *c, uint64_t item, int chunk)
 {
-	const struct rt_plan *p = &c->plan;
-	return p->work(p->job, turn - c->first, part, c->parts);
+	const struct rt_work *w = &c->work;
+	return w->run(w->context, item - c->first, chunk, c->threads);
 }
 
 /* --- the caller --- */
 
-/* What nobody has begun when the caller is done with his own part he runs himself. */
-static void help(struct rt_crew *c, uint64_t turn, int part, int *patience)
+/* Runs the chunk of a worker that has not begun in time. */
+static void help_worker(struct rt_crew *c, uint64_t item, int chunk, int *patience)
 {
-	struct rt_place *p = &c->place[part];
-	for (; *patience > 0 && is_free(p, turn); --*patience)
+	struct rt_progress *p = &c->progress[chunk];
+	for (; *patience > 0 && is_free(p, item); --*patience)
 		rt_pause();
-	if (take(p, turn)) {
-		uint64_t alone = call(c, turn, part);
-		end(p, turn + alone, false);
+	if (claim_chunk(p, item)) {
+		uint64_t alone = run_chunk(c, item, chunk);
+		end_chunk(p, item + alone, false);
 	}
 }
 
-/* One turn of all parts, and those after it that are the caller's alone; how many those are. */
-static int lead(struct rt_crew *c, uint64_t turn, int *patience)
+/* Runs one item with the workers, then those after it that are the caller's alone; returns how many those
+ * are. */
+static int run_items(struct rt_crew *c, uint64_t item, int *patience)
 {
-	int alone = call(c, turn, 0);
+	int alone = run_chunk(c, item, 0);
 	if (!alone)
-		end(&c->place[0], turn, false);
-	for (int part = 1; part < c->parts; part++)
-		help(c, turn, part, patience);
-	for (int part = 1; part < c->parts; part++)
-		wait_for(c, part, turn);
+		end_chunk(&c->progress[0], item, false);
+	for (int chunk = 1; chunk < c->threads; chunk++)
+		help_worker(c, item, chunk, patience);
+	for (int chunk = 1; chunk < c->threads; chunk++)
+		wait_for_end(c, chunk, item);
 	for (int i = 1; i <= alone; i++)
-		c->plan.work(c->plan.job, turn + i - c->first, 0, 1);
+		c->work.run(c->work.context, item + i - c->first, 0, 1);
 	if (alone)
-		end(&c->place[0], turn + alone, false);
+		end_chunk(&c->progress[0], item + alone, false);
 	return alone;
 }
 
-void rt_crew_run(struct rt_crew *c, const struct rt_plan *plan)
+void rt_crew_run(struct rt_crew *c, const struct rt_work *work)
 {
-	uint64_t turn = atomic_load_explicit(&c->limit.turn, memory_order_relaxed) + 1;
-	uint64_t behind = turn + plan->turns;
-	bool asleep = atomic_load_explicit(&c->limit.sleepers, memory_order_relaxed);
-	int patience = asleep || c->crowded ? 0 : PATIENCE;
-	c->plan = *plan;
-	c->first = turn;
-	rt_gate_move(&c->limit, behind - 1);
-	while (turn < behind)
-		turn += 1 + lead(c, turn, &patience);
+	uint64_t item = atomic_load_explicit(&c->last.value, memory_order_relaxed) + 1;
+	uint64_t end = item + work->items;
+	bool asleep = atomic_load_explicit(&c->last.sleepers, memory_order_relaxed);
+	int patience = asleep || c->oversubscribed ? 0 : PATIENCE;
+	c->work = *work;
+	c->first = item;
+	rt_gate_raise(&c->last, end - 1);
+	while (item < end)
+		item += 1 + run_items(c, item, &patience);
 }
 
-/* --- members --- */
+/* --- workers --- */
 
-static bool may_begin(const struct rt_crew *c, uint64_t turn)
+static bool may_begin(const struct rt_crew *c, uint64_t item)
 {
-	bool may = rt_gate_reached(&c->limit, turn);
-	for (int part = 0; may && part < c->parts; part++)
-		may = ended(&c->place[part], turn - 1);
+	bool may = rt_gate_reached(&c->last, item);
+	for (int chunk = 0; may && chunk < c->threads; chunk++)
+		may = has_ended(&c->progress[chunk], item - 1);
 	return may;
 }
 
-static void wait_to_begin(struct rt_crew *c, uint64_t turn)
+static void wait_to_begin(struct rt_crew *c, uint64_t item)
 {
-	rt_gate_wait(&c->limit, turn, c->crowded);
-	for (int part = 0; part < c->parts; part++)
-		wait_for(c, part, turn - 1);
+	rt_gate_wait(&c->last, item, c->oversubscribed);
+	for (int chunk = 0; chunk < c->threads; chunk++)
+		wait_for_end(c, chunk, item - 1);
 }
 
-/* With the turn taken: whether it can begin in a moment.  Otherwise it is given back. */
-static bool stand_by(struct rt_crew *c, struct rt_place *own, uint64_t turn)
+/* Whether a claimed item can begin in a moment; otherwise the claim is released. */
+static bool stand_by(struct rt_crew *c, struct rt_progress *own, uint64_t item)
 {
-	for (int i = 0; i < STAND_BY; i++) {
-		if (may_begin(c, turn))
+	for (int i = 0; i < STANDBY; i++) {
+		if (may_begin(c, item))
 			return true;
 		rt_pause();
 	}
-	atomic_store_explicit(&own->at.turn, 2 * (turn - 1), memory_order_release);
+	atomic_store_explicit(&own->at.value, 2 * (item - 1), memory_order_release);
 	return false;
 }
 
-/* Waits for a turn of the part and takes it, and returns it; 0: there will be no more. */
-static uint64_t take_next(struct rt_crew *c, struct rt_place *own)
+/* Waits for an item, claims the worker's chunk and returns the item; 0 = the crew ends. */
+static uint64_t claim_next(struct rt_crew *c, struct rt_progress *own)
 {
 	for (;;) {
-		uint64_t turn = next_turn(own);
-		wait_to_begin(c, turn);
+		uint64_t item = next_item(own);
+		wait_to_begin(c, item);
 		if (atomic_load_explicit(&c->end, memory_order_relaxed))
 			return 0;
-		if (take(own, turn))
-			return turn;
+		if (claim_chunk(own, item))
+			return item;
 	}
 }
 
-/* It may have missed turns. */
-void rt_crew_serve(struct rt_crew *c, int part)
+/* The caller may have run items in the worker's place: each claim begins at the chunk's counter. */
+void rt_crew_serve(struct rt_crew *c, int chunk)
 {
-	struct rt_place *own = &c->place[part];
-	uint64_t turn = take_next(c, own);
-	while (turn) {
-		turn += call(c, turn, part);
-		end(own, turn, !c->crowded);
-		turn++;
-		if (c->crowded || !stand_by(c, own, turn))
-			turn = take_next(c, own);
+	struct rt_progress *own = &c->progress[chunk];
+	uint64_t item = claim_next(c, own);
+	while (item) {
+		item += run_chunk(c, item, chunk);
+		end_chunk(own, item, !c->oversubscribed);
+		item++;
+		if (c->oversubscribed || !stand_by(c, own, item))
+			item = claim_next(c, own);
 		else if (atomic_load_explicit(&c->end, memory_order_relaxed))
-			turn = 0;
+			item = 0;
 	}
 	atomic_fetch_add(&c->ended, 1);
 }
 
-/* --- what a meeting costs --- */
+/* --- the cost of a barrier --- */
 
-static int nothing(void *job, int turn, int part, int parts)
+static int do_nothing(void *context, int item, int chunk, int chunks)
 {
-	(void)job, (void)turn, (void)part, (void)parts;
+	(void)context, (void)item, (void)chunk, (void)chunks;
 	return 0;
 }
 
-double rt_crew_meeting(struct rt_crew *c)
+double rt_crew_barrier_cost(struct rt_crew *c)
 {
-	static const struct rt_plan plan = {nothing, NULL, 16};
+	static const struct rt_work work = {do_nothing, NULL, 16};
 	int64_t begin = rt_nanoseconds();
-	rt_crew_run(c, &plan);
-	return (double)(rt_nanoseconds() - begin) / plan.turns;
+	rt_crew_run(c, &work);
+	return (double)(rt_nanoseconds() - begin) / work.items;
 }

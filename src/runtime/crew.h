@@ -1,16 +1,17 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A crew: the threads of a team, and how they go through a plan in lockstep.
+/* A crew: the workers of a team, and the counters by which they and the caller run work in lockstep.
  *
- *   turns     of all plans are counted through for the life of the crew.  Each part of a turn is called once,
- *             after all parts of the turn before have ended
- *   place     each part has one, on a line of its own: twice the turn that it has ended last, and one more
- *             when the next one is taken.  Who begins a part looks at the places of the others, and meeting
- *             takes the time that a line needs from one processor to another
- *   taken     only who has taken a part's turn may read the plan at that turn, and the plan stays until all
- *             turns of it have ended: a thread that comes late never reads one that is overwritten
- *   standing by   a member that ends its part takes the next in the same store, and gives it back if it
- *             cannot begin in a moment.  What is not taken the caller takes, when he has nothing else to do:
- *             members that sleep, or that the system has not found a processor for, are not waited for */
+ *   items     are numbered from 1 for the life of the crew, on from one struct rt_work to the next.  Each
+ *             chunk of an item is run once, after all chunks of the item before have ended
+ *   progress  a counter for each chunk, on a cache line of its own: twice the number of the item whose chunk
+ *             ended last, plus one once the next has been claimed.  There is no other barrier: a thread that
+ *             is about to begin reads the counters of all, which takes the time that a line needs from one
+ *             processor to another
+ *   claims    only the thread that has claimed a chunk of an item may read the work at that item, and the
+ *             work stays until all its items have ended: a late thread never reads work that is overwritten
+ *   standby   a worker that ends its chunk claims that of the next item in the same store, and releases it
+ *             if it cannot begin in a moment.  The caller claims what is left when it has nothing else to do:
+ *             it does not wait for workers that sleep or that the system has found no processor for */
 #ifndef ESPALIER_RUNTIME_CREW_H
 #define ESPALIER_RUNTIME_CREW_H
 
@@ -19,41 +20,41 @@
 
 enum { RT_LINE = 64 };
 
-struct rt_place {
+struct rt_progress {
 	_Alignas(RT_LINE) struct rt_gate at;
-	_Alignas(RT_LINE) char apart; /* lines are fetched in pairs */
+	_Alignas(RT_LINE) char padding; /* lines are fetched in pairs */
 };
 
 struct rt_crew {
-	_Alignas(RT_LINE) struct rt_gate limit; /* the last turn that there is */
-	/* Changed by who holds the team, read by who has taken a turn.  Not in the line above: it would be
-	 * taken away by those who watch between one store and the next. */
-	_Alignas(RT_LINE) struct rt_plan plan;
-	uint64_t first; /* its first turn */
+	_Alignas(RT_LINE) struct rt_gate last; /* the number of the last item that there is */
+	/* Written by the caller, read by threads that have claimed a chunk.  Not in the line above, which
+	 * spinning threads would fetch between two of the caller's stores. */
+	_Alignas(RT_LINE) struct rt_work work;
+	uint64_t first; /* the number of its first item */
 	atomic_bool end;
 	/* set before there are threads */
 	_Alignas(RT_LINE) struct rt_processors processors;
 	bool pinned;
-	int wanted;   /* members */
-	bool crowded; /* more parts than processors: watching keeps others from working */
-	/* known when `up` has moved */
-	struct rt_gate up; /* when the region was entered, or cannot be */
-	int parts;
-	int trouble;
+	int wanted;	     /* workers */
+	bool oversubscribed; /* more threads than processors: spinning keeps others from working */
+	/* valid once `up` is 1 */
+	struct rt_gate up; /* raised when the workers run, or could not be made */
+	int threads;	   /* the workers and the caller */
+	int error;	   /* that kept them from being made; 0 = none */
 	pthread_t master;
-	atomic_int ended;	 /* members that have */
-	struct rt_place place[]; /* by part; 0 is the caller */
+	atomic_int ended;	       /* workers that have */
+	struct rt_progress progress[]; /* by chunk; 0 is the caller's */
 };
 
-/* Makes the threads and waits until it is known how many they are; the error or 0. */
+/* Makes the threads and waits until it is known how many there are; the error number or 0. */
 int rt_crew_start(struct rt_crew *);
-/* Ends them.  By who holds the team, as what follows. */
+/* Ends them.  Only the caller that holds the team may call this and what follows. */
 void rt_crew_end(struct rt_crew *);
-/* All turns of a plan; returns when they have ended. */
-void rt_crew_run(struct rt_crew *, const struct rt_plan *);
-/* A member's life. */
-void rt_crew_serve(struct rt_crew *, int part);
-/* Nanoseconds that a turn takes in which nothing is done. */
-double rt_crew_meeting(struct rt_crew *);
+/* Runs all items; returns when they have ended. */
+void rt_crew_run(struct rt_crew *, const struct rt_work *);
+/* Runs the chunks of one worker until the crew ends. */
+void rt_crew_serve(struct rt_crew *, int chunk);
+/* Measures an item in which nothing is computed [ns]. */
+double rt_crew_barrier_cost(struct rt_crew *);
 
 #endif

@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Data that nodes and edges carry: checked against what the cases read, then permuted. */
+/* Data of nodes and edges: checked where the cases read them, then permuted. */
 #include "runtime/shared.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The caller's own name of a node. */
+/* Names a node as the caller counts it. */
 static struct lin_name name_node(const struct lin_forest *f, int32_t id)
 {
 	int64_t low = 0, high = f->input_begin ? f->inputs : 0;
@@ -19,7 +19,7 @@ static struct lin_name name_node(const struct lin_forest *f, int32_t id)
 	return lin_name_of(f, high ? low : -1, id);
 }
 
-/* Who carries something: a node, or an edge of it. */
+/* The node or edge that a diagnostic is about. */
 struct carrier {
 	struct lin_name name;
 	char text[112];
@@ -35,8 +35,8 @@ static struct carrier name_carrier(const struct image_input *in, const struct li
 	return c;
 }
 
-static bool missing(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge,
-		    struct diags *diags)
+static bool refuse_missing(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge,
+			   struct diags *diags)
 {
 	struct carrier c = name_carrier(in, f, id, edge);
 	diag_add(diags, DIAG_MISSING_DATA, c.name.at,
@@ -46,11 +46,11 @@ static bool missing(const struct image_input *in, const struct lin_forest *f, in
 	return diag_about(diags, c.name.input, c.name.node);
 }
 
-static bool bad_token(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge, int32_t token,
-		      struct diags *diags)
+static bool refuse_token(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge,
+			 int32_t token, struct diags *diags)
 {
 	if (token == -1)
-		return missing(in, f, id, edge, diags);
+		return refuse_missing(in, f, id, edge, diags);
 	struct carrier c = name_carrier(in, f, id, edge);
 	diag_add(diags, DIAG_TOKEN_OUT_OF_RANGE, c.name.at,
 		 "do the vocabulary and the weights belong together?",
@@ -59,43 +59,44 @@ static bool bad_token(const struct image_input *in, const struct lin_forest *f, 
 	return diag_about(diags, c.name.input, c.name.node);
 }
 
-/* The range of numbers at which an input is read. */
-static void read_range(const struct image_input *in, const struct lin_order *o, int32_t *begin, int32_t *end)
+/* The range of numbers outside of which no node reads an input. */
+static void find_read_range(const struct image_input *in, const struct lin_order *o, int32_t *begin,
+			    int32_t *end)
 {
 	*begin = in->at_leaf ? 0 : o->leaves;
 	*end = in->at_inner ? o->nodes : in->at_leaf ? o->leaves : *begin;
 }
 
 /* Whether the node of a number reads an input. */
-static bool reads(const struct image_input *in, const struct lin_order *o, int32_t n)
+static bool is_read_by(const struct image_input *in, const struct lin_order *o, int32_t n)
 {
 	if (o->cases)
 		return in->cases >> o->case_of[n] & 1;
 	return n < o->leaves ? in->at_leaf : in->at_inner;
 }
 
-/* What a node or an edge carries of an input that is no token. */
+/* Bytes of the value that a node or an edge has of an input that is no token. */
 static size_t row_bytes(const struct image_input *in)
 {
 	return (size_t)in->elements * (size_t)dtype_traits_of(in->dtype)->bytes;
 }
 
-/* --- what nodes carry --- */
+/* --- data of nodes --- */
 
 static bool check_nodes(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
 			const void *data, struct diags *diags)
 {
 	const int32_t *token = in->token ? data : NULL;
 	int32_t begin, end;
-	read_range(in, o, &begin, &end);
-	while (begin < end && !reads(in, o, begin))
+	find_read_range(in, o, &begin, &end);
+	while (begin < end && !is_read_by(in, o, begin))
 		begin++;
 	if (begin < end && !data)
-		return missing(in, f, o->order[begin], 0, diags);
+		return refuse_missing(in, f, o->order[begin], 0, diags);
 	for (int32_t n = begin; token && n < end; n++) {
 		int32_t t = token[o->order[n]];
-		if ((t < 0 || t >= in->limit) && reads(in, o, n))
-			return bad_token(in, f, o->order[n], 0, t, diags);
+		if ((t < 0 || t >= in->limit) && is_read_by(in, o, n))
+			return refuse_token(in, f, o->order[n], 0, t, diags);
 	}
 	return true;
 }
@@ -107,14 +108,15 @@ static void permute_nodes(const struct image_input *in, const struct lin_order *
 	const char *vector = from;
 	size_t bytes = row_bytes(in);
 	int32_t begin, end;
-	read_range(in, o, &begin, &end);
+	find_read_range(in, o, &begin, &end);
 	for (int32_t n = 0; in->token && n < o->nodes; n++)
-		((int32_t *)to)[n] = n >= begin && n < end && (!o->cases || reads(in, o, n)) ? token[o->order[n]] : 0;
+		((int32_t *)to)[n] =
+		    n >= begin && n < end && (!o->cases || is_read_by(in, o, n)) ? token[o->order[n]] : 0;
 	for (int32_t n = begin; !in->token && from && n < end; n++)
 		rt_put_row(b, vector + (size_t)o->order[n] * bytes, n, to);
 }
 
-/* --- what edges carry: the caller's rows stand in the order of `children`, kernels count edges node by node in
+/* --- data of edges: the caller's rows are in the order of `children`, kernels count edges node by node in
  * the order's numbers --- */
 
 static bool check_edges(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
@@ -123,13 +125,13 @@ static bool check_edges(const struct image_input *in, const struct lin_order *o,
 	const int32_t *token = data;
 	for (int32_t n = o->leaves; n < o->nodes; n++) {
 		int32_t id = o->order[n], first = f->child_begin[id];
-		if (!reads(in, o, n))
+		if (!is_read_by(in, o, n))
 			continue;
 		if (!data)
-			return missing(in, f, id, 0, diags);
+			return refuse_missing(in, f, id, 0, diags);
 		for (int32_t e = first; in->token && e < f->child_begin[id + 1]; e++)
 			if (token[e] < 0 || token[e] >= in->limit)
-				return bad_token(in, f, id, e - first, token[e], diags);
+				return refuse_token(in, f, id, e - first, token[e], diags);
 	}
 	return true;
 }
@@ -143,17 +145,17 @@ static void permute_edges(const struct image_input *in, const struct lin_order *
 	for (int32_t n = o->leaves; n < o->nodes; n++)
 		for (int32_t e = f->child_begin[o->order[n]]; e < f->child_begin[o->order[n] + 1]; e++, at++)
 			if (in->token)
-				((int32_t *)to)[at] = reads(in, o, n) ? ((const int32_t *)from)[e] : 0;
-			else if (reads(in, o, n))
+				((int32_t *)to)[at] = is_read_by(in, o, n) ? ((const int32_t *)from)[e] : 0;
+			else if (is_read_by(in, o, n))
 				rt_put_row(b, vector + (size_t)e * bytes, at, to);
 }
 
-/* --- either --- */
+/* --- data of both --- */
 
 bool rt_check_present(const struct image *image, const struct rt_minibatch *m, int which, struct diags *diags)
 {
 	return m->forest.nodes <= 0 || (m->data && m->data[which]) ||
-	       missing(&image->input[which], &m->forest, 0, 0, diags);
+	       refuse_missing(&image->input[which], &m->forest, 0, 0, diags);
 }
 
 bool rt_check_data(const struct image *image, const struct lin_order *o, const struct rt_minibatch *m,

@@ -9,66 +9,66 @@
 #include <unistd.h>
 
 enum {
-	/* For so long a thread that watches has its processor for itself, then it lets others go first: they
-	 * may be those that it waits for. */
-	ALONE_NANOSECONDS = 20000,
-	PAUSES = 32 /* between two looks at the clock */
+	/* How long a spinning thread keeps its processor to itself.  Afterwards it yields: the threads that
+	 * it waits for may need the processor. */
+	KEEP_NANOSECONDS = 20000,
+	PAUSES = 32 /* between two readings of the clock */
 };
 
-/* Some looks at the gate, without one at the clock. */
-static bool glance(const struct rt_gate *g, uint64_t turn)
+/* Polls some times without reading the clock. */
+static bool poll_gate(const struct rt_gate *g, uint64_t value)
 {
 	for (int i = 0; i < PAUSES; i++) {
-		if (rt_gate_reached(g, turn))
+		if (rt_gate_reached(g, value))
 			return true;
 		rt_pause();
 	}
 	return false;
 }
 
-/* Watches the gate without sleeping; false when it was not reached in time. */
-static bool watch(const struct rt_gate *g, uint64_t turn, bool crowded)
+/* Polls without sleeping; false when the value was not reached in time. */
+static bool spin_at_gate(const struct rt_gate *g, uint64_t value, bool oversubscribed)
 {
-	if (glance(g, turn))
+	if (poll_gate(g, value))
 		return true;
 	int64_t begin = rt_nanoseconds(), passed = 0;
-	for (; passed < (crowded ? ALONE_NANOSECONDS : RT_WATCH_NANOSECONDS);
+	for (; passed < (oversubscribed ? KEEP_NANOSECONDS : RT_SPIN_NANOSECONDS);
 	     passed = rt_nanoseconds() - begin) {
-		if (glance(g, turn))
+		if (poll_gate(g, value))
 			return true;
-		if (crowded || passed >= ALONE_NANOSECONDS)
+		if (oversubscribed || passed >= KEEP_NANOSECONDS)
 			sched_yield();
 	}
 	return false;
 }
 
-/* The half of the number that the system looks at before it lets a thread sleep. */
-static uint32_t *word(struct rt_gate *g)
+/* The low half of the value: the system compares 32 bits before it lets a thread sleep. */
+static uint32_t *low_word(struct rt_gate *g)
 {
-	return (uint32_t *)&g->turn + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+	return (uint32_t *)&g->value + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
-/* Whoever sleeps has said so before it looked at the turn for the last time, and rt_gate_move changes the
- * turn before it looks for sleepers: one of the two sees the other. */
-void rt_gate_wait(struct rt_gate *g, uint64_t turn, bool crowded)
+/* A sleeper counts itself before it reads the value for the last time, and rt_gate_raise changes the value
+ * before it looks for sleepers: one of the two sees the other. */
+void rt_gate_wait(struct rt_gate *g, uint64_t value, bool oversubscribed)
 {
-	while (!watch(g, turn, crowded)) {
+	while (!spin_at_gate(g, value, oversubscribed)) {
 		atomic_fetch_add(&g->sleepers, 1);
-		uint64_t at = atomic_load(&g->turn);
-		if (at < turn)
-			syscall(SYS_futex, word(g), FUTEX_WAIT_PRIVATE, (uint32_t)at, NULL, NULL, 0);
+		uint64_t at = atomic_load(&g->value);
+		if (at < value)
+			syscall(SYS_futex, low_word(g), FUTEX_WAIT_PRIVATE, (uint32_t)at, NULL, NULL, 0);
 		atomic_fetch_sub(&g->sleepers, 1);
 	}
 }
 
-void rt_gate_rouse(struct rt_gate *g)
+void rt_gate_wake(struct rt_gate *g)
 {
 	if (atomic_load(&g->sleepers))
-		syscall(SYS_futex, word(g), FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+		syscall(SYS_futex, low_word(g), FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-void rt_gate_move(struct rt_gate *g, uint64_t turn)
+void rt_gate_raise(struct rt_gate *g, uint64_t value)
 {
-	atomic_store(&g->turn, turn);
-	rt_gate_rouse(g);
+	atomic_store(&g->value, value);
+	rt_gate_wake(g);
 }

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Gates: numbers that only rise, and threads that wait until they have reached something.
+/* Gates: counters that only rise, and on which threads wait for a value.
  *
- * Who waits watches for some time and then sleeps; who moves a gate wakes those that sleep at it. */
+ * A thread that waits spins for some time, then sleeps; whoever raises a gate wakes the sleepers. */
 #ifndef ESPALIER_RUNTIME_GATE_H
 #define ESPALIER_RUNTIME_GATE_H
 
@@ -10,25 +10,25 @@
 #include <stdint.h>
 
 enum {
-	/* How long a thread watches before it sleeps.  Between two wide batches of one structure lie narrow
+	/* How long a thread spins before it sleeps.  Between two wide batches of one structure lie narrow
 	 * ones, up to some hundred microseconds; waking up takes as long (bench/team.c). */
-	RT_WATCH_NANOSECONDS = 500000
+	RT_SPIN_NANOSECONDS = 500000
 };
 
 struct rt_gate {
-	_Atomic uint64_t turn;
+	_Atomic uint64_t value;
 	atomic_int sleepers;
 };
 
-/* What was written before the gate was moved can be read by whoever sees that it has. */
-static inline uint64_t rt_gate_turn(const struct rt_gate *g)
+/* A thread that sees a value also sees all that was written before the gate was raised to it. */
+static inline uint64_t rt_gate_value(const struct rt_gate *g)
 {
-	return atomic_load_explicit(&g->turn, memory_order_acquire);
+	return atomic_load_explicit(&g->value, memory_order_acquire);
 }
 
-static inline bool rt_gate_reached(const struct rt_gate *g, uint64_t turn)
+static inline bool rt_gate_reached(const struct rt_gate *g, uint64_t value)
 {
-	return rt_gate_turn(g) >= turn;
+	return rt_gate_value(g) >= value;
 }
 
 /* About twenty nanoseconds in which another thread of the same core has it to itself. */
@@ -41,11 +41,12 @@ static inline void rt_pause(void)
 #endif
 }
 
-/* Returns when the gate has reached the turn.  Crowded: there are more threads than processors, and those
- * that are waited for may need this one. */
-void rt_gate_wait(struct rt_gate *, uint64_t turn, bool crowded);
-void rt_gate_move(struct rt_gate *, uint64_t turn);
-/* Sleepers wake up and watch again. */
-void rt_gate_rouse(struct rt_gate *);
+/* Returns when the gate has reached the value.  Oversubscribed: there are more threads than processors, and
+ * the thread that will raise the gate may need this one's. */
+void rt_gate_wait(struct rt_gate *, uint64_t value, bool oversubscribed);
+/* Also wakes the sleepers. */
+void rt_gate_raise(struct rt_gate *, uint64_t value);
+/* Sleepers wake up and spin again. */
+void rt_gate_wake(struct rt_gate *);
 
 #endif

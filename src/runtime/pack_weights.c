@@ -1,30 +1,30 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Packing: elements of a parameter go where the recipes of an image say.  Places are written once: what
- * elements will cover is not cleared before. */
+/* Packing: copies the elements of parameters to where the recipes of an image specify.  Each element of a
+ * packed buffer is written once: only padding is cleared. */
 #include "runtime/shared.h"
 
 #include <string.h>
 
-/* Part of a parameter being placed into one recipe.  The order of the walk is free, since no place is written
- * twice: dimensions that choose the source come first, so that sources of other parameters are left early,
- * and the last two walk along different axes when they can, so that they are two plain loops. */
-struct placing {
+/* Rows of a parameter being packed by one recipe.  The order of the dimensions is free, since no element is
+ * written twice: those that choose the source come first, so that sources of other parameters are skipped
+ * early, and the last two go along different axes where possible, so that they are two plain loops. */
+struct packing {
 	const struct image_recipe *recipe;
 	const struct tensor_info *param;
 	int which; /* the parameter's number */
 	int order[IMAGE_PACK_DIMS];
 	int choices;			/* how many of them choose the source */
-	bool plane;			/* the last two do not share their axis */
+	bool plane;			/* the last two go along different axes */
 	int64_t pitch[TENSOR_MAX_RANK]; /* elements between neighbours on an axis of the parameter */
 	int64_t inner[IMAGE_PACK_DIMS]; /* elements of the packed buffer between neighbours on a dimension */
-	int64_t first, end; /* rows of the parameter that are at hand, counted on its first axis */
+	int64_t first, end; /* the rows of the parameter that are in memory, counted on its first axis */
 	const char *from;
 	char *to;
 	int bytes; /* of an element */
 };
 
 /* A position in the walk over a recipe's dimensions. */
-struct place {
+struct position {
 	int64_t source, to;
 	int64_t index[TENSOR_MAX_RANK];
 };
@@ -33,27 +33,27 @@ struct range {
 	int64_t begin, end;
 };
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min_of(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
-static bool is_source(const struct placing *p, int64_t i)
+static bool is_source(const struct packing *p, int64_t i)
 {
 	return i >= 0 && i < p->recipe->sources && p->recipe->source[i].param == p->which;
 }
 
-/* What a source may take from an axis: neither padding nor rows of another part. */
-static struct range axis_range(const struct placing *p, const struct image_pack_source *s, int axis)
+/* The indices of an axis that a source may read: neither padding nor rows that are not in memory. */
+static struct range axis_range(const struct packing *p, const struct image_pack_source *s, int axis)
 {
-	struct range r = {0, least(s->end[axis], p->param->shape[axis])};
+	struct range r = {0, min_of(s->end[axis], p->param->shape[axis])};
 	if (axis == 0)
-		r = (struct range){p->first, least(r.end, p->end)};
+		r = (struct range){p->first, min_of(r.end, p->end)};
 	return r;
 }
 
-/* Where the element at a place lies in the part, or -1 when it does not. */
-static int64_t element_at(const struct placing *p, const struct place *at)
+/* The offset of the element at a position among the rows in memory, or -1 when it is not there. */
+static int64_t element_at(const struct packing *p, const struct position *at)
 {
 	const struct image_pack_source *s = &p->recipe->source[at->source];
 	int64_t element = p->param->rank ? -p->first * p->pitch[0] : 0;
@@ -67,7 +67,7 @@ static int64_t element_at(const struct placing *p, const struct place *at)
 	return element;
 }
 
-static void place_one(const struct placing *p, const struct place *at)
+static void pack_element(const struct packing *p, const struct position *at)
 {
 	int64_t element = element_at(p, at);
 	if (element >= 0)
@@ -79,17 +79,18 @@ static int64_t steps_to(int64_t distance, int64_t stride)
 	return distance <= 0 ? 0 : (distance + stride - 1) / stride;
 }
 
-/* The indices of a dimension that lead to elements of the part, as far as its own axis tells. */
-static struct range inside(const struct placing *p, const struct place *at, const struct image_pack_dim *d)
+/* The indices of a dimension at which its axis is in memory. */
+static struct range indices_inside(const struct packing *p, const struct position *at,
+				   const struct image_pack_dim *d)
 {
 	const struct image_pack_source *s = &p->recipe->source[at->source];
 	int64_t first = s->begin[d->axis] + at->index[d->axis];
 	struct range r = axis_range(p, s, d->axis);
 	return (struct range){steps_to(r.begin - first, d->stride),
-			      least(d->extent, steps_to(r.end - first, d->stride))};
+			      min_of(d->extent, steps_to(r.end - first, d->stride))};
 }
 
-static void advance(const struct placing *p, struct place *at, int dim, int64_t n)
+static void advance_position(const struct packing *p, struct position *at, int dim, int64_t n)
 {
 	const struct image_pack_dim *d = &p->recipe->dim[dim];
 	at->to += n * p->inner[dim];
@@ -99,12 +100,13 @@ static void advance(const struct placing *p, struct place *at, int dim, int64_t 
 		at->index[d->axis] += n * d->stride;
 }
 
-/* Elements of one size, each so many of them behind the one before. */
+/* Copies n elements of one size with a step on either side. */
 #define COPY(type)                                                                                           \
 	for (int64_t i = 0; i < n; i++)                                                                      \
 	((type *)to)[i * to_step] = ((const type *)from)[i * from_step]
 
-static void copy(int bytes, void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n)
+static void copy_elements(int bytes, void *to, int64_t to_step, const void *from, int64_t from_step,
+			  int64_t n)
 {
 	if (to_step == 1 && from_step == 1)
 		memcpy(to, from, n * bytes);
@@ -118,25 +120,26 @@ static void copy(int bytes, void *to, int64_t to_step, const void *from, int64_t
 		COPY(uint64_t);
 }
 
-/* The last dimension, or the last two, in one go. */
-static void place_plane(const struct placing *p, struct place at, const int *dims, int n)
+/* Packs along the last dimension, or the last two, as plain loops. */
+static void pack_plane(const struct packing *p, struct position at, const int *dims, int n)
 {
 	const struct image_pack_dim *outer = &p->recipe->dim[dims[0]], *inner = &p->recipe->dim[dims[n - 1]];
-	struct range rows = n == 2 ? inside(p, &at, outer) : (struct range){0, 1};
-	struct range columns = inside(p, &at, inner);
+	struct range rows = n == 2 ? indices_inside(p, &at, outer) : (struct range){0, 1};
+	struct range columns = indices_inside(p, &at, inner);
 	if (rows.begin >= rows.end || columns.begin >= columns.end)
 		return;
 	if (n == 2)
-		advance(p, &at, dims[0], rows.begin);
-	advance(p, &at, dims[n - 1], columns.begin);
+		advance_position(p, &at, dims[0], rows.begin);
+	advance_position(p, &at, dims[n - 1], columns.begin);
 	int64_t element = element_at(p, &at), pitch = p->pitch[inner->axis] * inner->stride;
 	int64_t down = n == 2 ? p->pitch[outer->axis] * outer->stride : 0;
 	for (int64_t i = 0; element >= 0 && i < rows.end - rows.begin; i++)
-		copy(p->bytes, p->to + (at.to + i * p->inner[dims[0]]) * p->bytes, p->inner[dims[n - 1]],
-		     p->from + (element + i * down) * p->bytes, pitch, columns.end - columns.begin);
+		copy_elements(p->bytes, p->to + (at.to + i * p->inner[dims[0]]) * p->bytes,
+			      p->inner[dims[n - 1]], p->from + (element + i * down) * p->bytes, pitch,
+			      columns.end - columns.begin);
 }
 
-static bool is_plain(const struct placing *p, int dim)
+static bool is_plain(const struct packing *p, int dim)
 {
 	const struct image_pack_dim *d = &p->recipe->dim[dim];
 	return d->axis >= 0 && d->axis < p->param->rank && d->stride > 0;
@@ -144,26 +147,26 @@ static bool is_plain(const struct placing *p, int dim)
 
 /* Recursion is as deep as a recipe has dimensions.  The source is known after the last dimension that chooses
  * it. */
-static void place_dims(const struct placing *p, int depth, struct place at)
+static void pack_dims(const struct packing *p, int depth, struct position at)
 {
 	int left = p->recipe->dims - depth, dim = left ? p->order[depth] : 0;
 	if (depth == p->choices && !is_source(p, at.source))
 		return;
 	if (!left) {
-		place_one(p, &at);
+		pack_element(p, &at);
 	} else if (depth >= p->choices && left == 1 + p->plane &&
 		   is_plain(p, p->order[p->recipe->dims - 1])) {
-		place_plane(p, at, &p->order[depth], left);
+		pack_plane(p, at, &p->order[depth], left);
 	} else {
-		for (int64_t i = 0; i < p->recipe->dim[dim].extent; i++, advance(p, &at, dim, 1))
-			place_dims(p, depth + 1, at);
+		for (int64_t i = 0; i < p->recipe->dim[dim].extent; i++, advance_position(p, &at, dim, 1))
+			pack_dims(p, depth + 1, at);
 	}
 }
 
-/* --- the walk of a recipe --- */
+/* --- the order of the dimensions --- */
 
-/* Of the dimensions that can stand beside the last, the longest. */
-static int find_partner(const struct placing *p, int last)
+/* The longest dimension that can make a plane with the last; -1 = none. */
+static int find_partner(const struct packing *p, int last)
 {
 	const struct image_pack_dim *d = p->recipe->dim;
 	int best = -1;
@@ -174,7 +177,7 @@ static int find_partner(const struct placing *p, int last)
 	return best;
 }
 
-static void choose_order(struct placing *p)
+static void choose_order(struct packing *p)
 {
 	const struct image_pack_dim *d = p->recipe->dim;
 	int n = 0, last = p->recipe->dims - 1;
@@ -195,21 +198,21 @@ static void choose_order(struct placing *p)
 		p->order[n] = last;
 }
 
-static struct placing placing_of(const struct image *image, const struct image_recipe *r,
-				 const struct rt_part *part, void *to)
+static struct packing packing_of(const struct image *image, const struct image_recipe *r,
+				 const struct rt_param_rows *rows, void *to)
 {
-	struct placing p = {.recipe = r,
-			    .param = image_param(image, part->param),
-			    .which = part->param,
-			    .first = part->first,
-			    .end = part->first + part->rows,
-			    .from = part->from,
+	struct packing p = {.recipe = r,
+			    .param = image_param(image, rows->param),
+			    .which = rows->param,
+			    .first = rows->first,
+			    .end = rows->first + rows->rows,
+			    .from = rows->from,
 			    .to = to,
 			    .bytes = dtype_traits_of(r->dtype)->bytes};
 	int64_t pitch = 1, inner = 1;
 	for (int a = p.param->rank - 1; a >= 0; a--) {
 		p.pitch[a] = pitch;
-		pitch *= part->place ? part->place->dim[a].extent : p.param->shape[a];
+		pitch *= rows->packed_by ? rows->packed_by->dim[a].extent : p.param->shape[a];
 	}
 	for (int d = r->dims - 1; d >= 0; d--) {
 		p.inner[d] = inner;
@@ -221,7 +224,7 @@ static struct placing placing_of(const struct image *image, const struct image_r
 
 /* --- padding --- */
 
-/* The greatest index that a recipe's dimensions of an axis add up to, but for one of them. */
+/* The largest index of an axis that a recipe's dimensions add up to, one of them excepted. */
 static int64_t last_index(const struct image_recipe *r, int axis, int but)
 {
 	int64_t last = 0;
@@ -231,7 +234,7 @@ static int64_t last_index(const struct image_recipe *r, int axis, int but)
 	return last;
 }
 
-/* Whether every place of a recipe whose index on its last dimension is below `columns` holds an element. */
+/* Whether the first `columns` elements of each row along the last dimension of a packed buffer are filled. */
 static bool is_covered(const struct image *image, const struct image_recipe *r, int64_t columns)
 {
 	int last = r->dims - 1;
@@ -242,15 +245,15 @@ static bool is_covered(const struct image *image, const struct image_recipe *r, 
 			int64_t reach = s->begin[a] + last_index(r, a, last);
 			if (r->dim[last].axis == a)
 				reach += (columns - 1) * r->dim[last].stride;
-			if (reach >= least(s->end[a], t->shape[a]))
+			if (reach >= min_of(s->end[a], t->shape[a]))
 				return false;
 		}
 	}
 	return last_index(r, IMAGE_PACK_SOURCE, -1) < r->sources;
 }
 
-/* How many of the first places of each row along the last dimension hold elements, when the rest of all rows,
- * and nothing else, is padding; 0 when it is not as simple as that. */
+/* How many elements at the begin of each row along the last dimension are filled, when the rest of the rows
+ * is all the padding that there is; 0 otherwise. */
 static int64_t covered_columns(const struct image *image, const struct image_recipe *r)
 {
 	if (r->dims < 1 || r->sources < 1)
@@ -259,7 +262,7 @@ static int64_t covered_columns(const struct image *image, const struct image_rec
 	if (last->axis == IMAGE_PACK_SOURCE || last->stride < 1)
 		return 0;
 	const struct image_pack_source *s = &r->source[0];
-	int64_t n = least(last->extent, steps_to(s->end[last->axis] - s->begin[last->axis], last->stride));
+	int64_t n = min_of(last->extent, steps_to(s->end[last->axis] - s->begin[last->axis], last->stride));
 	return n > 0 && is_covered(image, r, n) ? n : 0;
 }
 
@@ -273,15 +276,15 @@ void rt_clear_padding(const struct image *image, const struct image_recipe *r, v
 		memset((char *)to + (i + covered) * bytes, 0, (row - covered) * bytes);
 }
 
-/* --- parts --- */
+/* --- rows of parameters --- */
 
-/* Each dimension advances in the buffer as it does in the parameter, and there are as many elements. */
-static bool is_as_it_is(const struct image *image, const struct image_recipe *r, int param)
+/* Whether the buffer is the parameter itself: as many elements, and each dimension with the same stride. */
+static bool is_plain_copy(const struct image *image, const struct image_recipe *r, int param)
 {
 	if (r->sources != 1 || r->source->param != param ||
 	    image_recipe_elements(r) != tensor_elements(image_param(image, param)))
 		return false;
-	struct placing p = placing_of(image, r, &(struct rt_part){.param = param}, NULL);
+	struct packing p = packing_of(image, r, &(struct rt_param_rows){.param = param}, NULL);
 	for (int a = 0; a < p.param->rank; a++)
 		if (r->source->begin[a] || r->source->end[a] < p.param->shape[a] ||
 		    last_index(r, a, -1) >= p.param->shape[a])
@@ -296,15 +299,15 @@ static bool is_as_it_is(const struct image *image, const struct image_recipe *r,
 	return true;
 }
 
-int rt_find_plain(const struct image *image, int param)
+int rt_find_plain_recipe(const struct image *image, int param)
 {
 	for (int i = 0; i < image->recipes; i++)
-		if (is_as_it_is(image, &image->recipe[i], param))
+		if (is_plain_copy(image, &image->recipe[i], param))
 			return i;
 	return -1;
 }
 
-bool rt_uses(const struct image_recipe *r, int param)
+bool rt_recipe_uses(const struct image_recipe *r, int param)
 {
 	for (int i = 0; i < r->sources; i++)
 		if (r->source[i].param == param)
@@ -312,13 +315,13 @@ bool rt_uses(const struct image_recipe *r, int param)
 	return false;
 }
 
-void rt_place(const struct image *image, void *const *packed, const struct rt_part *part)
+void rt_pack_rows(const struct image *image, void *const *packed, const struct rt_param_rows *rows)
 {
 	for (int i = 0; i < image->recipes; i++) {
 		const struct image_recipe *r = &image->recipe[i];
-		if (r == part->place || i == part->held || !rt_uses(r, part->param))
+		if (r == rows->packed_by || i == rows->held || !rt_recipe_uses(r, rows->param))
 			continue;
-		struct placing p = placing_of(image, r, part, packed[i]);
-		place_dims(&p, 0, (struct place){0});
+		struct packing p = packing_of(image, r, rows, packed[i]);
+		pack_dims(&p, 0, (struct position){0});
 	}
 }

@@ -1,18 +1,17 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a run did and when: the record that profiles are made of.
+/* The record of a run, which profiles are made of.
  *
  *   phases   of the run: linearizing, filling buffers, running steps
- *   jobs     ranges of rows in the order of the walk: which way each was split, from when to when.  The
- *            caller's own ranges are jobs of one part.  Levels that are run by subtrees have a job each, though
- *            parts do not meet between them: all but the first begin where the one before has ended
- *   events   calls of kernels, by the part that they belong to.  A job lasts from the start of its first to
- *            the stop of its last.  What part p waited at the end of a job is the job's stop less the stop of
- *            the part's last event in it, or less the job's start when it has none
+ *   jobs     ranges of rows in the order of the walk: how each was divided, and from when to when it ran.  A
+ *            range of the caller's alone is a job of one chunk.  Each level of a span is a job, though there is
+ *            no barrier between them: all but the first begin where the one before has ended
+ *   events   calls of kernels, by chunk.  A job lasts from the start of its first event to the stop of its
+ *            last.  At the end of a job a chunk waited from the stop of its last event in it, or from the start
+ *            of the job when it has none
  *
- * A session records into it while one is attached; without, a run pays one test of a pointer for each call of
- * a kernel.  Each part has an array of its own and no line of memory is written by two; memory is taken
- * before the first job of a run, as much as there can be calls.  The record is of the last run, and valid
- * until the next. */
+ * A session records while a profile is attached; otherwise a kernel call costs one test of a pointer more.
+ * Each chunk has a track of its own and no two threads write to one cache line; memory for all calls that
+ * there can be is reserved before the first job.  The record is of the last run, and valid until the next. */
 #ifndef ESPALIER_RUNTIME_RECORD_H
 #define ESPALIER_RUNTIME_RECORD_H
 
@@ -29,12 +28,12 @@ enum rt_phase {
 	RT_PHASES
 };
 
-/* A range of rows and the steps that take turns over it, or one of them. */
+/* A range of rows and the steps that run over it. */
 struct rt_job {
-	int32_t step, steps; /* from which on in the image's table, how many */
+	int32_t step, steps; /* the first, as the image's table counts; how many */
 	int32_t level;	     /* the batch, -1 where rows are not cut at batches */
-	bool follows;	     /* parts have not met since the job before: a level of a span, but its first */
-	enum rt_way way;
+	bool follows;	     /* no barrier since the job before: a level of a span, but its first */
+	enum rt_strategy strategy;
 	int64_t begin, end;  /* rows */
 	int64_t start, stop; /* nanoseconds of CLOCK_MONOTONIC */
 };
@@ -45,12 +44,12 @@ struct rt_event {
 	int64_t begin, end;
 	int32_t first, blocks; /* of columns: the lowest, how many */
 	int16_t direction;     /* 1 upwards, -1 downwards */
-	bool taken; /* the caller ran it, though the part is another's, who had not begun it in time */
+	bool taken;	       /* the caller ran it, since the worker had not begun in time */
 	int64_t start, stop;
 };
 
-/* The calls of a part; a line of its own. */
-struct rt_lane {
+/* The calls of a chunk, on a cache line of its own. */
+struct rt_track {
 	_Alignas(64) struct rt_event *event;
 	int64_t events;
 	size_t capacity; /* bytes */
@@ -58,10 +57,10 @@ struct rt_lane {
 
 struct rt_profile {
 	const struct allocator *allocator;
-	bool lost; /* there was no memory: the last run has no jobs and no events */
-	int parts; /* of the last run's jobs: lanes; 1 when the team was not entered */
-	int lanes; /* that there is memory of */
-	struct rt_lane *lane;
+	bool lost;   /* there was no memory: the last run has no jobs and no events */
+	int threads; /* of the last run, each with a track; 1 when the team was not entered */
+	int tracks;  /* for which there is memory */
+	struct rt_track *track;
 	struct rt_job *job;
 	int64_t jobs;
 	size_t job_capacity; /* bytes */
@@ -76,14 +75,15 @@ void rt_profile_free(struct rt_profile *);
 
 /* Forgets the last run. */
 void rt_profile_clear(struct rt_profile *);
-/* Makes room for all jobs of a run over a minibatch of these sizes; false when memory is out, and `lost`. */
-bool rt_profile_reserve(struct rt_profile *, const struct image *, int parts, const int64_t *sizes);
+/* Reserves memory for all jobs of a run over a minibatch of these sizes; false when memory is out, then
+ * `lost` is set. */
+bool rt_profile_reserve(struct rt_profile *, const struct image *, int threads, const int64_t *sizes);
 struct rt_range;
-/* As ranges are planned; the job's index. */
+/* Called when a range is queued; returns the job's index. */
 int32_t rt_profile_add_job(struct rt_profile *, const struct rt_range *, bool follows);
-/* By the thread that runs the part. */
-void rt_profile_add_event(struct rt_profile *, int part, const struct rt_event *);
-/* When all calls have been made: from when to when jobs lasted. */
-void rt_profile_settle(struct rt_profile *);
+/* Called by the thread that runs the chunk. */
+void rt_profile_add_event(struct rt_profile *, int chunk, const struct rt_event *);
+/* Called when all calls have been made: finds from when to when each job lasted. */
+void rt_profile_time_jobs(struct rt_profile *);
 
 #endif

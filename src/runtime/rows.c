@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Rows as the caller knows them, row-major without gaps, and as kernels keep them: padded, perhaps with their
- * dimensions in another order. */
+/* Rows of results: the caller reads them row-major without gaps, kernels store them padded and perhaps with
+ * their dimensions in another order. */
 #include "runtime/shared.h"
 
 #include <string.h>
@@ -22,8 +22,8 @@ static int64_t elements_of(const struct image_buffer *b)
 	return n;
 }
 
-/* The next element in row-major order: its index, and where it is in the buffer. */
-static int64_t step(const struct image_buffer *b, int64_t *index, int64_t at)
+/* Advances the index in row-major order and returns its offset in the buffer. */
+static int64_t next_element(const struct image_buffer *b, int64_t *index, int64_t at)
 {
 	for (int d = b->rank; d-- > 0;) {
 		at += b->stride[d];
@@ -45,7 +45,7 @@ static void gather_row(const struct image_buffer *b, const char *from, char *to)
 {
 	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
 	size_t width = width_of(b);
-	for (int64_t i = 0; i < n; i++, at = step(b, index, at))
+	for (int64_t i = 0; i < n; i++, at = next_element(b, index, at))
 		memcpy(to + (size_t)i * width, from + (size_t)at * width, width);
 }
 
@@ -58,11 +58,11 @@ void rt_put_row(const struct image_buffer *b, const void *from, int64_t row, voi
 		memcpy(begin, from, (size_t)n * width);
 		return;
 	}
-	for (int64_t i = 0; i < n; i++, at = step(b, index, at))
+	for (int64_t i = 0; i < n; i++, at = next_element(b, index, at))
 		memcpy(begin + (size_t)at * width, (const char *)from + (size_t)i * width, width);
 }
 
-/* A row that is not dense is put together where it stays until the next run.  A session is one thread's. */
+/* A dense copy of a row is valid until the next run.  No other thread uses the session meanwhile. */
 static const void *buffer_row(const struct rt_session *s, int buffer, int64_t row)
 {
 	const struct image_buffer *b = &s->image->buffer[buffer];

@@ -8,13 +8,13 @@
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 
-/* Lies right before an aligned block. */
+/* Stands right before an aligned block. */
 struct header {
 	void *base;
 	size_t size;
 };
 
-void *rt_take_raw(const struct allocator *a, size_t bytes)
+void *rt_allocate(const struct allocator *a, size_t bytes)
 {
 	size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE, size;
 	if (__builtin_add_overflow(bytes, alignment + sizeof(struct header), &size) || size > PTRDIFF_MAX)
@@ -25,20 +25,20 @@ void *rt_take_raw(const struct allocator *a, size_t bytes)
 	uintptr_t first = (uintptr_t)base + sizeof(struct header);
 	char *p = (char *)((first + alignment - 1) / alignment * alignment);
 	((struct header *)p)[-1] = (struct header){base, size};
-	/* Only whole huge pages of the block itself: the rest of the mapping is not ours.  Advice may be
-	 * ignored. */
+	/* Only whole huge pages of the block: the rest of the mapping belongs to others.  The system may
+	 * ignore the advice. */
 	if (alignment == HUGE_PAGE)
 		madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 	return p;
 }
 
-void *rt_take(const struct allocator *a, size_t bytes)
+void *rt_allocate_zeroed(const struct allocator *a, size_t bytes)
 {
-	void *p = rt_take_raw(a, bytes);
+	void *p = rt_allocate(a, bytes);
 	return p ? memset(p, 0, bytes) : NULL;
 }
 
-void rt_give(const struct allocator *a, void *p)
+void rt_free(const struct allocator *a, void *p)
 {
 	if (!p)
 		return;
@@ -53,7 +53,7 @@ int64_t rt_nanoseconds(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-double rt_clock(void)
+double rt_seconds(void)
 {
 	return rt_nanoseconds() * 1e-9;
 }

@@ -12,13 +12,13 @@ static bool has_buffer(const struct image *image, enum image_buffer_kind kind)
 	return false;
 }
 
-/* Its rows are those of the case table; whose tokens, a minibatch says. */
+/* The image's case table with the tokens of a minibatch. */
 static struct lin_cases cases_of(const struct image *image, const struct rt_minibatch *m)
 {
 	return (struct lin_cases){image->cases, image->case_at, (const int32_t *const *)m->data};
 }
 
-/* Where a state lies by parent `place` is wanted for its results, whoever else reads it. */
+/* States by parent need `place` to find their results, whether or not kernels read it. */
 static struct lin_rules rules_of(const struct image *image)
 {
 	struct lin_rules rules = {
@@ -41,27 +41,27 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 {
 	*s = (struct rt_session){.allocator = a, .image = image, .rules = rules_of(image)};
 	lin_order_init(&s->order, a);
-	s->buffers = rt_take(a, image->buffers * sizeof *s->buffers);
-	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
-	s->dense = rt_take(a, image->buffers * sizeof *s->dense);
-	s->dense_capacities = rt_take(a, image->buffers * sizeof *s->dense_capacities);
-	s->offsets = rt_take(a, image->buffers * sizeof *s->offsets);
-	s->habits.downwards = rt_take(a, image->steps * sizeof *s->habits.downwards);
-	s->habits.group = rt_take(a, image->steps * sizeof *s->habits.group);
-	bool chosen = rt_choices_init(&s->habits.choices, a, image->steps);
+	s->buffers = rt_allocate_zeroed(a, image->buffers * sizeof *s->buffers);
+	s->capacities = rt_allocate_zeroed(a, image->buffers * sizeof *s->capacities);
+	s->dense = rt_allocate_zeroed(a, image->buffers * sizeof *s->dense);
+	s->dense_capacities = rt_allocate_zeroed(a, image->buffers * sizeof *s->dense_capacities);
+	s->offsets = rt_allocate_zeroed(a, image->buffers * sizeof *s->offsets);
+	s->walk_state.downwards = rt_allocate_zeroed(a, image->steps * sizeof *s->walk_state.downwards);
+	s->walk_state.stage = rt_allocate_zeroed(a, image->steps * sizeof *s->walk_state.stage);
+	bool chosen = rt_choices_init(&s->walk_state.choices, a, image->steps);
 	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->offsets &&
-	    s->habits.downwards && s->habits.group && chosen)
+	    s->walk_state.downwards && s->walk_state.stage && chosen)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
 }
 
-/* Gives back what has memory of its own, and forgets where it was. */
-static void give_all(struct rt_session *s, void **at, size_t *has)
+/* Frees the buffers that have memory of their own, and clears all pointers. */
+static void free_buffers(struct rt_session *s, void **at, size_t *has)
 {
 	for (int i = 0; at && has && i < s->image->buffers; i++) {
 		if (has[i])
-			rt_give(s->allocator, at[i]);
+			rt_free(s->allocator, at[i]);
 		at[i] = NULL;
 		has[i] = 0;
 	}
@@ -69,9 +69,9 @@ static void give_all(struct rt_session *s, void **at, size_t *has)
 
 void rt_session_trim(struct rt_session *s)
 {
-	give_all(s, s->buffers, s->capacities);
-	give_all(s, s->dense, s->dense_capacities);
-	rt_give(s->allocator, s->scratch);
+	free_buffers(s, s->buffers, s->capacities);
+	free_buffers(s, s->dense, s->dense_capacities);
+	rt_free(s->allocator, s->scratch);
 	s->scratch = NULL;
 	s->scratch_capacity = 0;
 	lin_order_free(&s->order);
@@ -81,19 +81,19 @@ void rt_session_trim(struct rt_session *s)
 void rt_session_free(struct rt_session *s)
 {
 	rt_session_trim(s);
-	rt_give(s->allocator, s->buffers);
-	rt_give(s->allocator, s->capacities);
-	rt_give(s->allocator, s->dense);
-	rt_give(s->allocator, s->dense_capacities);
-	rt_give(s->allocator, s->offsets);
-	rt_give(s->allocator, s->habits.downwards);
-	rt_give(s->allocator, s->habits.group);
-	rt_choices_free(&s->habits.choices);
+	rt_free(s->allocator, s->buffers);
+	rt_free(s->allocator, s->capacities);
+	rt_free(s->allocator, s->dense);
+	rt_free(s->allocator, s->dense_capacities);
+	rt_free(s->allocator, s->offsets);
+	rt_free(s->allocator, s->walk_state.downwards);
+	rt_free(s->allocator, s->walk_state.stage);
+	rt_choices_free(&s->walk_state.choices);
 	s->buffers = s->dense = NULL;
 	s->offsets = NULL;
 	s->capacities = s->dense_capacities = NULL;
-	s->habits.downwards = NULL;
-	s->habits.group = NULL;
+	s->walk_state.downwards = NULL;
+	s->walk_state.stage = NULL;
 }
 
 /* --- buffers --- */
@@ -102,51 +102,52 @@ void rt_session_free(struct rt_session *s)
 static int64_t buffer_bytes(const struct rt_session *s, const struct image_buffer *b)
 {
 	int64_t bytes = dtype_traits_of(b->dtype)->bytes;
-	int64_t rows = s->sizes[b->rows] + (b->kind == IMAGE_MEMBER_BEGIN); /* an end */
+	int64_t rows = s->sizes[b->rows] + (b->kind == IMAGE_MEMBER_BEGIN); /* and where the last one ends */
 	if (__builtin_mul_overflow(bytes, b->row_elements, &bytes) ||
 	    __builtin_mul_overflow(bytes, rows, &bytes))
 		return -1;
 	return bytes;
 }
 
-/* Capacities at least double, so that growing minibatches cost their own size.  The old content is not kept.
- */
-static bool reserve(struct rt_session *s, void **at, size_t *has, int64_t bytes,
-		    void *(*take)(const struct allocator *, size_t), const char *name, struct diags *diags)
+/* Capacities at least double, so that growing minibatches cost their own size.  The old content is lost. */
+static bool reserve_memory(struct rt_session *s, void **at, size_t *has, int64_t bytes,
+			   void *(*allocate)(const struct allocator *, size_t), const char *name,
+			   struct diags *diags)
 {
 	if (bytes >= 0 && (size_t)bytes <= *has)
 		return true;
 	size_t capacity = (size_t)bytes > 2 * *has ? (size_t)bytes : 2 * *has;
-	void *p = bytes < 0 ? NULL : take(s->allocator, capacity);
+	void *p = bytes < 0 ? NULL : allocate(s->allocator, capacity);
 	if (!p)
 		return rt_out_of_memory(diags, name);
 	if (*has)
-		rt_give(s->allocator, *at);
+		rt_free(s->allocator, *at);
 	*at = p;
 	*has = capacity;
 	return true;
 }
 
-/* A buffer, and room to show its rows in when they are not as the caller knows them. */
+/* Memory for a buffer, and for dense copies of result rows that are not dense. */
 static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
 {
 	const struct image_buffer *b = &s->image->buffer[i];
 	int64_t bytes = buffer_bytes(s, b);
-	bool shown = (b->kind == IMAGE_STATE || b->kind == IMAGE_OUTPUT) && !rt_is_dense(b);
-	return reserve(s, &s->buffers[i], &s->capacities[i], bytes, rt_take, b->name, diags) &&
-	       (!shown ||
-		reserve(s, &s->dense[i], &s->dense_capacities[i], bytes, rt_take_raw, b->name, diags));
+	bool copied = (b->kind == IMAGE_STATE || b->kind == IMAGE_OUTPUT) && !rt_is_dense(b);
+	return reserve_memory(s, &s->buffers[i], &s->capacities[i], bytes, rt_allocate_zeroed, b->name,
+			      diags) &&
+	       (!copied ||
+		reserve_memory(s, &s->dense[i], &s->dense_capacities[i], bytes, rt_allocate, b->name, diags));
 }
 
-/* Weights are the binding's, index arrays the order's; neither is copied.  Intermediates share memory, and
- * what was needed at binding is gone. */
-static bool owns(const struct image_buffer *b)
+/* Whether the session has memory for this buffer alone.  Weights are the binding's and index arrays the
+ * order's; intermediates share memory, and buffers of the steps at binding are gone. */
+static bool has_own_memory(const struct image_buffer *b)
 {
 	enum image_buffer_kind kind = b->kind;
 	if (b->at_binding)
 		return false;
-	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN || kind == IMAGE_VECTOR ||
-	       kind == IMAGE_MEMBER_BEGIN;
+	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN ||
+	       kind == IMAGE_VECTOR || kind == IMAGE_MEMBER_BEGIN;
 }
 
 static void *shared_array(const struct rt_session *s, const struct rt_binding *binding,
@@ -180,14 +181,13 @@ static void *shared_array(const struct rt_session *s, const struct rt_binding *b
 	case IMAGE_ORIGIN:
 		return s->order.origin;
 	case IMAGE_SCRATCH:
-		return s->scratch && !b->at_binding ? (char *)s->scratch + s->offsets[b - s->image->buffer]
-						    : NULL;
+		return s->scratch && !b->at_binding ? (char *)s->scratch + s->offsets[b - s->image->buffer] : NULL;
 	default:
 		return NULL;
 	}
 }
 
-/* The caller's nodes stand input by input, so their numbers in that order are the members. */
+/* Members of an input are its nodes, which are consecutive in the caller's numbering. */
 static void fill_members(const struct lin_forest *f, int32_t *begin)
 {
 	for (int64_t i = 0; i < f->inputs; i++)
@@ -195,7 +195,7 @@ static void fill_members(const struct lin_forest *f, int32_t *begin)
 	begin[f->inputs] = (int32_t)f->nodes;
 }
 
-static void fill(struct rt_session *s, int i, const struct rt_minibatch *m)
+static void fill_buffer(struct rt_session *s, int i, const struct rt_minibatch *m)
 {
 	const struct image_buffer *b = &s->image->buffer[i];
 	if (b->kind == IMAGE_TOKEN || b->kind == IMAGE_VECTOR)
@@ -209,7 +209,8 @@ static bool reserve_scratch(struct rt_session *s, struct diags *diags)
 	int64_t bytes;
 	if (!rt_lay_out_scratch(s->image, s->sizes, s->offsets, &bytes))
 		bytes = -1;
-	return reserve(s, &s->scratch, &s->scratch_capacity, bytes, rt_take, "intermediates", diags);
+	return reserve_memory(s, &s->scratch, &s->scratch_capacity, bytes, rt_allocate_zeroed,
+			      "intermediates", diags);
 }
 
 static bool prepare_buffers(struct rt_session *s, const struct rt_binding *binding,
@@ -219,22 +220,22 @@ static bool prepare_buffers(struct rt_session *s, const struct rt_binding *bindi
 		return false;
 	for (int i = 0; i < s->image->buffers; i++) {
 		const struct image_buffer *b = &s->image->buffer[i];
-		if (!owns(b)) {
+		if (!has_own_memory(b)) {
 			s->buffers[i] = shared_array(s, binding, b);
 			continue;
 		}
 		if (!reserve_buffer(s, i, diags))
 			return false;
-		fill(s, i, m);
+		fill_buffer(s, i, m);
 	}
 	return true;
 }
 
 /* --- runs --- */
 
-/* The most that a batch has, or all batches of a span, from the b-th on, of what begins where `begin` says;
- * NULL = nodes. */
-static int64_t widest(const struct lin_order *o, int32_t b, const int32_t *begin)
+/* The largest number of nodes in a batch, or in a span, from batch b on; with `begin`, of the elements that
+ * nodes have there, such as edges. */
+static int64_t widest_batch(const struct lin_order *o, int32_t b, const int32_t *begin)
 {
 	int64_t most = 0;
 	for (int32_t next; b < o->batches; b = next) {
@@ -249,7 +250,7 @@ static int64_t widest(const struct lin_order *o, int32_t b, const int32_t *begin
 static void note_sizes(struct rt_session *s)
 {
 	const struct lin_order *o = &s->order;
-	int64_t inner = s->rules.origins ? widest(o, 1, NULL) : 0;
+	int64_t inner = s->rules.origins ? widest_batch(o, 1, NULL) : 0;
 	const int64_t sizes[IMAGE_SIZES] = {
 	    [IMAGE_ONE] = 1,
 	    [IMAGE_NODES] = o->nodes,
@@ -259,7 +260,8 @@ static void note_sizes(struct rt_session *s)
 	    [IMAGE_BATCHES] = o->batches,
 	    [IMAGE_WIDEST] = inner > o->leaves ? inner : o->leaves,
 	    [IMAGE_WIDEST_INNER] = inner,
-	    [IMAGE_WIDEST_EDGES] = s->rules.origins && o->child_begin ? widest(o, 1, o->child_begin) : 0,
+	    [IMAGE_WIDEST_EDGES] =
+		s->rules.origins && o->child_begin ? widest_batch(o, 1, o->child_begin) : 0,
 	};
 	memcpy(s->sizes, sizes, sizeof sizes);
 }
@@ -273,8 +275,8 @@ static bool has_tokens_of_cases(const struct image *image, const struct rt_minib
 	return true;
 }
 
-static bool linearize(struct lin_order *o, const struct image *image, struct lin_rules rules,
-		      const struct rt_minibatch *m, struct diags *diags)
+static bool linearize_minibatch(struct lin_order *o, const struct image *image, struct lin_rules rules,
+				const struct rt_minibatch *m, struct diags *diags)
 {
 	struct lin_cases cases = cases_of(image, m);
 	rules.cases = cases.n ? &cases : NULL;
@@ -290,7 +292,7 @@ static bool linearize(struct lin_order *o, const struct image *image, struct lin
 	return true;
 }
 
-/* The last ends where none begins. */
+/* RT_PHASES is the end of the last phase. */
 static void begin_phase(struct rt_session *s, enum rt_phase phase)
 {
 	if (s->profile && phase == RT_PHASE_LINEARIZE)
@@ -299,59 +301,59 @@ static void begin_phase(struct rt_session *s, enum rt_phase phase)
 		s->profile->phase[phase] = rt_nanoseconds();
 }
 
-/* Of the jobs of this run: NULL when nobody asked, or there is no room for it. */
-static struct rt_profile *profile_of(struct rt_session *s, int parts)
+/* The profile with memory for this run; NULL when there is no profile, or no memory. */
+static struct rt_profile *profile_of(struct rt_session *s, int threads)
 {
-	return s->profile && rt_profile_reserve(s->profile, s->image, parts, s->sizes) ? s->profile : NULL;
+	return s->profile && rt_profile_reserve(s->profile, s->image, threads, s->sizes) ? s->profile : NULL;
 }
 
 /* Runs that do not look for spans after one in which they gained less than finding them cost. */
 enum { REST = 15 };
 
-static bool asks_for_subtrees(const struct image *image)
+static bool requires_subtrees(const struct image *image)
 {
-	bool asks = false;
+	bool required = false;
 	for (int i = 0; i < image->steps; i++)
-		asks |= image->step[i].way == IMAGE_SUBTREES;
-	return asks;
+		required |= image->step[i].strategy == IMAGE_SUBTREES;
+	return required;
 }
 
-/* Levels of a span; 0 = none are wanted.  Members that sleep run none, unless they are asked for. */
-static int span_of(struct rt_session *s, const struct rt_team *team, int parts)
+/* Levels of a span; 0 = no spans in this run, as while workers sleep, unless the image requires them. */
+static int choose_span(struct rt_session *s, const struct rt_team *team, int threads)
 {
-	struct rt_habits *h = &s->habits;
-	bool paid = team && h->gained > team->machine->span_node * s->order.nodes;
-	if (!team || parts < 2 || s->image->unroll < 2)
+	struct rt_walk_state *state = &s->walk_state;
+	bool profitable = team && state->gained > team->machine->span_node * s->order.nodes;
+	if (!team || threads < 2 || s->image->unroll < 2)
 		return 0;
-	h->rest = h->rest ? h->rest - 1 : s->order.span && !paid ? REST : 0;
-	h->gained = 0;
-	bool useless = h->rest || !rt_team_awake(team);
-	return useless && !asks_for_subtrees(s->image) ? 0 : s->image->unroll;
+	state->rest = state->rest ? state->rest - 1 : s->order.span && !profitable ? REST : 0;
+	state->gained = 0;
+	bool useless = state->rest || !rt_team_awake(team);
+	return useless && !requires_subtrees(s->image) ? 0 : s->image->unroll;
 }
 
-static bool run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int parts,
-		const struct rt_minibatch *m, struct diags *diags)
+static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team,
+			  int threads, const struct rt_minibatch *m, struct diags *diags)
 {
 	struct lin_rules rules = s->rules;
-	double begin = rt_clock();
-	rules.span = span_of(s, team, parts);
+	double begin = rt_seconds();
+	rules.span = choose_span(s, team, threads);
 	memset(s->sizes, 0, sizeof s->sizes);
 	begin_phase(s, RT_PHASE_LINEARIZE);
-	if (!linearize(&s->order, s->image, rules, m, diags))
+	if (!linearize_minibatch(&s->order, s->image, rules, m, diags))
 		return false;
 	note_sizes(s);
 	begin_phase(s, RT_PHASE_FILL);
 	bool ok = prepare_buffers(s, binding, m, diags);
-	struct rt_profile *profile = profile_of(s, parts);
-	double middle = rt_clock();
+	struct rt_profile *profile = profile_of(s, threads);
+	double middle = rt_seconds();
 	begin_phase(s, RT_PHASE_STEPS);
-	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, &s->order, team, parts, &s->habits, profile,
-				 diags)) {
+	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, &s->order, team, threads, &s->walk_state,
+				 profile, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
 	begin_phase(s, RT_PHASES);
-	s->run += rt_clock() - middle;
+	s->run += rt_seconds() - middle;
 	s->linearize += middle - begin;
 	s->runs++;
 	s->structures += s->sizes[IMAGE_INPUTS];
@@ -360,26 +362,26 @@ static bool run(struct rt_session *s, const struct rt_binding *binding, struct r
 	return true;
 }
 
-/* The team is entered before the minibatch is linearized: its threads wake up meanwhile. */
+/* The team is entered before the minibatch is linearized: its workers wake up meanwhile. */
 bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team,
 		    const struct rt_minibatch *m, struct diags *diags)
 {
-	double operations = team ? rt_shared_operations(s->image, m->forest.nodes) : 0;
-	int parts = rt_enter_team(team, operations);
+	double operations = team ? rt_worker_operations(s->image, m->forest.nodes) : 0;
+	int threads = rt_enter_team(team, operations);
 	struct float_mode mode = float_mode_enter(s->image->flush);
-	bool ok = run(s, binding, team, parts, m, diags);
+	bool ok = run_minibatch(s, binding, team, threads, m, diags);
 	float_mode_leave(&mode);
-	if (parts)
+	if (threads)
 		rt_team_leave(team);
 	return ok;
 }
 
-bool rt_check(const struct allocator *a, const struct image *image, const struct rt_minibatch *m,
-	      struct diags *diags)
+bool rt_check_minibatch(const struct allocator *a, const struct image *image, const struct rt_minibatch *m,
+			struct diags *diags)
 {
 	struct lin_order order;
 	lin_order_init(&order, a);
-	bool ok = linearize(&order, image, rules_of(image), m, diags);
+	bool ok = linearize_minibatch(&order, image, rules_of(image), m, diags);
 	lin_order_free(&order);
 	return ok;
 }

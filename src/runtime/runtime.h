@@ -14,17 +14,15 @@
 
 /* --- memory --- */
 
-/* 64-byte aligned, with whatever was there before in it; blocks of 2 MiB and more begin at a huge page.  NULL when
- * memory is out. */
-void *rt_take_raw(const struct allocator *, size_t bytes);
-/* Gives it back; NULL is accepted. */
-void rt_give(const struct allocator *, void *);
+/* 64-byte aligned and not initialized; blocks from 2 MiB on begin at a huge page.  NULL = no memory. */
+void *rt_allocate(const struct allocator *, size_t bytes);
+/* Frees it; NULL is accepted. */
+void rt_free(const struct allocator *, void *);
 
 /* --- binding --- */
 
-/* Reads `count` elements of a parameter (in image order) from `first` on, of the type that the image says.  False after a
- * diagnostic.
- */
+/* Reads `count` elements of a parameter (in image order) from `first` on, in the image's type.  False after a
+ * diagnostic. */
 struct rt_source {
 	bool (*read)(void *context, int param, int64_t first, int64_t count, void *to, struct diags *);
 	void *context;
@@ -34,29 +32,29 @@ struct rt_binding {
 	const struct allocator *allocator;
 	const struct image *image;
 	void **packed; /* by recipe, 64-byte aligned, NULL = no run needs it; NULL = freed */
-	bool borrowed;	/* they are the image's, which nobody writes to */
+	bool borrowed; /* they are the image's, and read-only */
 	size_t packed_bytes, folded_bytes; /* held for runs; of the parameters that steps computed */
-	double folding; /* seconds that these steps took, with the packing of what they gave */
+	double folding; /* seconds that these steps took, with the packing of their results */
 };
 
-/* Lays weights out and runs the steps at binding, those with enough work together with the team, if there is
- * one (NULL = none) and it is free.  The image must have code when it has such steps, and must outlive the
- * binding.  Whoever has a part in the steps, the bits are the same. */
+/* Packs the weights and runs the steps at binding, those with enough work on the team, if there is one
+ * (NULL = none) and it is free.  The image must have code when it has such steps, and must outlive the binding.
+ * The results have the same bits with and without a team. */
 bool rt_bind(struct rt_binding *, const struct allocator *, const struct image *, const struct rt_source *,
 	     struct rt_team *, struct diags *);
-/* The packed weights that came with the image, where they are. */
+/* Uses the packed weights that came with the image, where they are. */
 bool rt_bind_packed(struct rt_binding *, const struct allocator *, const struct image *, struct diags *);
 void rt_binding_free(struct rt_binding *);
 
 /* --- session --- */
 
-/* What the walks of a session remember. */
-struct rt_habits {
-	bool *downwards; /* by step: how its next sweep over blocks of columns goes */
+/* What the walks of a session keep from run to run. */
+struct rt_walk_state {
+	bool *downwards; /* by step: the direction of its next sweep over blocks of columns */
 	struct rt_choices choices;
 	double gained; /* nanoseconds that spans are expected to have gained in the last run */
 	int rest;      /* runs that will not look for spans */
-	struct rt_group *group; /* by step: those from this one on, where one begins */
+	struct rt_stage *stage; /* by step: the stage that begins with it, if one does */
 };
 
 struct rt_session {
@@ -67,15 +65,15 @@ struct rt_session {
 	int64_t sizes[IMAGE_SIZES];
 	void **buffers;	    /* the pointer table; index arrays are the order's, weights the binding's */
 	size_t *capacities; /* bytes of the buffers that have memory of their own, 0 = somebody else's */
-	void *scratch;	    /* what intermediates share */
+	void *scratch;	    /* the memory that intermediates share */
 	size_t scratch_capacity;
-	int64_t *offsets; /* by buffer, of intermediates: in it */
-	void **dense;	    /* by buffer: rows that were asked for and are not dense where they are */
+	int64_t *offsets; /* by buffer: of an intermediate in `scratch` */
+	void **dense;	  /* by buffer: dense copies of result rows that are not dense where they are */
 	size_t *dense_capacities;
-	struct rt_habits habits;
+	struct rt_walk_state walk_state;
 	double linearize, run; /* seconds, summed over runs */
 	uint64_t runs, structures, nodes, batches;
-	struct rt_profile *profile; /* of whoever asks for a record of each run (record.h); NULL = nobody */
+	struct rt_profile *profile; /* the caller's, which records each run (record.h); NULL = none */
 };
 
 /* A minibatch, and its data in the forest's numbering: for each input int32_t[nodes] or
@@ -86,10 +84,8 @@ struct rt_minibatch {
 };
 
 bool rt_session_init(struct rt_session *, const struct allocator *, const struct image *, struct diags *);
-/* Linearizes, fills the index and data buffers, runs the steps; those with enough work together with the
- * team, if there is one (NULL = none) and it is free.  The image must have code.  After false no result can
- * be read.
- */
+/* Linearizes, fills the index and data buffers, runs the steps; those with enough work on the team, if there
+ * is one (NULL = none) and it is free.  The image must have code.  After false no result can be read. */
 bool rt_session_run(struct rt_session *, const struct rt_binding *, struct rt_team *,
 		    const struct rt_minibatch *, struct diags *);
 /* The row of an output: of a node (forest numbering) or, for an output at the root, of an input.  NULL = no
@@ -99,11 +95,12 @@ const void *rt_session_row(const struct rt_session *, int output, int64_t row);
 const void *rt_session_root_row(const struct rt_session *, int output, int64_t input);
 /* The row of a state at a node (forest numbering); NULL = no such row. */
 const void *rt_session_state_row(const struct rt_session *, int state, int64_t node);
-/* Gives back the memory of runs; there are no results then.  The next run takes what it needs. */
+/* Frees the memory of runs, results included.  The next run allocates what it needs. */
 void rt_session_trim(struct rt_session *);
 void rt_session_free(struct rt_session *);
 
-/* Whether rt_session_run would take the minibatch: everything but the run.  The image needs no code. */
-bool rt_check(const struct allocator *, const struct image *, const struct rt_minibatch *, struct diags *);
+/* Whether rt_session_run would accept the minibatch.  The image needs no code. */
+bool rt_check_minibatch(const struct allocator *, const struct image *, const struct rt_minibatch *,
+			struct diags *);
 
 #endif

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Memory of intermediates: each home at the first place where nothing lies that is needed at the same time.
- */
+/* The memory of intermediates.  Each home gets the first offset where it overlaps none that is live at the
+ * same time. */
 #include "runtime/shared.h"
 
 enum { LINE = 64 };
@@ -21,7 +21,7 @@ static bool bytes_of(const struct image_buffer *b, const int64_t *sizes, int64_t
 	return true;
 }
 
-/* The end of one that lies in offset .. offset + bytes while buffer i is needed; 0 = there is none. */
+/* The end of a home that overlaps offset .. offset + bytes while buffer i is live; 0 = there is none. */
 static int64_t end_of_other(const struct image *image, const int64_t *sizes, int i, const int64_t *at,
 			    int64_t offset, int64_t bytes)
 {

@@ -1,72 +1,71 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the files of runtime/ share. */
+/* Declarations that the files of runtime/ share. */
 #ifndef ESPALIER_RUNTIME_SHARED_H
 #define ESPALIER_RUNTIME_SHARED_H
 
 #include "runtime/runtime.h"
 
-/* As rt_take_raw, but zeroed. */
-void *rt_take(const struct allocator *, size_t bytes);
+/* rt_allocate, and zeroed. */
+void *rt_allocate_zeroed(const struct allocator *, size_t bytes);
 
-/* Of CLOCK_MONOTONIC, and the same in seconds. */
+/* The time of CLOCK_MONOTONIC, in nanoseconds and in seconds. */
 int64_t rt_nanoseconds(void);
-double rt_clock(void);
+double rt_seconds(void);
 
 /* Always false. */
 bool rt_out_of_memory(struct diags *, const char *what);
 #define rt_out_of_memory(...) diag_false(rt_out_of_memory(__VA_ARGS__))
 
-/* Rows of a parameter that are at hand: `from` holds them row-major, without padding, or, when there is a
- * recipe by which they were computed, with that of the recipe. */
-struct rt_part {
+/* Rows of a parameter in memory: row-major, without padding, or, when a step at binding computed them, packed
+ * by a recipe. */
+struct rt_param_rows {
 	int param; /* as image_param counts */
 	int64_t first, rows;
 	const void *from;
-	const struct image_recipe *place; /* NULL = none */
-	int held;			  /* the recipe in whose buffer the rows lie already, -1 = none */
+	const struct image_recipe *packed_by; /* NULL = row-major */
+	int held; /* the recipe in whose packed buffer the rows are already, -1 = none */
 };
 
-/* Puts the part into the packed buffers of all recipes that take from the parameter, but that of its place
- * and that which holds it. */
-void rt_place(const struct image *, void *const *packed, const struct rt_part *);
-/* A recipe that lays the parameter out as it is, and holds nothing else; -1 = there is none. */
-int rt_find_plain(const struct image *, int param);
-bool rt_uses(const struct image_recipe *, int param);
-/* Zero where a recipe has no element. */
+/* Copies the rows into the packed buffers of all recipes that use the parameter, but of `packed_by` and
+ * `held`. */
+void rt_pack_rows(const struct image *, void *const *packed, const struct rt_param_rows *);
+/* A recipe whose packed buffer is the parameter itself, row-major; -1 = there is none. */
+int rt_find_plain_recipe(const struct image *, int param);
+bool rt_recipe_uses(const struct image_recipe *, int param);
+/* Zeroes what a recipe fills with no element. */
 void rt_clear_padding(const struct image *, const struct image_recipe *, void *to, int64_t elements);
 
-/* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe; with the `parts` of
- * a team that was entered, or alone.  The profile has room for the run, or is NULL. */
+/* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe, on so many threads
+ * of a team that was entered; below 2 alone.  The profile has memory for the run, or is NULL. */
 bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes, const struct lin_order *,
-		  struct rt_team *, int parts, struct rt_habits *, struct rt_profile *, struct diags *);
-/* Enters the team when members may do so many operations, unless that is not worth it; parts, or 0.  NULL is
- * no team. */
+		  struct rt_team *, int threads, struct rt_walk_state *, struct rt_profile *, struct diags *);
+/* Enters the team if that is profitable when workers may do so many operations; returns its threads, or 0.
+ * NULL is no team. */
 int rt_enter_team(struct rt_team *, double operations);
-/* The operations that members may do of a run over so many nodes. */
-double rt_shared_operations(const struct image *, int64_t nodes);
-/* Runs the step at binding that computes a folded parameter, all its rows. */
-bool rt_run_fold(const struct image *, int fold, void *const *buffers, struct rt_team *, int parts,
+/* The operations of a run over so many nodes that workers may do. */
+double rt_worker_operations(const struct image *, int64_t nodes);
+/* Runs the step at binding that computes a folded parameter, over all its rows. */
+bool rt_run_fold(const struct image *, int fold, void *const *buffers, struct rt_team *, int threads,
 		 struct diags *);
-/* The operations that members may do of all such steps. */
+/* The operations of all such steps that workers may do. */
 double rt_fold_operations(const struct image *);
-/* Whether every node, or every edge, carries what is read of input `which`: a value, and a token within its
- * limit. */
+/* Whether every node, or every edge, carries a value of input `which` where it is read, and a token within
+ * its limit. */
 bool rt_check_data(const struct image *, const struct lin_order *, const struct rt_minibatch *, int which,
 		   struct diags *);
-/* Whether the data of input `which` are there, if there are nodes. */
+/* Whether the minibatch has data of input `which`, if it has nodes. */
 bool rt_check_present(const struct image *, const struct rt_minibatch *, int which, struct diags *);
-/* Lays checked data out in a buffer of its kind, in the order's numbering.  A token that is not read becomes
- * 0. */
+/* Copies checked data into a buffer of its kind, in the order's numbering.  Unread tokens become 0. */
 void rt_permute_data(const struct image *, const struct lin_order *, const struct rt_minibatch *,
 		     const struct image_buffer *, void *to);
 
-/* Where the intermediates begin in the memory that they share, at multiples of 64 bytes: an offset each, and
- * the bytes of all.  False when they cannot be counted.  Those that are never needed at once may overlap. */
+/* Assigns each intermediate an offset in the memory that they share, a multiple of 64 bytes, and counts its
+ * bytes.  False when they cannot be counted.  Intermediates that are never live at once may overlap. */
 bool rt_lay_out_scratch(const struct image *, const int64_t *sizes, int64_t *offset, int64_t *bytes);
 
-/* Whether a row of the buffer is row-major without gaps, up to its end. */
+/* Whether a row of the buffer is row-major without gaps. */
 bool rt_is_dense(const struct image_buffer *);
-/* Writes a dense row where the buffer has the elements of one. */
+/* Copies a dense row into a row of the buffer. */
 void rt_put_row(const struct image_buffer *, const void *from, int64_t row, void *to);
 
 #endif

@@ -1,15 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The choice is a comparison of times that are estimated: of a part, the longer of computing and of reading
- * the weights; of a turn, that of its first part, which has the most, of the meeting of its parts, and of
- * lines of memory that come from the caches of others.
+/* The choice of a strategy compares estimated times: of a chunk, the longer of computing and of reading the
+ * weights; of a work item, that of its largest chunk, of the barrier, and of cache lines that come from other
+ * cores.
  *
  *   alone     T(all rows, all columns)
- *   rows      T(share of the rows, all columns)     each part reads all weights; one turn for all steps
- *   columns   T(all rows, share of the columns)     each part reads its own weights: the fewer, the more of
- *                                                   them stay in its second-level cache
+ *   rows      T(a chunk of the rows, all columns)     each thread reads all weights; one item for all steps
+ *   columns   T(all rows, a chunk of the columns)     each thread reads its own weights: the fewer, the
+ *                                                     more of them stay in its second-level cache
  *
- * How long a row is nobody says; a step that reads as many weights as a matrix has is taken to read and write
- * rows as long as its side, and so are its neighbours. */
+ * The image does not specify how long a row is.  A step that reads as many weights as a square matrix has is
+ * assumed to read and write rows as long as its side, and so are the other steps of its stage. */
 #include "runtime/split.h"
 
 #include "runtime/shared.h"
@@ -17,13 +17,13 @@
 #include <math.h>
 #include <string.h>
 
-/* A step without weights reads and writes rows and computes little: bytes that it moves for an operation. */
+/* A step without weights reads and writes rows and computes little: the bytes that it moves per operation. */
 static const double bytes_an_operation = 8;
 
-/* Sweeps that alternate find so much of the second-level cache filled with what the last one read. */
+/* Share of the second-level cache that the last sweep left filled with what the next one reads first. */
 static const double kept_share = 0.75;
 
-/* What a core reads [bytes/ns], by the bytes that it reads again and again. */
+/* The rate at which a core reads a working set of so many bytes [bytes/ns]. */
 static double rate_of(const struct target *m, double bytes)
 {
 	if (bytes > m->l3_bytes)
@@ -33,129 +33,133 @@ static double rate_of(const struct target *m, double bytes)
 	return bytes > m->l1_bytes ? m->l2_rate : m->l1_rate;
 }
 
-/* Nanoseconds to read some of the bytes that are read again and again. */
-static double reading(const struct target *m, double bytes, double again)
+/* Nanoseconds to read some bytes of a working set. */
+static double reading_time(const struct target *m, double bytes, double set)
 {
-	double kept = kept_share * m->l2_bytes, near = again > kept ? kept / again : 1;
-	double far = rate_of(m, again);
+	double kept = kept_share * m->l2_bytes, near = set > kept ? kept / set : 1;
+	double far = rate_of(m, set);
 	if (far > m->l2_rate)
 		return bytes / far;
 	return bytes * (near / m->l2_rate + (1 - near) / far);
 }
 
-/* Rows of whole tiles that take as long as these: what is left over is computed less well. */
-static double in_tiles(const struct image_step *s, int64_t rows)
+/* Rows in whole tiles that take as long as these rows: a tile that is not full is less efficient. */
+static double tiled_rows(const struct image_step *s, int64_t rows)
 {
 	int64_t left = s->rows > 1 ? rows % s->rows : 0;
 	return left ? rows - left + (s->rows + 3.0 * left) / 4 : rows;
 }
 
-/* Nanoseconds of a part's call. */
-static double call(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks,
-		   double again)
+/* Nanoseconds of one kernel call. */
+static double call_time(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks,
+			double set)
 {
 	double rate = s->block_bytes ? target_kernel_rate(m) : m->l2_rate / bytes_an_operation;
-	double computing = s->operations * in_tiles(s, rows) * blocks / s->blocks / rate;
-	double read = reading(m, (double)s->block_bytes * blocks, again);
+	double computing = s->operations * tiled_rows(s, rows) * blocks / s->blocks / rate;
+	double read = reading_time(m, (double)s->block_bytes * blocks, set);
 	return computing > read ? computing : read;
 }
 
-/* Rows of others come line by line, some at a time, each as slowly as parts meet. */
-static double fetching(const struct rt_question *q, double share)
+/* Nanoseconds to fetch a share of the rows from other cores: some cache lines at a time, each of which takes
+ * as long as a barrier. */
+static double fetching_time(const struct rt_query *q, double share)
 {
 	const struct target *m = q->machine;
-	return share * q->rows * q->group->row_bytes / m->line_bytes / m->lines_at_once * q->meeting;
+	return share * q->rows * q->stage->row_bytes / m->line_bytes / m->lines_at_once * q->barrier_cost;
 }
 
-static double others(const struct rt_question *q)
+/* The share of the rows that a thread finds in the caches of others. */
+static double others_share(const struct rt_query *q)
 {
-	return (q->parts - 1.0) / q->parts;
+	return (q->threads - 1.0) / q->threads;
 }
 
-double rt_turn(const struct target *machine, double meeting)
+double rt_item_overhead(const struct target *machine, double barrier_cost)
 {
-	return meeting + machine->skew;
+	return barrier_cost + machine->skew;
 }
 
-/* A turn without what its parts compute. */
-static double turn(const struct rt_question *q)
+/* Nanoseconds of a work item but for its computation. */
+static double item_overhead(const struct rt_query *q)
 {
-	return rt_turn(q->machine, q->meeting) + fetching(q, others(q));
+	return rt_item_overhead(q->machine, q->barrier_cost) + fetching_time(q, others_share(q));
 }
 
-/* By rows, of the part that needs the longest. */
-static double cost_of_rows(const struct rt_question *q, const struct image_step *s)
+/* Nanoseconds of the slowest chunk of rows. */
+static double cost_of_rows(const struct rt_query *q, const struct image_step *s)
 {
 	double most = 0;
-	for (int part = 0; part < q->parts; part++) {
-		int64_t begin = rt_share(q->rows, q->group->tile, part, q->parts);
-		int64_t end = rt_share(q->rows, q->group->tile, part + 1, q->parts);
+	for (int chunk = 0; chunk < q->threads; chunk++) {
+		int64_t begin = rt_chunk_begin(q->rows, q->stage->tile, chunk, q->threads);
+		int64_t end = rt_chunk_begin(q->rows, q->stage->tile, chunk + 1, q->threads);
 		if (begin < end)
-			most = fmax(most, call(q->machine, s, end - begin, s->blocks, q->group->weights));
+			most =
+			    fmax(most, call_time(q->machine, s, end - begin, s->blocks, q->stage->weights));
 	}
 	return most;
 }
 
-/* What a step computes in the time of its turn. */
-static double cost(const struct rt_question *q, int which, enum rt_way way)
+/* Nanoseconds that a step computes, by the slowest chunk. */
+static double step_cost(const struct rt_query *q, int which, enum rt_strategy strategy)
 {
-	const struct rt_group *g = q->group;
-	const struct image_step *s = &g->step[which];
-	int64_t blocks = (s->blocks + q->parts - 1) / q->parts;
-	switch (way) {
+	const struct rt_stage *stage = q->stage;
+	const struct image_step *s = &stage->step[which];
+	int64_t blocks = (s->blocks + q->threads - 1) / q->threads;
+	switch (strategy) {
 	case RT_ROWS:
 		return cost_of_rows(q, s);
 	case RT_COLUMNS:
-		return call(q->machine, s, q->rows, blocks, g->weights * blocks / s->blocks);
+		return call_time(q->machine, s, q->rows, blocks, stage->weights * blocks / s->blocks);
 	default:
-		return call(q->machine, s, q->rows, s->blocks, g->weights);
+		return call_time(q->machine, s, q->rows, s->blocks, stage->weights);
 	}
 }
 
-/* The caller alone, between turns: he fetches what others wrote, and they what he writes. */
-static double alone_between(const struct rt_question *q, int which)
+/* The caller alone between work items of the team: it fetches the rows that others wrote, and they those that
+ * it writes. */
+static double alone_between(const struct rt_query *q, int which)
 {
-	return cost(q, which, RT_ALONE) + q->meeting + fetching(q, others(q) + 1);
+	return step_cost(q, which, RT_ALONE) + q->barrier_cost + fetching_time(q, others_share(q) + 1);
 }
 
-/* The best way for one step, and what it costs. */
-static enum rt_way choose(const struct rt_question *q, int which, bool between, double *least)
+/* The fastest strategy for one step, and its nanoseconds. */
+static enum rt_strategy choose_for_step(const struct rt_query *q, int which, bool between, double *least)
 {
-	enum rt_way best = RT_ALONE;
-	*least = between ? alone_between(q, which) : cost(q, which, RT_ALONE);
-	for (enum rt_way way = RT_ROWS; way <= RT_COLUMNS; way++) {
-		double c = cost(q, which, way) + turn(q);
+	enum rt_strategy best = RT_ALONE;
+	*least = between ? alone_between(q, which) : step_cost(q, which, RT_ALONE);
+	for (enum rt_strategy strategy = RT_ROWS; strategy <= RT_COLUMNS; strategy++) {
+		double c = step_cost(q, which, strategy) + item_overhead(q);
 		if (c < *least) {
 			*least = c;
-			best = way;
+			best = strategy;
 		}
 	}
 	return best;
 }
 
-/* Of several steps, that take their turns together or each its own. */
-static struct rt_times choose_steps(const struct rt_question *q)
+/* For several steps: one item for all, or a strategy for each. */
+static struct rt_estimate choose_for_steps(const struct rt_query *q)
 {
-	double alone = 0, together = turn(q), each = 0, least;
-	for (int i = 0; i < q->group->steps; i++) {
-		alone += cost(q, i, RT_ALONE);
-		together += cost(q, i, RT_ROWS);
-		choose(q, i, true, &least);
+	double alone = 0, together = item_overhead(q), each = 0, least;
+	for (int i = 0; i < q->stage->steps; i++) {
+		alone += step_cost(q, i, RT_ALONE);
+		together += step_cost(q, i, RT_ROWS);
+		choose_for_step(q, i, true, &least);
 		each += least;
 	}
 	if (alone <= together && alone <= each)
-		return (struct rt_times){RT_ALONE, alone, alone};
-	return together <= each ? (struct rt_times){RT_ROWS, together, alone}
-				: (struct rt_times){RT_COLUMNS, each, alone};
+		return (struct rt_estimate){RT_ALONE, alone, alone};
+	return together <= each ? (struct rt_estimate){RT_ROWS, together, alone}
+				: (struct rt_estimate){RT_COLUMNS, each, alone};
 }
 
-struct rt_times rt_choose(const struct rt_question *q)
+struct rt_estimate rt_choose_strategy(const struct rt_query *q)
 {
-	struct rt_times t;
-	if (q->group->steps > 1)
-		return choose_steps(q);
-	t.way = choose(q, 0, q->group->between, &t.least);
-	t.alone = cost(q, 0, RT_ALONE);
+	struct rt_estimate t;
+	if (q->stage->steps > 1)
+		return choose_for_steps(q);
+	t.strategy = choose_for_step(q, 0, q->stage->interleaved, &t.least);
+	t.alone = step_cost(q, 0, RT_ALONE);
 	return t;
 }
 
@@ -164,43 +168,44 @@ static double row_bytes_of(const struct image_step *s)
 	return sqrt((double)s->block_bytes * s->blocks * sizeof(float));
 }
 
-static enum rt_way asked_for(const struct image_step *s)
+static enum rt_strategy requested_strategy(const struct image_step *s)
 {
-	static const enum rt_way ways[] = {[IMAGE_CHEAPEST] = RT_CHEAPEST,
-					   [IMAGE_ALONE] = RT_ALONE,
-					   [IMAGE_ROWS] = RT_ROWS,
-					   [IMAGE_COLUMNS] = RT_COLUMNS,
-					   [IMAGE_SUBTREES] = RT_SUBTREES};
-	return ways[s->way];
+	static const enum rt_strategy strategies[] = {[IMAGE_CHEAPEST] = RT_CHEAPEST,
+						      [IMAGE_ALONE] = RT_ALONE,
+						      [IMAGE_ROWS] = RT_ROWS,
+						      [IMAGE_COLUMNS] = RT_COLUMNS,
+						      [IMAGE_SUBTREES] = RT_SUBTREES};
+	return strategies[s->strategy];
 }
 
-struct rt_group rt_group_of(const struct image_step *step, int steps)
+struct rt_stage rt_stage_of(const struct image_step *step, int steps)
 {
-	struct rt_group g = {.step = step, .steps = steps, .tile = 1, .way = asked_for(step), .known = true};
+	struct rt_stage stage = {
+	    .step = step, .steps = steps, .tile = 1, .strategy = requested_strategy(step), .known = true};
 	for (int i = 0; i < steps; i++) {
-		g.weights += (double)step[i].block_bytes * step[i].blocks;
-		g.row_bytes = fmax(g.row_bytes, row_bytes_of(&step[i]));
-		g.tile = step[i].rows > g.tile ? step[i].rows : g.tile;
-		g.known &= step[i].operations > 0;
-		g.apart |= step[i].way != step->way;
+		stage.weights += (double)step[i].block_bytes * step[i].blocks;
+		stage.row_bytes = fmax(stage.row_bytes, row_bytes_of(&step[i]));
+		stage.tile = step[i].rows > stage.tile ? step[i].rows : stage.tile;
+		stage.known &= step[i].operations > 0;
+		stage.mixed |= step[i].strategy != step->strategy;
 	}
-	return g;
+	return stage;
 }
 
-struct rt_group rt_step_of(const struct rt_group *g, int which)
+struct rt_stage rt_stage_of_step(const struct rt_stage *stage, int which)
 {
-	const struct image_step *s = &g->step[which];
-	return (struct rt_group){.step = s,
+	const struct image_step *s = &stage->step[which];
+	return (struct rt_stage){.step = s,
 				 .steps = 1,
-				 .weights = g->weights,
-				 .row_bytes = g->row_bytes,
+				 .weights = stage->weights,
+				 .row_bytes = stage->row_bytes,
 				 .tile = s->rows > 1 ? s->rows : 1,
-				 .between = true,
-				 .way = asked_for(s),
+				 .interleaved = true,
+				 .strategy = requested_strategy(s),
 				 .known = s->operations > 0};
 }
 
-/* --- memory --- */
+/* --- the cache --- */
 
 /* Classes of rows: each number below EXACT, then those up to the next power of two. */
 enum { EXACT = 64, CLASSES = EXACT + 64 };
@@ -213,44 +218,44 @@ static int class_of(int64_t rows)
 bool rt_choices_init(struct rt_choices *c, const struct allocator *a, int steps)
 {
 	*c = (struct rt_choices){.allocator = a, .answers = 2 * CLASSES * steps};
-	c->answer = rt_take(a, c->answers * sizeof *c->answer);
+	c->answer = rt_allocate_zeroed(a, c->answers * sizeof *c->answer);
 	return c->answer;
 }
 
 void rt_choices_free(struct rt_choices *c)
 {
-	rt_give(c->allocator, c->answer);
+	rt_free(c->allocator, c->answer);
 	c->answer = NULL;
 }
 
-/* What was chosen for another team's meeting is forgotten. */
-static void keep_to(struct rt_choices *c, const struct rt_question *q)
+/* Forgets what was chosen for other threads or another barrier cost. */
+static void match_team(struct rt_choices *c, const struct rt_query *q)
 {
-	if (c->parts == q->parts && c->meeting == q->meeting)
+	if (c->threads == q->threads && c->barrier_cost == q->barrier_cost)
 		return;
-	c->parts = q->parts;
-	c->meeting = q->meeting;
+	c->threads = q->threads;
+	c->barrier_cost = q->barrier_cost;
 	for (int i = 0; i < c->answers; i++)
-		c->answer[i].way = RT_CHEAPEST;
+		c->answer[i].strategy = RT_CHEAPEST;
 }
 
-struct rt_times rt_recall(struct rt_choices *c, const struct rt_question *q, int step)
+struct rt_estimate rt_recall_strategy(struct rt_choices *c, const struct rt_query *q, int step)
 {
-	keep_to(c, q);
-	struct rt_answer *a = &c->answer[(2 * step + (q->group->steps > 1)) * CLASSES + class_of(q->rows)];
-	if (a->way == RT_CHEAPEST) {
-		struct rt_times t = rt_choose(q);
-		*a = (struct rt_answer){t.way, t.least / q->rows, t.alone / q->rows};
+	match_team(c, q);
+	struct rt_choice *a = &c->answer[(2 * step + (q->stage->steps > 1)) * CLASSES + class_of(q->rows)];
+	if (a->strategy == RT_CHEAPEST) {
+		struct rt_estimate t = rt_choose_strategy(q);
+		*a = (struct rt_choice){t.strategy, t.least / q->rows, t.alone / q->rows};
 	}
-	return (struct rt_times){a->way, (double)a->least * q->rows, (double)a->alone * q->rows};
+	return (struct rt_estimate){a->strategy, (double)a->least * q->rows, (double)a->alone * q->rows};
 }
 
-/* --- shares --- */
+/* --- chunks --- */
 
-int64_t rt_share(int64_t rows, int64_t tile, int part, int parts)
+int64_t rt_chunk_begin(int64_t rows, int64_t tile, int chunk, int chunks)
 {
-	int64_t unit = tile > 1 ? tile / 2 : 1, all = parts * unit;
+	int64_t unit = tile > 1 ? tile / 2 : 1, all = chunks * unit;
 	int64_t round = rows < all ? all - 1 : all / 2;
-	int64_t first = (rows * part + round) / all * unit;
-	return part == parts || first > rows ? rows : first;
+	int64_t first = (rows * chunk + round) / all * unit;
+	return chunk == chunks || first > rows ? rows : first;
 }

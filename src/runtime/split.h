@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* How a range of rows is divided among the parts of a team. */
+/* How a range of rows is divided into chunks, one for each thread of a team. */
 #ifndef ESPALIER_RUNTIME_SPLIT_H
 #define ESPALIER_RUNTIME_SPLIT_H
 
@@ -7,82 +7,83 @@
 #include "base/target.h"
 #include "image/image.h"
 
-/* Which way a range is run.  A row's bits, and a column's, are the same in all of them. */
-enum rt_way {
-	RT_ALONE,    /* by the caller */
-	RT_ROWS,     /* each part has some of the rows, and runs all steps over them */
-	RT_COLUMNS,  /* each part has some of the blocks of columns, over all rows: a turn for each step */
-	RT_SUBTREES, /* of levels of a span: each part runs its subtrees, all steps and levels (span.h) */
+/* How a range is divided.  A row's bits, and a column's, are the same whatever the strategy. */
+enum rt_strategy {
+	RT_ALONE,    /* not at all: the caller runs it */
+	RT_ROWS,     /* a chunk is a block of rows, with all steps: one work item */
+	RT_COLUMNS,  /* a chunk is some of the blocks of columns of all rows: a work item for each step */
+	RT_SUBTREES, /* a chunk is some of the subtrees of a span, with all steps and levels (span.h) */
 	RT_CHEAPEST  /* the one of these that is expected to take the shortest */
 };
 
-/* Steps that take turns over the same ranges: neighbours in the table with one domain and the same cases. */
-struct rt_group {
+/* Steps that run over the same ranges: neighbours in the table with one domain and the same cases. */
+struct rt_stage {
 	const struct image_step *step;
 	int steps;
-	double weights;	  /* bytes that a range reads of them */
+	double weights;	  /* bytes of weights that all of them read for a range */
 	double row_bytes; /* of a row that they read or write, estimated */
-	int64_t tile;	  /* the greatest of theirs */
-	bool between;	  /* others are between its ranges, those of rt_step_of */
-	bool apart;	  /* steps are to be run in ways that differ */
-	enum rt_way way;  /* that is asked for; RT_CHEAPEST = none */
-	bool known;	  /* how many operations they have: otherwise nothing is shared out */
+	int64_t tile;	  /* the largest of theirs [rows] */
+	bool interleaved; /* other steps run between its ranges: see rt_stage_of_step */
+	bool mixed;	  /* the image requests different strategies for its steps */
+	enum rt_strategy strategy; /* that the image requests; RT_CHEAPEST = none */
+	bool known;		   /* how many operations they have: otherwise no range is divided */
 };
 
-struct rt_question {
-	const struct rt_group *group;
+/* What the choice of a strategy depends on. */
+struct rt_query {
+	const struct rt_stage *stage;
 	int64_t rows;
-	int parts;	/* of the team, */
-	double meeting; /* and nanoseconds that a turn takes it in which nothing is done */
-	const struct target *machine; /* that it runs on */
+	int threads;		      /* of the team */
+	double barrier_cost;	      /* of a work item in which nothing is computed [ns] */
+	const struct target *machine; /* that the team runs on */
 };
 
-/* Nanoseconds that a range is expected to take: in the way that was chosen for it, with the turns that it
- * takes of the team; by one part alone, which reads all weights. */
-struct rt_times {
-	enum rt_way way;
+/* Times that a range is expected to take [ns]: by the strategy that was chosen for it, barriers included; by
+ * one thread alone, which reads all weights. */
+struct rt_estimate {
+	enum rt_strategy strategy;
 	double least, alone;
 };
 
-/* Answers of rt_choose, by the first step and the number of rows, for as long as the team's meeting takes the
- * same time.  From some rows on they are those of the first that came with as many digits. */
+/* A cache of rt_choose_strategy by the first step and the number of rows, valid for one barrier cost.  Large
+ * numbers of rows with the same highest bit share the answer for the first of them. */
 struct rt_choices {
 	const struct allocator *allocator;
 	int answers;
-	struct rt_answer {
-		unsigned char way;
-		float least, alone; /* a row of it */
+	struct rt_choice {
+		unsigned char strategy;
+		float least, alone; /* a row */
 	} * answer;
-	int parts;
-	double meeting;
+	int threads;
+	double barrier_cost;
 };
 
-struct rt_group rt_group_of(const struct image_step *, int steps);
-/* One step of a group: the others are between its ranges nevertheless. */
-struct rt_group rt_step_of(const struct rt_group *, int which);
+struct rt_stage rt_stage_of(const struct image_step *, int steps);
+/* One step of a stage as a stage of its own; the others still run between its ranges. */
+struct rt_stage rt_stage_of_step(const struct rt_stage *, int which);
 
-/* Whether the group runs over nodes of a case. */
-static inline bool rt_covers(const struct rt_group *g, int node_case)
+/* Whether the stage runs over nodes of a case. */
+static inline bool rt_stage_covers(const struct rt_stage *stage, int node_case)
 {
-	return !g->step->cases || g->step->cases >> node_case & 1;
+	return !stage->step->cases || stage->step->cases >> node_case & 1;
 }
 
-/* Nanoseconds of a turn in which parts fetch nothing of each other. */
-double rt_turn(const struct target *machine, double meeting);
-/* How the rows of a group are run, and how long that takes.  RT_COLUMNS says that each step is run in a way
- * of its own, which is asked for the group of that step alone. */
-struct rt_times rt_choose(const struct rt_question *);
+/* Expected overhead of a work item without cache misses: the barrier, and the skew between threads [ns]. */
+double rt_item_overhead(const struct target *machine, double barrier_cost);
+/* Chooses how the rows of a stage are divided and estimates the time.  RT_COLUMNS for several steps means
+ * that each step has a strategy of its own, which is chosen with the stage of that step alone. */
+struct rt_estimate rt_choose_strategy(const struct rt_query *);
 
 bool rt_choices_init(struct rt_choices *, const struct allocator *, int steps);
 void rt_choices_free(struct rt_choices *);
-/* What rt_choose answers or has answered; `step` tells the group's first one from others. */
-struct rt_times rt_recall(struct rt_choices *, const struct rt_question *, int step);
+/* rt_choose_strategy through the cache; `step` is the number of the stage's first step. */
+struct rt_estimate rt_recall_strategy(struct rt_choices *, const struct rt_query *, int step);
 
-/* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are cut at halves of
- * tiles, where they differ least: half a tile is not much faster than a whole one, and less than that is no
- * faster, what reading the weights costs is the same.  The first has some.  Blocks of columns are shared out
- * as rows are, by tiles of 1: a part always has the same, so that their weights stay in the caches of its
+/* The first of `rows` rows of a chunk; the next chunk's first is its end.  Chunks are cut at halves of tiles
+ * and differ as little as that allows: half a tile is not much faster than a whole one, and less than half is
+ * no faster, since reading the weights costs the same.  Chunk 0 is not empty.  Blocks of columns are divided
+ * like rows, with tiles of 1: a chunk always has the same, so that their weights stay in the caches of one
  * processor. */
-int64_t rt_share(int64_t rows, int64_t tile, int part, int parts);
+int64_t rt_chunk_begin(int64_t rows, int64_t tile, int chunk, int chunks);
 
 #endif

@@ -1,13 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The walk over the step table.
  *
- * The caller walks, and plans: a range that is worth it becomes a turn of the team (split.h) for all steps,
- * of which each part runs a block of the rows, or one for each step, of which it runs some blocks of the
- * columns. The ranges between them that are not worth it are the caller's alone, and so is what comes before
- * there is anything to share, and while the team still wakes up: that is run at once.
+ * The caller walks, and queues ranges that are worth dividing among the team (split.h): as one work item for
+ * all steps of a stage, or as one for each step.  Ranges between them that are not worth it are queued as the
+ * caller's alone.  The caller runs a range at once while nothing is queued yet, and while the team wakes up.
  *
- * Neighbours in the table with one domain take turns over its ranges; of those, neighbours of the same cases
- * are a group. In a batch a group has the ranges of its cases. */
+ * All neighbours in the table with one domain run over one of its ranges before the next; those of them with
+ * the same cases are a stage.  In a batch a stage has the ranges of its cases. */
 #include "base/floats.h"
 #include "runtime/range.h"
 #include "runtime/shared.h"
@@ -15,7 +14,7 @@
 
 enum granularity { WHOLE, BATCHES, NODES };
 
-/* What a domain means: its rows and the ranges they are cut into. */
+/* By domain: its rows, and the ranges that they are cut into. */
 static const struct domain {
 	enum image_size rows;
 	bool past_leaves; /* begins at the first inner node */
@@ -35,204 +34,206 @@ static const struct domain {
     [IMAGE_DOMAIN_NODE_DOWN] = {IMAGE_NODES, false, NODES, true},
 };
 
-/* Ranges of a plan at most: planning them takes less than a microsecond. */
-enum { PLANNED = 64 };
-/* The cuts of all its spans at most; a span of more is run level by level. */
+/* The capacity of the queue [ranges]: filling it takes less than a microsecond. */
+enum { QUEUE = 64 };
+/* Cuts of all queued spans; a span that needs more is run level by level. */
 enum { CUTS = 8192 };
 
-/* One minibatch on its way through the table. */
+/* A minibatch in the course of the walk. */
 struct walk {
 	struct rt_calls calls;
 	const struct lin_order *order;
 	struct rt_team *team;
-	int parts;		  /* of its turns; below 2: the caller is alone */
-	struct rt_habits *habits; /* NULL at binding: all sweeps go upwards */
-	struct rt_range *plan;	  /* room for PLANNED ranges, and one that is never read */
-	int planned;
-	int32_t *cut; /* room for CUTS */
+	int threads;		     /* of the team; below 2: the caller is alone */
+	struct rt_walk_state *state; /* NULL at binding: all sweeps go upwards */
+	struct rt_range *queue;	     /* QUEUE ranges, and one that is never read */
+	int queued;
+	int divided;  /* the last queued range that is not the caller's alone */
+	int32_t *cut; /* CUTS of them */
 	int64_t cuts;
-	int shared; /* the last of these that is not the caller's alone */
-	bool awake; /* the team was, when the first was planned */
+	bool awake; /* whether the team was when the first range was queued */
 };
 
-/* --- plans --- */
+/* --- the queue --- */
 
-static int run_planned(void *walk, int turn, int part, int parts)
+static int run_item(void *walk, int item, int chunk, int chunks)
 {
 	const struct walk *w = walk;
-	const struct rt_range *r = &w->plan[turn];
+	const struct rt_range *r = &w->queue[item];
 	__builtin_prefetch(r + 1);
-	float_mode_set(w->calls.image->flush); /* a member's is of whoever it worked for before */
-	rt_run_share(&w->calls, r, part, parts);
+	float_mode_set(w->calls.image->flush); /* a worker's is that of its last caller */
+	rt_run_chunk(&w->calls, r, chunk, chunks);
 	return r->alone;
 }
 
-static void run_plan(struct walk *w)
+static void flush_queue(struct walk *w)
 {
-	if (w->planned)
-		rt_team_run(w->team, &(struct rt_plan){run_planned, w, w->planned});
-	w->planned = 0;
+	if (w->queued)
+		rt_team_run(w->team, &(struct rt_work){run_item, w, w->queued});
+	w->queued = 0;
 	w->cuts = 0;
 }
 
-/* Members that were asleep are looked after at every range. */
-static void plan(struct walk *w, const struct rt_range *r)
+/* While workers sleep each range is run at once: the next one checks again whether they are awake. */
+static void queue_range(struct walk *w, const struct rt_range *r)
 {
-	if (r->way == RT_ALONE)
-		w->plan[w->shared].alone++;
+	if (r->strategy == RT_ALONE)
+		w->queue[w->divided].alone++;
 	else
-		w->shared = w->planned;
-	w->plan[w->planned++] = *r;
-	if (w->planned == PLANNED || !w->awake)
-		run_plan(w);
+		w->divided = w->queued;
+	w->queue[w->queued++] = *r;
+	if (w->queued == QUEUE || !w->awake)
+		flush_queue(w);
 }
 
-static int index_of(const struct walk *w, const struct rt_group *g)
+static int index_of(const struct walk *w, const struct rt_stage *stage)
 {
-	return g->step - w->calls.image->step;
+	return stage->step - w->calls.image->step;
 }
 
-/* The next sweep of these steps begins where this one ends: what it read last is read first, out of the
- * nearest cache.  Steps of one group are swept equally often. */
-static bool turn_around(const struct walk *w, const struct rt_group *g)
+/* The direction of a sweep; the next one of these steps goes the other way, so that it reads first what this
+ * one read last, out of the nearest cache.  Steps of one stage are swept equally often. */
+static bool alternate_sweep(const struct walk *w, const struct rt_stage *stage)
 {
 	bool *downwards =
-	    w->habits && !w->calls.image->roaming ? &w->habits->downwards[index_of(w, g)] : NULL;
+	    w->state && !w->calls.image->migrating ? &w->state->downwards[index_of(w, stage)] : NULL;
 	bool now = downwards && *downwards;
-	for (int i = 0; downwards && i < g->steps; i++)
+	for (int i = 0; downwards && i < stage->steps; i++)
 		downwards[i] = !now;
 	return now;
 }
 
-/* A range with rows. */
-static bool add_range(struct walk *w, const struct rt_group *g, enum rt_way way, int32_t level, int64_t begin,
-		      int64_t end)
+/* Queues a range that is not empty, or runs it at once. */
+static bool add_range(struct walk *w, const struct rt_stage *stage, enum rt_strategy strategy, int32_t level,
+		      int64_t begin, int64_t end)
 {
 	struct rt_range r = {.begin = begin,
 			     .end = end,
-			     .step = index_of(w, g),
-			     .steps = g->steps,
-			     .tile = g->tile,
+			     .step = index_of(w, stage),
+			     .steps = stage->steps,
+			     .tile = stage->tile,
 			     .level = level,
 			     .levels = 1,
-			     .way = way,
-			     .downwards = turn_around(w, g)};
-	if (way == RT_COLUMNS && w->calls.image->roaming)
-		r.shift = (level + 1) % w->parts;
+			     .strategy = strategy,
+			     .downwards = alternate_sweep(w, stage)};
+	if (strategy == RT_COLUMNS && w->calls.image->migrating)
+		r.shift = (level + 1) % w->threads;
 	if (w->calls.profile)
 		r.job = rt_profile_add_job(w->calls.profile, &r, false);
-	if (way == RT_ALONE && !w->planned)
-		return rt_run_share(&w->calls, &r, 0, 1);
-	plan(w, &r);
+	if (strategy == RT_ALONE && !w->queued)
+		return rt_run_chunk(&w->calls, &r, 0, 1);
+	queue_range(w, &r);
 	return true;
 }
 
-/* --- ways --- */
+/* --- strategies --- */
 
-/* Operations that others would do instead of the caller. */
-static double gain_of(struct walk *w, const struct rt_group *g, int64_t rows)
+/* Operations that workers would do instead of the caller. */
+static double operations_of_workers(struct walk *w, const struct rt_stage *stage, int64_t rows)
 {
 	double operations = 0;
-	for (int i = 0; i < g->steps; i++)
-		operations += g->step[i].operations;
-	return operations * rows * (w->parts - 1) / w->parts;
+	for (int i = 0; i < stage->steps; i++)
+		operations += stage->step[i].operations;
+	return operations * rows * (w->threads - 1) / w->threads;
 }
 
-/* Members that sleep are called only when they can be there before it is done. */
-static bool can_share(struct walk *w, const struct rt_group *g, int64_t rows)
+/* Workers that sleep are used only for a range that takes longer than waking them. */
+static bool is_worth_workers(struct walk *w, const struct rt_stage *stage, int64_t rows)
 {
-	double gain = gain_of(w, g, rows);
-	if (w->awake || gain >= rt_rouse_operations(w->team))
+	double operations = operations_of_workers(w, stage, rows);
+	if (w->awake || operations >= rt_wake_operations(w->team))
 		return true;
-	rt_team_miss(w->team, gain);
+	rt_team_miss(w->team, operations);
 	return false;
 }
 
-static enum rt_way way_of(struct walk *w, const struct rt_group *g, int64_t rows)
+static enum rt_strategy choose_strategy(struct walk *w, const struct rt_stage *stage, int64_t rows)
 {
-	if (w->parts < 2 || g->step->domain == IMAGE_DOMAIN_ONCE || !g->known)
+	if (w->threads < 2 || stage->step->domain == IMAGE_DOMAIN_ONCE || !stage->known)
 		return RT_ALONE;
-	if (!w->planned)
+	if (!w->queued)
 		w->awake = rt_team_awake(w->team);
-	if (g->way != RT_CHEAPEST)
-		return g->way == RT_SUBTREES ? RT_ROWS : g->way;
-	struct rt_question q = {g, rows, w->parts, w->team->meeting, w->team->machine};
-	enum rt_way way =
-	    w->habits ? rt_recall(&w->habits->choices, &q, index_of(w, g)).way : rt_choose(&q).way;
-	return way == RT_ALONE || can_share(w, g, rows) ? way : RT_ALONE;
+	if (stage->strategy != RT_CHEAPEST)
+		return stage->strategy == RT_SUBTREES ? RT_ROWS : stage->strategy;
+	struct rt_query q = {stage, rows, w->threads, w->team->barrier_cost, w->team->machine};
+	enum rt_strategy strategy =
+	    w->state ? rt_recall_strategy(&w->state->choices, &q, index_of(w, stage)).strategy
+		     : rt_choose_strategy(&q).strategy;
+	return strategy == RT_ALONE || is_worth_workers(w, stage, rows) ? strategy : RT_ALONE;
 }
 
 /* --- the walk --- */
 
-static bool run_range(struct walk *w, const struct rt_group *g, int32_t level, int64_t begin, int64_t end)
+static bool run_range(struct walk *w, const struct rt_stage *stage, int32_t level, int64_t begin, int64_t end)
 {
 	if (begin == end)
 		return true;
-	bool apart = g->steps > 1 && w->parts > 1 && (g->apart || w->calls.image->meeting);
-	enum rt_way way = apart ? RT_COLUMNS : way_of(w, g, end - begin);
+	bool separate = stage->steps > 1 && w->threads > 1 && (stage->mixed || w->calls.image->step_barriers);
+	enum rt_strategy strategy = separate ? RT_COLUMNS : choose_strategy(w, stage, end - begin);
 	bool ok = true;
-	if (way != RT_COLUMNS || g->steps == 1)
-		return add_range(w, g, way, level, begin, end);
-	for (int i = 0; ok && i < g->steps; i++) {
-		struct rt_group one = rt_step_of(g, i);
+	if (strategy != RT_COLUMNS || stage->steps == 1)
+		return add_range(w, stage, strategy, level, begin, end);
+	for (int i = 0; ok && i < stage->steps; i++) {
+		struct rt_stage one = rt_stage_of_step(stage, i);
 		ok = run_range(w, &one, level, begin, end);
 	}
 	return ok;
 }
 
-/* The ranges of a group's cases in a batch; those that lie next to each other are one. */
-static bool run_cases(struct walk *w, const struct rt_group *g, int32_t level, int64_t batch)
+/* The ranges of a stage's cases in a batch; adjacent ones are one range. */
+static bool run_cases(struct walk *w, const struct rt_stage *stage, int32_t level, int64_t batch)
 {
 	const struct lin_order *o = w->order;
 	const int32_t *begin = o->case_begin + batch * o->cases;
 	int32_t from = begin[0], to = begin[0];
 	bool ok = true;
 	for (int c = 0; ok && c < o->cases; c++) {
-		if (!(g->step->cases >> c & 1) || begin[c] == begin[c + 1])
+		if (!(stage->step->cases >> c & 1) || begin[c] == begin[c + 1])
 			continue;
 		if (begin[c] != to) {
-			ok = run_range(w, g, level, from, to);
+			ok = run_range(w, stage, level, from, to);
 			from = begin[c];
 		}
 		to = begin[c + 1];
 	}
-	return ok && run_range(w, g, level, from, to);
+	return ok && run_range(w, stage, level, from, to);
 }
 
-static bool run_batch(struct walk *w, const struct rt_group *g, int64_t b)
+static bool run_batch(struct walk *w, const struct rt_stage *stage, int64_t b)
 {
 	const int32_t *begin = w->order->batch_begin;
-	return g->step->cases ? run_cases(w, g, b, b) : run_range(w, g, b, begin[b], begin[b + 1]);
+	return stage->step->cases ? run_cases(w, stage, b, b)
+				  : run_range(w, stage, b, begin[b], begin[b + 1]);
 }
 
-/* What goes node by node is never shared out. */
-static bool run_node(struct walk *w, const struct rt_group *g, int64_t n)
+/* Ranges of one node are never divided. */
+static bool run_node(struct walk *w, const struct rt_stage *stage, int64_t n)
 {
-	unsigned cases = g->step->cases;
-	return (cases && !(cases >> w->order->case_of[n] & 1)) || add_range(w, g, RT_ALONE, -1, n, n + 1);
+	unsigned cases = stage->step->cases;
+	return (cases && !(cases >> w->order->case_of[n] & 1)) || add_range(w, stage, RT_ALONE, -1, n, n + 1);
 }
 
-/* Of leaves, which are a batch, there may be some cases. */
-static bool run_whole(struct walk *w, const struct rt_group *g, int64_t begin, int64_t end)
+/* All rows of a domain in one range, or, of the leaves, which are batch 0, those of the stage's cases. */
+static bool run_whole_range(struct walk *w, const struct rt_stage *stage, int64_t begin, int64_t end)
 {
-	if (g->step->cases && begin < end)
-		return run_cases(w, g, -1, 0);
-	return run_range(w, g, -1, begin, end);
+	if (stage->step->cases && begin < end)
+		return run_cases(w, stage, -1, 0);
+	return run_range(w, stage, -1, begin, end);
 }
 
-/* The steps before `next`, of one domain. */
-static bool run_turn(struct walk *w, int first, int next, enum granularity cut, int64_t at)
+/* Runs the steps first .. next - 1 over a batch or a node. */
+static bool run_steps(struct walk *w, int first, int next, enum granularity cut, int64_t at)
 {
-	const struct rt_group *group = w->habits->group;
+	const struct rt_stage *stage = w->state->stage;
 	bool ok = true;
-	for (int i = first; ok && i < next; i += group[i].steps)
-		ok = cut == BATCHES ? run_batch(w, &group[i], at) : run_node(w, &group[i], at);
+	for (int i = first; ok && i < next; i += stage[i].steps)
+		ok = cut == BATCHES ? run_batch(w, &stage[i], at) : run_node(w, &stage[i], at);
 	return ok;
 }
 
 /* --- spans --- */
 
-/* The levels of the span that begins at a batch, from the bottom or the top; 0 = none begins there. */
+/* The number of levels of the span that begins at a batch, upwards or downwards; 0 = none begins there. */
 static int32_t levels_from(const struct lin_order *o, int32_t batch, bool down)
 {
 	int32_t place = o->span && batch ? (batch - 1) % o->span : 0, left = o->batches - batch;
@@ -243,48 +244,48 @@ static int32_t levels_from(const struct lin_order *o, int32_t batch, bool down)
 	return place ? 0 : left < o->span ? left : o->span;
 }
 
-/* All steps have work that is known, and are not to be shared out in another way. */
+/* Whether the operations of all steps are known, and the image requests no other strategy for any. */
 static bool can_run_span(const struct walk *w, int first, int next)
 {
-	const struct rt_group *group = w->habits->group;
-	bool can = !w->calls.image->meeting;
-	for (int i = first; i < next; i += group[i].steps)
-		can &= group[i].known && !group[i].apart &&
-		       (group[i].way == RT_CHEAPEST || group[i].way == RT_SUBTREES);
+	const struct rt_stage *stage = w->state->stage;
+	bool can = !w->calls.image->step_barriers;
+	for (int i = first; i < next; i += stage[i].steps)
+		can &= stage[i].known && !stage[i].mixed &&
+		       (stage[i].strategy == RT_CHEAPEST || stage[i].strategy == RT_SUBTREES);
 	return can;
 }
 
-/* The schedule asks for subtrees of all steps, whatever is expected to be shorter. */
-static bool asks_for_span(const struct rt_span *s)
+/* Whether the schedule specifies subtrees for all steps, whatever is expected to be faster. */
+static bool requires_span(const struct rt_span *s)
 {
-	bool asks = true;
-	for (int i = s->first; i < s->next; i += s->group[i].steps)
-		asks &= s->group[i].way == RT_SUBTREES;
-	return asks;
+	bool required = true;
+	for (int i = s->first; i < s->next; i += s->stage[i].steps)
+		required &= s->stage[i].strategy == RT_SUBTREES;
+	return required;
 }
 
-/* Members that sleep are left to the levels. */
-static bool wants_span(struct walk *w, const struct rt_span *s)
+/* While workers sleep, spans are profitable only where they are required. */
+static bool is_span_profitable(struct walk *w, const struct rt_span *s)
 {
-	if (!w->planned)
+	if (!w->queued)
 		w->awake = rt_team_awake(w->team);
-	if (asks_for_span(s))
+	if (requires_span(s))
 		return true;
-	double gain = w->awake ? rt_span_gain(s, &w->habits->choices) : 0;
-	w->habits->gained += gain > 0 ? gain : 0;
+	double gain = w->awake ? rt_span_gain(s, &w->state->choices) : 0;
+	w->state->gained += gain > 0 ? gain : 0;
 	return gain > 0;
 }
 
-/* A job for each level, as they are run; the first. */
+/* Adds a job for each level, in the order of the run; returns the first. */
 static int32_t record_span(const struct walk *w, const struct rt_range *r)
 {
 	int32_t first = w->calls.profile->jobs;
-	for (int32_t turn = 0; turn < r->levels; turn++) {
+	for (int32_t n = 0; n < r->levels; n++) {
 		struct rt_range level = *r;
-		level.level += r->from_top ? r->levels - 1 - turn : turn;
+		level.level += r->from_top ? r->levels - 1 - n : n;
 		level.begin = w->order->batch_begin[level.level];
 		level.end = w->order->batch_begin[level.level + 1];
-		rt_profile_add_job(w->calls.profile, &level, turn);
+		rt_profile_add_job(w->calls.profile, &level, n);
 	}
 	return first;
 }
@@ -292,46 +293,46 @@ static int32_t record_span(const struct walk *w, const struct rt_range *r)
 static void add_span(struct walk *w, const struct rt_span *s, bool down)
 {
 	const int32_t *begin = s->order->batch_begin + s->level;
-	struct rt_group all = {.step = &w->calls.image->step[s->first], .steps = s->next - s->first};
+	struct rt_stage all = {.step = &w->calls.image->step[s->first], .steps = s->next - s->first};
 	struct rt_range r = {.begin = begin[0],
 			     .end = begin[s->levels],
 			     .step = s->first,
 			     .steps = all.steps,
 			     .level = s->level,
 			     .levels = s->levels,
-			     .way = RT_SUBTREES,
+			     .strategy = RT_SUBTREES,
 			     .from_top = down,
 			     .cut = s->cut,
-			     .downwards = turn_around(w, &all)};
+			     .downwards = alternate_sweep(w, &all)};
 	if (!(s->levels & 1))
-		turn_around(w, &all);
+		alternate_sweep(w, &all);
 	if (w->calls.profile)
 		r.job = record_span(w, &r);
 	w->cuts += rt_span_cuts(s);
-	plan(w, &r);
+	queue_range(w, &r);
 }
 
-/* Runs the span that begins at a batch, if there is one and subtrees are the better way; how many levels were
- * run. */
+/* Runs the span that begins at a batch, if there is one and dividing it by subtrees is profitable; returns
+ * how many levels were run. */
 static int32_t run_span(struct walk *w, int first, int next, int32_t batch, bool down)
 {
-	int32_t levels = w->parts < 2 ? 0 : levels_from(w->order, batch, down);
+	int32_t levels = w->threads < 2 ? 0 : levels_from(w->order, batch, down);
 	struct rt_span s = {.order = w->order,
-			    .group = w->habits->group,
+			    .stage = w->state->stage,
 			    .first = first,
 			    .next = next,
 			    .level = down ? batch - levels + 1 : batch,
 			    .levels = levels,
-			    .parts = w->parts};
+			    .threads = w->threads};
 	if (levels < 2 || rt_span_cuts(&s) > CUTS || !can_run_span(w, first, next))
 		return 0;
 	if (w->cuts + rt_span_cuts(&s) > CUTS)
-		run_plan(w);
+		flush_queue(w);
 	s.cut = w->cut + w->cuts;
-	s.meeting = w->team->meeting;
+	s.barrier_cost = w->team->barrier_cost;
 	s.machine = w->team->machine;
 	rt_span_find_cuts(&s);
-	if (!wants_span(w, &s))
+	if (!is_span_profitable(w, &s))
 		return 0;
 	add_span(w, &s, down);
 	return levels;
@@ -346,30 +347,30 @@ static bool run_batches(struct walk *w, int first, int next, int32_t begin, int3
 		int32_t batch = down ? end - 1 - (i - begin) : i;
 		levels = run_span(w, first, next, batch, down);
 		if (!levels)
-			ok = run_turn(w, first, next, BATCHES, batch);
+			ok = run_steps(w, first, next, BATCHES, batch);
 	}
 	return ok;
 }
 
 /* Children have lower numbers than their parents and lie in earlier batches, so ascending ranges find the
- * states they read, and descending ones those of parents. */
+ * states of children that they read, and descending ones those of parents. */
 static bool run_domain(struct walk *w, int first, int next)
 {
 	const struct domain *d = &domains[w->calls.image->step[first].domain];
 	const int64_t *sizes = w->calls.frame.sizes;
-	const struct rt_group *group = w->habits->group;
+	const struct rt_stage *stage = w->state->stage;
 	int64_t begin = d->past_leaves ? sizes[IMAGE_LEAVES] : 0, end = sizes[d->rows];
 	bool ok = true;
 	switch (d->cut) {
 	case WHOLE:
-		for (int i = first; ok && i < next; i += group[i].steps)
-			ok = run_whole(w, &group[i], begin, end);
+		for (int i = first; ok && i < next; i += stage[i].steps)
+			ok = run_whole_range(w, &stage[i], begin, end);
 		break;
 	case BATCHES:
 		return run_batches(w, first, next, d->past_leaves, sizes[IMAGE_BATCHES], d->down);
 	case NODES:
 		for (int64_t i = begin; ok && i < end; i++)
-			ok = run_turn(w, first, next, NODES, d->down ? end - 1 - (i - begin) : i);
+			ok = run_steps(w, first, next, NODES, d->down ? end - 1 - (i - begin) : i);
 		break;
 	}
 	return ok;
@@ -377,12 +378,12 @@ static bool run_domain(struct walk *w, int first, int next)
 
 int rt_enter_team(struct rt_team *team, double operations)
 {
-	bool pays = team && operations >= team->machine->enter * target_kernel_rate(team->machine);
-	return pays ? rt_team_enter(team, operations) : 0;
+	bool profitable = team && operations >= team->machine->enter * target_kernel_rate(team->machine);
+	return profitable ? rt_team_enter(team, operations) : 0;
 }
 
-/* Half: two parts may share everything. */
-double rt_shared_operations(const struct image *image, int64_t nodes)
+/* Half of all operations: what workers do at least, in a team of two. */
+double rt_worker_operations(const struct image *image, int64_t nodes)
 {
 	double operations = 0;
 	for (int i = image->folds; i < image->steps && image->code.kernels; i++)
@@ -390,44 +391,44 @@ double rt_shared_operations(const struct image *image, int64_t nodes)
 	return operations * nodes / 2;
 }
 
-static bool take_turns(const struct image_step *a, const struct image_step *b)
+static bool share_ranges(const struct image_step *a, const struct image_step *b)
 {
 	return a->domain == b->domain && a->cases == b->cases;
 }
 
-static void find_groups(const struct image *image, struct rt_group *group)
+static void find_stages(const struct image *image, struct rt_stage *stage)
 {
 	for (int i = image->folds, next; i < image->steps; i = next) {
-		for (next = i + 1; next < image->steps && take_turns(&image->step[i], &image->step[next]);)
+		for (next = i + 1; next < image->steps && share_ranges(&image->step[i], &image->step[next]);)
 			next++;
-		group[i] = rt_group_of(&image->step[i], next - i);
+		stage[i] = rt_stage_of(&image->step[i], next - i);
 	}
 }
 
 bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t *sizes,
-		  const struct lin_order *order, struct rt_team *team, int parts, struct rt_habits *habits,
-		  struct rt_profile *profile, struct diags *diags)
+		  const struct lin_order *order, struct rt_team *team, int threads,
+		  struct rt_walk_state *state, struct rt_profile *profile, struct diags *diags)
 {
-	struct rt_range plan[PLANNED + 1];
+	struct rt_range queue[QUEUE + 1];
 	int32_t cut[CUTS];
 	struct walk w = {
 	    .calls = {image, {buffers, sizes}, rt_span_columns(order), profile, pthread_self(), diags},
 	    .order = order,
 	    .team = team,
-	    .parts = parts,
-	    .habits = habits,
-	    .plan = plan,
+	    .threads = threads,
+	    .state = state,
+	    .queue = queue,
 	    .cut = cut};
 	bool ok = true;
-	find_groups(image, habits->group);
+	find_stages(image, state->stage);
 	for (int i = image->folds, next; ok && i < image->steps; i = next) {
 		for (next = i + 1; next < image->steps && image->step[next].domain == image->step[i].domain;)
 			next++;
 		ok = run_domain(&w, i, next);
 	}
-	run_plan(&w);
+	flush_queue(&w);
 	if (profile)
-		rt_profile_settle(profile);
+		rt_profile_time_jobs(profile);
 	return ok;
 }
 
@@ -441,16 +442,18 @@ double rt_fold_operations(const struct image *image)
 	return operations / 2;
 }
 
-/* No structure is there: of all sizes there is only one. */
-bool rt_run_fold(const struct image *image, int fold, void *const *buffers, struct rt_team *team, int parts,
+/* There is no structure, so no size but IMAGE_ONE. */
+bool rt_run_fold(const struct image *image, int fold, void *const *buffers, struct rt_team *team, int threads,
 		 struct diags *diags)
 {
 	const int64_t sizes[IMAGE_SIZES] = {[IMAGE_ONE] = 1};
-	struct rt_range plan[2];
-	struct walk w = {
-	    .calls = {image, {buffers, sizes}, .diags = diags}, .team = team, .parts = parts, .plan = plan};
-	struct rt_group g = rt_group_of(&image->step[fold], 1);
-	bool ok = run_range(&w, &g, -1, 0, image_fold_rows(&image->fold[fold]));
-	run_plan(&w);
+	struct rt_range queue[2];
+	struct walk w = {.calls = {image, {buffers, sizes}, .diags = diags},
+			 .team = team,
+			 .threads = threads,
+			 .queue = queue};
+	struct rt_stage stage = rt_stage_of(&image->step[fold], 1);
+	bool ok = run_range(&w, &stage, -1, 0, image_fold_rows(&image->fold[fold]));
+	flush_queue(&w);
 	return ok;
 }

@@ -9,15 +9,14 @@
 #include <unistd.h>
 
 enum {
-	/* How often it is found out what a meeting costs: the least of some, which take a few microseconds.
-	 */
-	MEETING_NANOSECONDS = 10000000,
-	MEETINGS = 4,
-	MOST_MEETING = 5000
+	/* How often the cost of a barrier is measured: the least of some samples, which take a few
+	 * microseconds, but at most this [ns]. */
+	MEASURE_NANOSECONDS = 10000000,
+	SAMPLES = 4,
+	MAX_BARRIER_COST = 5000
 };
 
-/* How many, at least 1. */
-static long count(const struct rt_processors *p)
+static long count_processors(const struct rt_processors *p)
 {
 	int known = CPU_COUNT_S(sizeof p->set, p->set);
 	long online = known ? known : sysconf(_SC_NPROCESSORS_ONLN);
@@ -38,28 +37,28 @@ void rt_team_init(struct rt_team *t, const struct allocator *allocator, int thre
 void rt_team_describe(struct rt_team *t, const struct target *machine)
 {
 	t->machine = machine;
-	t->meeting = machine->barrier;
+	t->barrier_cost = machine->barrier;
 }
 
-double rt_rouse_operations(const struct rt_team *t)
+double rt_wake_operations(const struct rt_team *t)
 {
 	return t->machine->wake * target_kernel_rate(t->machine);
 }
 
-/* With the lock held.  When memory is out the next caller may find some; threads are not tried for again. */
+/* With the lock held.  After a failed allocation the next caller tries again, after failed threads nobody. */
 static bool make_crew(struct rt_team *t)
 {
-	struct rt_crew *c = rt_take(t->allocator, sizeof *c + t->threads * sizeof *c->place);
+	struct rt_crew *c = rt_allocate_zeroed(t->allocator, sizeof *c + t->threads * sizeof *c->progress);
 	if (!c)
 		return false;
 	c->wanted = t->threads - 1;
 	c->processors = t->processors;
 	c->pinned = t->pinned;
-	c->crowded = t->threads > count(&t->processors);
+	c->oversubscribed = t->threads > count_processors(&t->processors);
 	int error = rt_crew_start(c);
 	if (error) {
-		rt_give(t->allocator, c);
-		atomic_store(&t->trouble, error);
+		rt_free(t->allocator, c);
+		atomic_store(&t->error, error);
 		atomic_store(&t->closed, true);
 		return false;
 	}
@@ -74,41 +73,41 @@ static bool may_enter(struct rt_team *t)
 	       fork_generation() == t->generation;
 }
 
-/* Whether enough was missed to have the members awake from now on; it is then counted anew. */
+/* Whether enough was missed to wake the workers; counting then begins anew. */
 static bool missed_enough(struct rt_team *t, double operations)
 {
 	t->missed += operations;
-	if (t->missed < rt_rouse_operations(t))
+	if (t->missed < rt_wake_operations(t))
 		return false;
 	t->missed = 0;
 	return true;
 }
 
-/* With the lock held, by the way when members watch.  How far processors are from each other is no constant
- * of a machine: a virtual one's move. */
-static void find_meeting(struct rt_team *t, int64_t now)
+/* Only while workers spin, with the lock held.  The cost is no constant of a machine: the processors of a
+ * virtual one move. */
+static void measure_barrier(struct rt_team *t, int64_t now)
 {
-	if (now - t->met < MEETING_NANOSECONDS || !rt_team_awake(t))
+	if (now - t->barrier_measured < MEASURE_NANOSECONDS || !rt_team_awake(t))
 		return;
-	t->met = now;
-	t->meeting = MOST_MEETING;
-	for (int i = 0; i < MEETINGS; i++) {
-		double took = rt_crew_meeting(t->crew);
-		t->meeting = took < t->meeting ? took : t->meeting;
+	t->barrier_measured = now;
+	t->barrier_cost = MAX_BARRIER_COST;
+	for (int i = 0; i < SAMPLES; i++) {
+		double took = rt_crew_barrier_cost(t->crew);
+		t->barrier_cost = took < t->barrier_cost ? took : t->barrier_cost;
 	}
 }
 
-/* With the lock held.  Runs that are far apart do not add up: members would be asleep again. */
-static bool have_crew(struct rt_team *t, double operations)
+/* With the lock held.  Runs that are far apart do not add up: workers would be asleep again. */
+static bool prepare_crew(struct rt_team *t, double operations)
 {
 	int64_t now = rt_nanoseconds();
-	if (now - t->left > RT_WATCH_NANOSECONDS)
+	if (now - t->left > RT_SPIN_NANOSECONDS)
 		t->missed = 0;
 	if (!t->crew)
 		return missed_enough(t, operations) && make_crew(t);
-	if (operations >= rt_rouse_operations(t))
-		rt_gate_rouse(&t->crew->limit);
-	find_meeting(t, now);
+	if (operations >= rt_wake_operations(t))
+		rt_gate_wake(&t->crew->last);
+	measure_barrier(t, now);
 	return true;
 }
 
@@ -116,26 +115,26 @@ int rt_team_enter(struct rt_team *t, double operations)
 {
 	if (!may_enter(t) || pthread_mutex_trylock(&t->lock) != 0)
 		return 0;
-	if (!atomic_load(&t->closed) && have_crew(t, operations))
-		return t->crew->parts;
+	if (!atomic_load(&t->closed) && prepare_crew(t, operations))
+		return t->crew->threads;
 	rt_team_leave(t);
 	return 0;
 }
 
-void rt_team_run(struct rt_team *t, const struct rt_plan *plan)
+void rt_team_run(struct rt_team *t, const struct rt_work *work)
 {
-	rt_crew_run(t->crew, plan);
+	rt_crew_run(t->crew, work);
 }
 
 bool rt_team_awake(const struct rt_team *t)
 {
-	return !atomic_load_explicit(&t->crew->limit.sleepers, memory_order_relaxed);
+	return !atomic_load_explicit(&t->crew->last.sleepers, memory_order_relaxed);
 }
 
 void rt_team_miss(struct rt_team *t, double operations)
 {
 	if (missed_enough(t, operations))
-		rt_gate_rouse(&t->crew->limit);
+		rt_gate_wake(&t->crew->last);
 }
 
 void rt_team_leave(struct rt_team *t)
@@ -153,13 +152,13 @@ void rt_team_stop(struct rt_team *t)
 	}
 	if (here && t->crew)
 		rt_crew_end(t->crew);
-	rt_give(t->allocator, t->crew);
+	rt_free(t->allocator, t->crew);
 	t->crew = NULL;
 	if (here)
 		pthread_mutex_unlock(&t->lock);
 }
 
-int rt_team_trouble(struct rt_team *t)
+int rt_team_error(struct rt_team *t)
 {
-	return atomic_load_explicit(&t->trouble, memory_order_relaxed) ? atomic_exchange(&t->trouble, 0) : 0;
+	return atomic_load_explicit(&t->error, memory_order_relaxed) ? atomic_exchange(&t->error, 0) : 0;
 }

@@ -101,7 +101,7 @@ static struct sched copy(struct arena *a, const struct sched *from)
 {
 	struct sched s = *from;
 	COPY(a, &s.tiles);
-	COPY(a, &s.ways);
+	COPY(a, &s.strategies);
 	COPY(a, &s.states);
 	COPY(a, &s.intermediates);
 	COPY(a, &s.tables);

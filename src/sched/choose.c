@@ -369,7 +369,7 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 	s->accumulators = target->registers * 13 / 16;
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		vec_push(a, &s->tiles, (struct sched_tile){0});
-		vec_push(a, &s->ways, IMAGE_CHEAPEST);
+		vec_push(a, &s->strategies, IMAGE_CHEAPEST);
 	}
 	sched_choose_order(s, plan);
 	for (size_t g = 0; g < plan->groups.n; g++)

@@ -111,7 +111,8 @@ static void print_said(const struct sched *sc, const struct sched_plan *plan, in
 	sched_print_tile(t, g, s);
 	if (g->dims && t->lanes != lanes)
 		print_lanes(g->name, t->lanes, s);
-	str_printf(s, "%s %s %s\n", sched_spelling(SCHED_PARALLEL), g->name, words_way[sc->ways.at[group]]);
+	str_printf(s, "%s %s %s\n", sched_spelling(SCHED_PARALLEL), g->name,
+		   words_strategy[sc->strategies.at[group]]);
 }
 
 void sched_print_group(const struct sched *sc, const struct sched_plan *plan, int group, struct str *s)

@@ -183,7 +183,7 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 		return line_refuse(l, 1, "the group has no rows, or they have no columns");
 	if (t.by_rows && t.nodes[0] > 1)
 		return line_refuse(l, 1, "by rows there is one node at a time");
-	if (t.by_rows && s->ways.at[g] == IMAGE_COLUMNS)
+	if (t.by_rows && s->strategies.at[g] == IMAGE_COLUMNS)
 		return line_refuse(l, 1, "another line shares out its columns, which by rows are no blocks");
 	s->tiles.at[g] = t;
 	return true;
@@ -254,16 +254,16 @@ static bool read_layout(struct line *l, struct sched *s, const struct sched_plan
 
 static bool read_parallel(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
-	int g = read_group(l, plan), way = g < 0 ? -1 : line_word(l, 2, words_way);
-	if (way < 0 || !line_ends(l, 3))
+	int g = read_group(l, plan), strategy = g < 0 ? -1 : line_word(l, 2, words_strategy);
+	if (strategy < 0 || !line_ends(l, 3))
 		return false;
 	const struct sched_group *group = &plan->groups.at[g];
-	if ((way == IMAGE_ROWS || way == IMAGE_SUBTREES) && !group->rows)
+	if ((strategy == IMAGE_ROWS || strategy == IMAGE_SUBTREES) && !group->rows)
 		return line_refuse(l, 2, "the group has no rows");
-	if (way == IMAGE_COLUMNS && (!group->dims || s->tiles.at[g].by_rows))
+	if (strategy == IMAGE_COLUMNS && (!group->dims || s->tiles.at[g].by_rows))
 		return line_refuse(l, 2,
 				   "the group has no blocks of columns: it has no columns, or goes by rows");
-	s->ways.at[g] = way;
+	s->strategies.at[g] = strategy;
 	return true;
 }
 

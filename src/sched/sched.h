@@ -151,12 +151,12 @@ struct sched_intermediate {
 struct sched {
 	const struct target *target;
 	bool dynamic_batch, dense_index, peel, persist, meet_each, specialize_leaf;
-	int unroll;	  /* levels of the recursion without a meeting between them, at least 1 */
+	int unroll;	  /* levels of the recursion without a barrier in between, at least 1 */
 	unsigned together; /* cases whose nodes share a kernel that tests them, with others of their domain; a mask */
 	int lanes;	   /* of groups of which nothing else is said, as `vectorize` says it */
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
-	VEC(enum image_way) ways;     /* by group: what threads share out of it */
+	VEC(enum image_strategy) strategies; /* by group: how threads divide it */
 	VEC(struct sched_state) states; /* by state */
 	VEC(struct sched_intermediate) intermediates;
 	VEC(struct sched_order) tables; /* by parameter: of a row, for those of which rows are picked; rank 0: none are */

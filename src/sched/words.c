@@ -13,12 +13,12 @@ const char *const words_pays[] = {
 
 const char *const words_moving[] = {[MOVE_ON] = "on", [MOVE_ALL] = "all", [MOVE_OFF] = "off", NULL};
 
-const char *const words_way[] = {[IMAGE_CHEAPEST] = "measured",
-				 [IMAGE_ALONE] = "off",
-				 [IMAGE_ROWS] = "rows",
-				 [IMAGE_COLUMNS] = "columns",
-				 [IMAGE_SUBTREES] = "subtrees",
-				 NULL};
+const char *const words_strategy[] = {[IMAGE_CHEAPEST] = "measured",
+				      [IMAGE_ALONE] = "off",
+				      [IMAGE_ROWS] = "rows",
+				      [IMAGE_COLUMNS] = "columns",
+				      [IMAGE_SUBTREES] = "subtrees",
+				      NULL};
 
 const char *const words_layout[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent", NULL};
 

@@ -12,7 +12,7 @@
 extern const char *const words_planner[];
 extern const char *const words_pays[];
 extern const char *const words_moving[];
-extern const char *const words_way[];
+extern const char *const words_strategy[];
 extern const char *const words_layout[];
 
 /* By directive; words NULL = it does more than set a field to one of two words. */

@@ -135,7 +135,7 @@ static sub_ref whole_argument(struct lowering *l, const struct ra_node *n, int i
 
 /* The sub-operator that ra/ra_ops.def names. */
 static const enum sub_op sub_of[RA_OPS] = {
-#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = SUB_##sub,
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = SUB_##sub,
 #include "ra/ra_ops.def"
 };
 
@@ -569,7 +569,7 @@ static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
 /* --- the table, bodies --- */
 
 static lower_op *const ways[RA_OPS] = {
-#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = lower_##way,
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = lower_##lowering,
 #include "ra/ra_ops.def"
 };
 

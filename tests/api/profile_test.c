@@ -8,9 +8,30 @@
 
 /* A range of the caller's own; rows that are shared out; columns of which the caller does both shares. */
 static struct rt_job jobs[] = {
-    {.step = 2, .steps = 2, .level = 0, .way = RT_ALONE, .begin = 0, .end = 8, .start = 110, .stop = 130},
-    {.step = 2, .steps = 2, .level = 1, .way = RT_ROWS, .begin = 8, .end = 14, .start = 140, .stop = 190},
-    {.step = 4, .steps = 1, .level = 1, .way = RT_COLUMNS, .begin = 8, .end = 14, .start = 200, .stop = 250},
+    {.step = 2,
+     .steps = 2,
+     .level = 0,
+     .strategy = RT_ALONE,
+     .begin = 0,
+     .end = 8,
+     .start = 110,
+     .stop = 130},
+    {.step = 2,
+     .steps = 2,
+     .level = 1,
+     .strategy = RT_ROWS,
+     .begin = 8,
+     .end = 14,
+     .start = 140,
+     .stop = 190},
+    {.step = 4,
+     .steps = 1,
+     .level = 1,
+     .strategy = RT_COLUMNS,
+     .begin = 8,
+     .end = 14,
+     .start = 200,
+     .stop = 250},
 };
 static struct rt_event callers[] = {
     {2, 0, 0, 8, 0, 1, 1, false, 111, 119},   {3, 0, 0, 8, 0, 1, 1, false, 120, 129},
@@ -32,9 +53,9 @@ static bool event_is(const esp_event *e, int kind, int thread, int share, size_t
 
 static void test_events(void)
 {
-	struct rt_lane lanes[] = {{.event = callers, .events = 5}, {.event = members, .events = 3}};
+	struct rt_track lanes[] = {{.event = callers, .events = 5}, {.event = members, .events = 3}};
 	const struct rt_profile r = {
-	    .parts = 2, .lanes = 2, .lane = lanes, .job = jobs, .jobs = 3, .phase = {100}};
+	    .threads = 2, .tracks = 2, .track = lanes, .job = jobs, .jobs = 3, .phase = {100}};
 	esp_event e[16];
 	tap_is(profile_most_events(&r), 12, "calls, and a wait of each part of what is shared out");
 	tap_is(profile_events(&r, 2, e), 11, "who came last did not wait");

@@ -119,7 +119,7 @@ static bool run(struct fuzz *f, const struct image *image, const struct rt_bindi
 		return true;
 	if (!rt_session_init(&session, &f->allocator, image, &f->diags))
 		return false;
-	bool fits = rt_check(&f->allocator, image, &m, &f->diags);
+	bool fits = rt_check_minibatch(&f->allocator, image, &m, &f->diags);
 	bool ran = rt_session_run(&session, binding, NULL, &m, &f->diags);
 	fuzz_check(f, ran == fits, "what was checked runs");
 	if (ran)

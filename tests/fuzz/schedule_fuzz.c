@@ -63,7 +63,7 @@ static struct sched chosen_in(struct fuzz *f)
 {
 	struct sched s = fixed.chosen;
 	COPY(f, s.tiles);
-	COPY(f, s.ways);
+	COPY(f, s.strategies);
 	COPY(f, s.states);
 	COPY(f, s.intermediates);
 	COPY(f, s.tables);

@@ -27,7 +27,7 @@ static bool add_both(void)
 	       lin_collect_add_rooted(&collect, 3, pair_begin, pair, 1, &diags);
 }
 
-static void appends(void)
+static void test_append(void)
 {
 	static const int32_t begin[] = {0, 0, 0, 0, 2, 2, 2, 4}, children[] = {1, 2, 4, 5};
 	struct lin_forest f = lin_collect_forest(&collect);
@@ -48,7 +48,7 @@ static void appends(void)
 }
 
 /* What is left is what there would be without it. */
-static void removes(void)
+static void test_remove(void)
 {
 	for (int which = 0; which < 3; which++) {
 		struct lin_collect rest;
@@ -70,7 +70,7 @@ static void removes(void)
 	tap_ok(accepted(add_both()), "and others are appended");
 }
 
-static void refuses(void)
+static void test_refusals(void)
 {
 	static const int32_t out[] = {0, 3}, back[] = {-1, 0}, descends[] = {0, 2, 1},
 			     last_begin[] = {0, 0, 0, 2};
@@ -112,7 +112,7 @@ static void names_faults(void)
 	       "faults found later count nodes within the input");
 }
 
-static void reuses(void)
+static void test_reuse(void)
 {
 	lin_collect_clear(&collect);
 	lin_order_free(&order);
@@ -161,7 +161,7 @@ static void survives_without_memory(void)
 	lin_collect_free(&small);
 }
 
-static void treebank(void)
+static void test_treebank(void)
 {
 	static const char what[] = "the development trees, one minibatch, are as defined";
 	const char *path = data_path("sst/dev.txt");
@@ -189,13 +189,13 @@ int main(void)
 	begin_tests();
 	lin_collect_init(&collect, &counting);
 	lin_order_init(&order, &allocator_default);
-	appends();
-	removes();
-	refuses();
+	test_append();
+	test_remove();
+	test_refusals();
 	names_faults();
-	reuses();
+	test_reuse();
 	survives_without_memory();
-	treebank();
+	test_treebank();
 	lin_collect_free(&collect);
 	lin_order_free(&order);
 	return end_tests();

@@ -7,7 +7,7 @@ enum { NODES = 60, ROUNDS = 4000 };
 static struct lin_order order;
 static uint64_t state = 88172645463325252u;
 
-static int32_t below(int32_t n)
+static int32_t random_below(int32_t n)
 {
 	state ^= state << 13, state ^= state >> 7, state ^= state << 17;
 	return (int32_t)((state >> 11) % (uint32_t)n);
@@ -21,30 +21,32 @@ struct random {
 	int32_t count[NODES], child[NODES][4];
 };
 
-static void shuffle(struct random *r, int32_t nodes, bool keep)
+static void shuffle_ids(struct random *r, int32_t nodes, bool keep)
 {
 	for (int32_t n = 0; n < nodes; n++)
 		r->id[n] = n;
 	for (int32_t n = nodes - 1; n > 0 && !keep; n--) {
-		int32_t other = below(n + 1), id = r->id[n];
+		int32_t other = random_below(n + 1), id = r->id[n];
 		r->id[n] = r->id[other];
 		r->id[other] = id;
 	}
 }
 
 /* Node n in topological order gets `slots` children, any number of them when that is negative, or none. */
-static void grow(struct random *r, int32_t nodes, struct lin_rules rules)
+static void grow_forest(struct random *r, int32_t nodes, struct lin_rules rules)
 {
 	int32_t free_nodes[NODES], frees = 0;
 	for (int32_t n = 0; n < nodes; n++) {
-		int32_t wanted = below(3) == 0 ? 0 : rules.children >= 0 ? rules.children : 1 + below(4);
+		int32_t wanted = random_below(3) == 0  ? 0
+				 : rules.children >= 0 ? rules.children
+						       : 1 + random_below(4);
 		int32_t have = rules.shared ? n : frees;
 		r->count[n] = wanted <= have ? wanted : 0;
 		for (int32_t k = 0; k < r->count[n]; k++) {
 			if (rules.shared) {
-				r->child[n][k] = below(n);
+				r->child[n][k] = random_below(n);
 			} else {
-				int32_t pick = below(frees);
+				int32_t pick = random_below(frees);
 				r->child[n][k] = free_nodes[pick];
 				free_nodes[pick] = free_nodes[--frees];
 			}
@@ -67,23 +69,23 @@ static void lay_out(struct random *r, int32_t nodes)
 	}
 }
 
-static void make(struct random *r, struct lin_rules rules)
+static void make_forest(struct random *r, struct lin_rules rules)
 {
-	int32_t nodes = 1 + below(NODES), inputs = 1 + below(5);
-	shuffle(r, nodes, below(2));
-	grow(r, nodes, rules);
+	int32_t nodes = 1 + random_below(NODES), inputs = 1 + random_below(5);
+	shuffle_ids(r, nodes, random_below(2));
+	grow_forest(r, nodes, rules);
 	lay_out(r, nodes);
 	for (int32_t i = 0; i < inputs; i++)
-		r->root[i] = below(nodes);
+		r->root[i] = random_below(nodes);
 	r->f = (struct lin_forest){nodes, inputs, r->begin, r->list, r->root, NULL, NULL, 0};
 }
 
-static void agrees(struct lin_rules rules, const char *what)
+static void test_agreement(struct lin_rules rules, const char *what)
 {
 	static struct random r;
 	int wrong = 0, inner = 0;
 	for (int i = 0; i < ROUNDS; i++) {
-		make(&r, rules);
+		make_forest(&r, rules);
 		wrong += !accepted(lin_linearize(&order, &r.f, rules, &diags)) ||
 			 !order_right(&order, &r.f, rules);
 		inner += order.batches > 1;
@@ -115,9 +117,9 @@ static void finds_cycles(void)
 	static struct random r;
 	int wrong = 0, cyclic = 0;
 	for (int i = 0; i < ROUNDS; i++) {
-		make(&r, any_dag);
+		make_forest(&r, any_dag);
 		if (r.begin[r.f.nodes])
-			r.list[below(r.begin[r.f.nodes])] = below((int32_t)r.f.nodes);
+			r.list[random_below(r.begin[r.f.nodes])] = random_below((int32_t)r.f.nodes);
 		bool cycle = false, ok = lin_linearize(&order, &r.f, any_dag, &diags);
 		for (int32_t n = 0; n < r.f.nodes; n++)
 			cycle |= on_cycle(&r.f, n);
@@ -138,20 +140,25 @@ static void survives_noise(void)
 	static struct random r;
 	int wrong = 0;
 	for (int i = 0; i < ROUNDS; i++) {
-		struct lin_rules rules = {.children = below(4) - 1, .shared = below(2), .places = below(2), .unlinked = below(2)};
-		rules.parent = below(2);
-		rules.parents = below(2);
-		make(&r, (struct lin_rules){.children = rules.children == 0 ? -1 : rules.children, .shared = rules.shared});
-		for (int k = below(3); k > 0; k--)
-			switch (below(3)) {
+		struct lin_rules rules = {.children = random_below(4) - 1,
+					  .shared = random_below(2),
+					  .places = random_below(2),
+					  .unlinked = random_below(2)};
+		rules.parent = random_below(2);
+		rules.parents = random_below(2);
+		make_forest(&r, (struct lin_rules){.children = rules.children == 0 ? -1 : rules.children,
+						   .shared = rules.shared});
+		for (int k = random_below(3); k > 0; k--)
+			switch (random_below(3)) {
 			case 0:
-				r.begin[below((int32_t)r.f.nodes)] += below(3) - 1;
+				r.begin[random_below((int32_t)r.f.nodes)] += random_below(3) - 1;
 				break;
 			case 1:
-				r.list[below(4 * NODES)] = below(2 * NODES) - NODES / 2;
+				r.list[random_below(4 * NODES)] = random_below(2 * NODES) - NODES / 2;
 				break;
 			case 2:
-				r.root[below((int32_t)r.f.inputs)] = below(2 * NODES) - NODES / 2;
+				r.root[random_below((int32_t)r.f.inputs)] =
+				    random_below(2 * NODES) - NODES / 2;
 			}
 		bool ok = lin_linearize(&order, &r.f, rules, &diags);
 		wrong += ok ? !order_right(&order, &r.f, rules) || diags.n : diags.n != 1;
@@ -177,23 +184,32 @@ static void agrees_typed(struct lin_rules rules, const char *what)
 	static const struct lin_cases cases = {sizeof typed / sizeof *typed, typed, tokens};
 	for (int t = 0; t < 2; t++)
 		for (int n = 0; n < NODES; n++)
-			token[t][n] = below(4) - 1;
+			token[t][n] = random_below(4) - 1;
 	rules.cases = &cases;
-	agrees(rules, what);
+	test_agreement(rules, what);
 }
 
 int main(void)
 {
 	begin_tests();
 	lin_order_init(&order, &allocator_default);
-	agrees(any_tree, "trees of any arity");
-	agrees(binary, "binary trees");
-	agrees(chain_rules, "sequences");
-	agrees((struct lin_rules){.children = 3, .places = true}, "ternary trees");
-	agrees((struct lin_rules){.children = -1, .places = true, .unlinked = true, .parent = true, .parents = true}, "trees of any arity, by place alone");
-	agrees((struct lin_rules){.children = 2, .edges = true, .places = true, .unlinked = true, .parent = true, .parents = true}, "binary trees, by place alone");
-	agrees(any_dag, "DAGs of any arity");
-	agrees((struct lin_rules){.children = 2, .shared = true, .places = true}, "binary DAGs");
+	test_agreement(any_tree, "trees of any arity");
+	test_agreement(binary, "binary trees");
+	test_agreement(chain_rules, "sequences");
+	test_agreement((struct lin_rules){.children = 3, .places = true}, "ternary trees");
+	test_agreement(
+	    (struct lin_rules){
+		.children = -1, .places = true, .unlinked = true, .parent = true, .parents = true},
+	    "trees of any arity, by place alone");
+	test_agreement((struct lin_rules){.children = 2,
+					  .edges = true,
+					  .places = true,
+					  .unlinked = true,
+					  .parent = true,
+					  .parents = true},
+		       "binary trees, by place alone");
+	test_agreement(any_dag, "DAGs of any arity");
+	test_agreement((struct lin_rules){.children = 2, .shared = true, .places = true}, "binary DAGs");
 	agrees_typed(any_tree, "trees of typed nodes");
 	agrees_typed(binary, "binary trees of typed nodes");
 	agrees_typed(any_dag, "DAGs of typed nodes");

@@ -2,12 +2,12 @@
 /* Spans of levels: post orders, and shares between which there is no edge of the span. */
 #include "tests/linearize/forests.h"
 
-enum { NODES = 80, ROUNDS = 1500, MOST_PARTS = 5 };
+enum { NODES = 80, ROUNDS = 1500, MAX_CHUNKS = 5 };
 
 static struct lin_order order;
 static uint64_t state = 88172645463325252u;
 
-static int32_t below(int32_t n)
+static int32_t random_below(int32_t n)
 {
 	state ^= state << 13, state ^= state >> 7, state ^= state << 17;
 	return (int32_t)((state >> 11) % (uint32_t)n);
@@ -20,11 +20,11 @@ struct trees {
 	int32_t first[NODES], count[NODES], child[NODES]; /* before that */
 };
 
-static void grow(struct trees *t, int32_t nodes, int arity)
+static void grow_trees(struct trees *t, int32_t nodes, int arity)
 {
 	int32_t open[NODES], n = 0, edges = 0;
 	for (int32_t i = 0; i < nodes; i++) {
-		int32_t wanted = below(3) == 0 ? 0 : arity >= 0 ? arity : 1 + below(3);
+		int32_t wanted = random_below(3) == 0 ? 0 : arity >= 0 ? arity : 1 + random_below(3);
 		t->count[i] = wanted <= n ? wanted : 0;
 		t->first[i] = edges;
 		memcpy(t->child + edges, open + n - t->count[i], t->count[i] * sizeof *open);
@@ -36,13 +36,13 @@ static void grow(struct trees *t, int32_t nodes, int arity)
 	t->f = (struct lin_forest){nodes, n, t->begin, t->list, t->root, NULL, NULL, 0};
 }
 
-static void name(struct trees *t, bool shuffle)
+static void name_nodes(struct trees *t, bool shuffle)
 {
 	int32_t at[NODES], nodes = t->f.nodes;
 	for (int32_t n = 0; n < nodes; n++)
 		t->id[n] = n;
 	for (int32_t n = nodes - 1; n > 0 && shuffle; n--) {
-		int32_t other = below(n + 1), id = t->id[n];
+		int32_t other = random_below(n + 1), id = t->id[n];
 		t->id[n] = t->id[other];
 		t->id[other] = id;
 	}
@@ -62,14 +62,14 @@ static void name(struct trees *t, bool shuffle)
 /* --- what must hold --- */
 
 /* Cases rise within a level, and ranks within a case. */
-static bool follows(const struct lin_order *o, int32_t n)
+static bool follows_batch(const struct lin_order *o, int32_t n)
 {
 	int32_t before = o->cases ? o->case_of[n - 1] : 0, here = o->cases ? o->case_of[n] : 0;
 	return before < here || (before == here && o->rank[n - 1] < o->rank[n]);
 }
 
 /* Levels are as without spans, and ranks a permutation that puts children before parents. */
-static bool ranked(const struct lin_order *o, const struct lin_forest *f)
+static bool has_ranks(const struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t *height = ARENA_ARRAY(&arena, int32_t, f->nodes + 1),
 		*seen = ARENA_ARRAY(&arena, int32_t, f->nodes + 1);
@@ -78,7 +78,7 @@ static bool ranked(const struct lin_order *o, const struct lin_forest *f)
 	for (int32_t b = 0; b < o->batches; b++)
 		for (int32_t n = o->batch_begin[b]; n < o->batch_begin[b + 1]; n++) {
 			ok &= naive_height(f, height, o->order[n]) == b && !seen[o->rank[n]]++;
-			ok &= n == o->batch_begin[b] || follows(o, n);
+			ok &= n == o->batch_begin[b] || follows_batch(o, n);
 		}
 	for (int32_t id = 0; id < f->nodes; id++)
 		for (int32_t i = f->child_begin[id]; i < f->child_begin[id + 1]; i++)
@@ -86,37 +86,37 @@ static bool ranked(const struct lin_order *o, const struct lin_forest *f)
 	return ok && o->batch_begin[0] == 0 && o->batch_begin[o->batches] == f->nodes;
 }
 
-static int part_of(const int32_t *share, int parts, int32_t rank)
+static int chunk_of(const int32_t *share, int chunks, int32_t rank)
 {
-	int part = 0;
-	while (part + 1 < parts && share[part + 1] <= rank)
-		part++;
-	return part;
+	int chunk = 0;
+	while (chunk + 1 < chunks && share[chunk + 1] <= rank)
+		chunk++;
+	return chunk;
 }
 
-static bool together(const struct lin_order *o, const struct lin_forest *f, int32_t span,
-		     const int32_t *share, int parts, int32_t *work)
+static bool are_chunks_closed(const struct lin_order *o, const struct lin_forest *f, int32_t span,
+			      const int32_t *share, int chunks, int32_t *work)
 {
 	bool ok = true;
 	for (int32_t b = 0; b < o->batches; b++)
 		for (int32_t n = o->batch_begin[b]; lin_span_of(o, b) == span && n < o->batch_begin[b + 1];
 		     n++) {
-			int part = part_of(share, parts, o->rank[n]);
+			int chunk = chunk_of(share, chunks, o->rank[n]);
 			const int32_t *at = f->child_begin + o->order[n];
-			work[part]++;
+			work[chunk]++;
 			for (int32_t i = at[0]; i < at[1]; i++) {
 				int32_t c = o->number[f->children[i]], level = 0;
 				while (o->batch_begin[level + 1] <= c)
 					level++;
 				ok &= lin_span_of(o, level) != span ||
-				      part_of(share, parts, o->rank[c]) == part;
+				      chunk_of(share, chunks, o->rank[c]) == chunk;
 			}
 		}
 	return ok;
 }
 
 /* The nodes of the greatest subtree in a span. */
-static int32_t greatest(const struct lin_order *o, const struct lin_forest *f, int32_t span)
+static int32_t largest_subtree(const struct lin_order *o, const struct lin_forest *f, int32_t span)
 {
 	int32_t *size = ARENA_ARRAY(&arena, int32_t, f->nodes + 1), most = 0;
 	for (int32_t b = 0; b < o->batches; b++)
@@ -131,23 +131,24 @@ static int32_t greatest(const struct lin_order *o, const struct lin_forest *f, i
 	return most;
 }
 
-static bool shares_right(const struct lin_order *o, const struct lin_forest *f, int32_t span, int parts)
+static bool shares_right(const struct lin_order *o, const struct lin_forest *f, int32_t span, int chunks)
 {
-	int32_t share[MOST_PARTS + 1], work[MOST_PARTS] = {0}, nodes = 0;
+	int32_t share[MAX_CHUNKS + 1], work[MAX_CHUNKS] = {0}, nodes = 0;
 	bool ok = true;
-	for (int p = 0; p <= parts; p++) {
-		share[p] = lin_share_of_span(o, span, p, parts);
+	for (int p = 0; p <= chunks; p++) {
+		share[p] = lin_span_chunk_begin(o, span, p, chunks);
 		ok &= !p || share[p - 1] <= share[p];
 	}
-	ok &= share[0] == 0 && share[parts] == o->nodes && together(o, f, span, share, parts, work);
-	for (int p = 0; p < parts; p++)
+	ok &=
+	    share[0] == 0 && share[chunks] == o->nodes && are_chunks_closed(o, f, span, share, chunks, work);
+	for (int p = 0; p < chunks; p++)
 		nodes += work[p];
-	for (int p = 0; p < parts; p++)
-		ok &= work[p] <= nodes / parts + greatest(o, f, span) + 1;
+	for (int p = 0; p < chunks; p++)
+		ok &= work[p] <= nodes / chunks + largest_subtree(o, f, span) + 1;
 	int32_t cases = o->cases ? o->cases : 1;
 	const int32_t *begin = o->cases ? o->case_begin : o->batch_begin;
 	for (int32_t i = 0; i < o->batches * cases; i++)
-		for (int p = 0; p < parts; p++) {
+		for (int p = 0; p < chunks; p++) {
 			int32_t n = lin_first_of_rank(o, begin[i], begin[i + 1], share[p]);
 			ok &= n == begin[i] || o->rank[n - 1] < share[p];
 			ok &= n == begin[i + 1] || o->rank[n] >= share[p];
@@ -159,8 +160,8 @@ static bool spans_right(const struct lin_order *o, const struct lin_forest *f)
 {
 	bool ok = true;
 	for (int32_t span = 1; o->batches > 1 && span <= lin_span_of(o, o->batches - 1); span++)
-		for (int parts = 1; parts <= MOST_PARTS; parts++)
-			ok &= shares_right(o, f, span, parts);
+		for (int chunks = 1; chunks <= MAX_CHUNKS; chunks++)
+			ok &= shares_right(o, f, span, chunks);
 	return ok;
 }
 
@@ -172,7 +173,7 @@ static const struct image_case cases[] = {{"leaf", false, -1, IMAGE_EITHER, 0, N
 					  {"inner", true, -1, IMAGE_EITHER, 0, NULL}};
 static const struct lin_cases told = {4, cases, NULL};
 
-static void agrees(int arity, const struct lin_cases *by, const char *what)
+static void test_agreement(int arity, const struct lin_cases *by, const char *what)
 {
 	static const int levels[] = {2, 3, 5, 64};
 	static struct trees t;
@@ -182,9 +183,9 @@ static void agrees(int arity, const struct lin_cases *by, const char *what)
 					  .places = true,
 					  .cases = by,
 					  .span = levels[i % (sizeof levels / sizeof *levels)]};
-		grow(&t, 1 + below(NODES), arity);
-		name(&t, i / 4 % 2);
-		wrong += !accepted(lin_linearize(&order, &t.f, rules, &diags)) || !ranked(&order, &t.f) ||
+		grow_trees(&t, 1 + random_below(NODES), arity);
+		name_nodes(&t, i / 4 % 2);
+		wrong += !accepted(lin_linearize(&order, &t.f, rules, &diags)) || !has_ranks(&order, &t.f) ||
 			 !indices_right(&order, &t.f, rules) || !spans_right(&order, &t.f);
 		moved += order.rank != order.order;
 		arena_free(&arena);
@@ -201,8 +202,8 @@ static void keeps_numbers(void)
 	bool same = true;
 	lin_order_init(&plain, &allocator_default);
 	for (int i = 0; i < 100; i++) {
-		grow(&t, NODES, 2);
-		name(&t, false);
+		grow_trees(&t, NODES, 2);
+		name_nodes(&t, false);
 		same &= lin_linearize(&plain, &t.f, binary, &diags) &&
 			lin_linearize(&order, &t.f, (struct lin_rules){.children = 2, .span = 3}, &diags) &&
 			!memcmp(plain.number, order.number, NODES * sizeof *plain.number);
@@ -233,7 +234,7 @@ static void stands_depth(void)
 	struct lin_forest f = {LONG, 1, begin, list, &root, NULL, NULL, 0};
 	bool ok = accepted(lin_linearize(&order, &f, (struct lin_rules){.children = 1, .span = 64}, &diags));
 	tap_ok(ok && order.batches == LONG && order.rank[LONG - 1] == LONG - 1 &&
-		   lin_share_of_span(&order, 2, 1, 2) >= 129,
+		   lin_span_chunk_begin(&order, 2, 1, 2) >= 129,
 	       "a chain of %d nodes, the first the root", LONG);
 	begin[1] = LONG - 1;
 	for (int32_t n = 1; n < LONG; n++) {
@@ -242,7 +243,7 @@ static void stands_depth(void)
 	}
 	ok = accepted(lin_linearize(&order, &f, (struct lin_rules){.children = -1, .span = 64}, &diags));
 	tap_ok(ok && order.batches == 2 && order.leaves == LONG - 1 &&
-		   lin_share_of_span(&order, 1, 1, 2) <= LONG,
+		   lin_span_chunk_begin(&order, 1, 1, 2) <= LONG,
 	       "a star of as many");
 	arena_free(&arena);
 }
@@ -262,10 +263,10 @@ int main(void)
 {
 	begin_tests();
 	lin_order_init(&order, &allocator_default);
-	agrees(-1, NULL, "trees of any arity");
-	agrees(-1, &told, "trees of any arity, by cases");
-	agrees(2, NULL, "binary trees");
-	agrees(1, NULL, "sequences");
+	test_agreement(-1, NULL, "trees of any arity");
+	test_agreement(-1, &told, "trees of any arity, by cases");
+	test_agreement(2, NULL, "binary trees");
+	test_agreement(1, NULL, "sequences");
 	keeps_numbers();
 	refuses_sharing();
 	stands_depth();

@@ -45,7 +45,7 @@ static void number_all(int node)
 	number[node] = numbered++;
 }
 
-static bool agrees(const struct lin_walk *w)
+static bool is_walk_right(const struct lin_walk *w)
 {
 	if (w->nodes != numbered)
 		return false;
@@ -63,7 +63,7 @@ static bool agrees(const struct lin_walk *w)
 
 static unsigned state = 1;
 
-static int below(int n)
+static int random_below(int n)
 {
 	state = state * 1664525 + 1013904223;
 	return (int)((state >> 8) % (unsigned)n);
@@ -72,11 +72,11 @@ static int below(int n)
 /* Any child of any node: cycles, nodes in two slots of one parent, nodes that are not reached. */
 static void make_graph(void)
 {
-	graph.n = 1 + (size_t)below(MOST);
+	graph.n = 1 + (size_t)random_below(MOST);
 	for (size_t i = 0; i < graph.n; i++) {
-		graph.children[i] = (size_t)below(below(2) ? 4 : 2);
+		graph.children[i] = (size_t)random_below(random_below(2) ? 4 : 2);
 		for (size_t c = 0; c < graph.children[i]; c++)
-			graph.child[i][c] = below((int)graph.n);
+			graph.child[i][c] = random_below((int)graph.n);
 	}
 	memset(open, 0, sizeof open);
 	numbered = 0;
@@ -94,12 +94,12 @@ int main(void)
 	diags_init(&diags, &allocator_default);
 	for (int i = 0; i < graphs; i++) {
 		make_graph();
-		right += lin_walk(&w, &nodes[0], &links, 0, &diags) && agrees(&w);
+		right += lin_walk(&w, &nodes[0], &links, 0, &diags) && is_walk_right(&w);
 	}
 	tap_is(right, graphs, "random graphs are numbered as by recursion");
 	make_graph();
 	budget.left = 0;
-	tap_ok(lin_walk(&w, &nodes[0], &links, 0, &diags) && agrees(&w),
+	tap_ok(lin_walk(&w, &nodes[0], &links, 0, &diags) && is_walk_right(&w),
 	       "without memory when there is enough");
 	lin_walk_free(&w);
 	bool told = true, done = false;
@@ -107,8 +107,8 @@ int main(void)
 	for (; !done && n < 100; n++) {
 		budget.left = n;
 		done = lin_walk(&w, &nodes[0], &links, 0, &diags);
-		told &=
-		    done ? agrees(&w) : diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY && w.nodes == 0;
+		told &= done ? is_walk_right(&w)
+			     : diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY && w.nodes == 0;
 		diags_free(&diags);
 		lin_walk_free(&w);
 	}

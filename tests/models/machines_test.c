@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* No bit depends on what is known of the machine: models compiled and shared out for machines as different as
- * can be give the same results, though by other schedules. */
+/* No bit depends on what is known of the machine: models compiled, and divided among threads, for machines as
+ * different as can be give the same results, though by other schedules. */
 #include "tests/models/ways.h"
 
 #include "runtime/team.h"
@@ -38,7 +38,7 @@ static bool same_on(struct setting *s, const struct option_texts *o)
 		struct rt_team team;
 		rt_team_init(&team, &allocator_default, threads);
 		rt_team_describe(&team, &o->machine->target);
-		share_all(&r);
+		divide_all(&r);
 		ok = rt_session_run(&r.session, &r.binding, &team, &s->forest.minibatch, &r.diags) &&
 		     same_bits(s, &r);
 		rt_team_stop(&team);

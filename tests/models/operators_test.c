@@ -225,7 +225,7 @@ static void put_model(struct str *s, const struct row *row)
 /* --- what a model is made of --- */
 
 static const char *const operator_names[] = {
-#define RA_OP(name, arity, spelling, types, function, way, sub) #name,
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) #name,
 #include "ra/ra_ops.def"
 };
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* However many threads compute a model, and in whichever way ranges are shared out, its results have the same
- * bits. */
+/* However many threads compute a model, and whatever the strategy that divides ranges among them, its results
+ * have the same bits. */
 #include "tests/models/ways.h"
 
 #include "jit/jit.h"
@@ -35,7 +35,7 @@ static const char *const schedules[] = {"persist off\nbarrier step\n", "fuse non
 
 enum { MAX_THREADS = 4, RUNS = 5 };
 
-/* Ranges of the smallest models are shared out as if they were large. */
+/* Divides ranges of the smallest models as if they were large. */
 static bool exaggerate(struct test_run *r)
 {
 	struct image_step *step = ARENA_ARRAY(&r->arena, struct image_step, r->image.steps);
@@ -52,11 +52,11 @@ static bool exaggerate(struct test_run *r)
 }
 
 /* Sweeps go on from run to run, so that some go upwards and some downwards. */
-static bool same_in_all_ways(struct setting *s, struct test_run *r, struct rt_team *team)
+static bool same_by_all_strategies(struct setting *s, struct test_run *r, struct rt_team *team)
 {
 	bool same = true;
-	for (enum image_way way = IMAGE_CHEAPEST; same && way <= IMAGE_SUBTREES; way++) {
-		same = ask_session_for(r, way);
+	for (enum image_strategy strategy = IMAGE_CHEAPEST; same && strategy <= IMAGE_SUBTREES; strategy++) {
+		same = request_for_session(r, strategy);
 		for (int i = 0; same && i < RUNS; i++)
 			same =
 			    rt_session_run(&r->session, &r->binding, team, &s->forest.minibatch, &r->diags) &&
@@ -73,7 +73,7 @@ static void test_threads(struct setting *s, struct test_run *r, const char *name
 		rt_binding_free(&r->binding);
 		r->bound = rt_bind(&r->binding, &allocator_default, &r->image,
 				   &(struct rt_source){read_weight, NULL}, &team, &r->diags);
-		bool same = r->bound && same_in_all_ways(s, r, &team);
+		bool same = r->bound && same_by_all_strategies(s, r, &team);
 		tap_ok(same && team.crew, "%s: %d threads", name, threads);
 		rt_team_stop(&team);
 	}

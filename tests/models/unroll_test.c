@@ -64,7 +64,7 @@ static bool ran_subtrees(const struct rt_profile *p)
 {
 	bool any = false;
 	for (int64_t i = 0; i < p->jobs; i++)
-		any |= p->job[i].way == RT_SUBTREES;
+		any |= p->job[i].strategy == RT_SUBTREES;
 	return any;
 }
 
@@ -80,7 +80,7 @@ static bool same_with_threads(struct setting *s, struct test_run *r, int threads
 	for (int i = 0; same && i < 2 * RUNS; i++) {
 		bool asked = i < RUNS;
 		if (i % RUNS == 0)
-			same = ask_session_for(r, asked ? IMAGE_SUBTREES : IMAGE_CHEAPEST);
+			same = request_for_session(r, asked ? IMAGE_SUBTREES : IMAGE_CHEAPEST);
 		r->session.profile = &profile;
 		same = same &&
 		       rt_session_run(&r->session, &r->binding, &team, &s->forest.minibatch, &r->diags) &&
@@ -100,7 +100,7 @@ static bool same_over(struct setting *s, struct test_run *r, bool threads, int l
 	return same;
 }
 
-/* The code is the same however many levels are a span.  What the interpreter runs is never shared out. */
+/* The code is the same however many levels are a span.  The interpreter runs all ranges undivided. */
 static void test_levels(const struct test_model *t, struct setting *s, const char *name, bool compiled)
 {
 	static const int levels[] = {1, 2, 3, 5, 64};
@@ -109,7 +109,7 @@ static void test_levels(const struct test_model *t, struct setting *s, const cha
 				    .target = compiled ? "native" : "avx2",
 				    .schedule = "unroll 3\n"};
 	bool ok = compile_run(&r, t, &o) && r.image.unroll == 3;
-	share_all(&r);
+	divide_all(&r);
 	ok = ok && open_run(&r);
 	for (size_t k = 0; k < sizeof levels / sizeof *levels; k++)
 		for (int i = k % SAMPLE; i < SHAPES; i += SAMPLE) {
@@ -149,8 +149,8 @@ static void test_rows(const struct test_model *t, struct setting *s, const char 
 				    .target = "native",
 				    .schedule = "dense_index on\n"};
 	ok = compile_run(&r, t, &o);
-	share_all(&r);
-	ask_for(&r, IMAGE_SUBTREES);
+	divide_all(&r);
+	request_strategy(&r, IMAGE_SUBTREES);
 	r.image.unroll = 3;
 	ok = ok && open_run(&r);
 	if (ok && !r.session.rules.origins) {

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A model over one forest, run in one way after another: what each gives is compared with what the first
- * gave. */
+/* A model over one forest, compiled and run again and again with other options: each run must give the bits
+ * of the first. */
 #ifndef ESPALIER_TESTS_MODELS_WAYS_H
 #define ESPALIER_TESTS_MODELS_WAYS_H
 
@@ -30,10 +30,10 @@ static inline bool same_bits(const struct setting *s, const struct test_run *r)
 	return same;
 }
 
-typedef bool compile_way(struct test_run *, const struct test_model *, const struct option_texts *);
+typedef bool compile_function(struct test_run *, const struct test_model *, const struct option_texts *);
 
 /* Columns in pieces at random: each block is computed by itself. */
-static inline bool agrees_by(compile_way *compile, struct setting *s, const struct option_texts *o)
+static inline bool agrees_by(compile_function *compile, struct setting *s, const struct option_texts *o)
 {
 	struct test_run r;
 	bool ok = compile(&r, s->model, o);
@@ -49,8 +49,8 @@ static inline bool agrees(struct setting *s, const struct option_texts *o)
 	return agrees_by(compile_run, s, o);
 }
 
-/* Ranges of the smallest models are shared out as if they were large. */
-static inline void share_all(struct test_run *r)
+/* Divides ranges of the smallest models as if they were large. */
+static inline void divide_all(struct test_run *r)
 {
 	struct image_step *step = ARENA_ARRAY(&r->arena, struct image_step, r->image.steps);
 	for (int i = 0; i < r->image.steps; i++) {
@@ -60,21 +60,21 @@ static inline void share_all(struct test_run *r)
 	r->image.step = step;
 }
 
-/* What threads share out of all steps; sessions that are made from now on know it. */
-static inline void ask_for(struct test_run *r, enum image_way way)
+/* Requests a strategy for all steps, of sessions that are made from now on. */
+static inline void request_strategy(struct test_run *r, enum image_strategy strategy)
 {
 	struct image_step *step = ARENA_ARRAY(&r->arena, struct image_step, r->image.steps);
 	for (int i = 0; i < r->image.steps; i++) {
 		step[i] = r->image.step[i];
-		step[i].way = way;
+		step[i].strategy = strategy;
 	}
 	r->image.step = step;
 }
 
-/* The same for the run's session, which is made anew. */
-static inline bool ask_session_for(struct test_run *r, enum image_way way)
+/* The same, and makes the session of the run anew. */
+static inline bool request_for_session(struct test_run *r, enum image_strategy strategy)
 {
-	ask_for(r, way);
+	request_strategy(r, strategy);
 	rt_session_free(&r->session);
 	return rt_session_init(&r->session, &allocator_default, &r->image, &r->diags);
 }

@@ -26,14 +26,14 @@ static int64_t size_of(const struct session *s, const int64_t *sizes, const char
 	return -1;
 }
 
-static void start(struct session *s, const char *text)
+static void start_session(struct session *s, const char *text)
 {
 	session_parse(s, &allocator_default, text, strlen(text));
 	if (!s->model)
 		printf("# %s\n", s->diags.n ? s->diags.at[0].message : "");
 }
 
-static bool bind(struct session *s, const struct tensor_info *tensors, size_t n, int64_t *sizes)
+static bool bind_tensors(struct session *s, const struct tensor_info *tensors, size_t n, int64_t *sizes)
 {
 	bool bound = ra_bind(s->model, &s->diags, "w.safetensors", tensors, n, sizes);
 	for (size_t i = 0; i < s->diags.n; i++)
@@ -46,8 +46,9 @@ static void check_fitting(void)
 {
 	struct session s;
 	int64_t sizes[8];
-	start(&s, MODEL);
-	tap_ok(s.model && bind(&s, fitting, FITTING, sizes) && !s.diags.n, "weights that fit are bound");
+	start_session(&s, MODEL);
+	tap_ok(s.model && bind_tensors(&s, fitting, FITTING, sizes) && !s.diags.n,
+	       "weights that fit are bound");
 	tap_ok(size_of(&s, sizes, "V") == 100 && size_of(&s, sizes, "K") == 5,
 	       "bare dimensions get their extents");
 	tap_ok(size_of(&s, sizes, "D") == 8, "4*D is solved for D");
@@ -64,8 +65,8 @@ static void check_changed(const char *name, int i, struct tensor_info changed, e
 	struct tensor_info tensors[FITTING];
 	memcpy(tensors, fitting, sizeof tensors);
 	tensors[i] = changed;
-	start(&s, MODEL);
-	bool bound = bind(&s, tensors, FITTING, sizes);
+	start_session(&s, MODEL);
+	bool bound = bind_tensors(&s, tensors, FITTING, sizes);
 	const struct diag *d = s.diags.n == 1 ? &s.diags.at[0] : NULL;
 	tap_ok(!bound && d && d->id == id, "%s: %s", name, diag_spelling(id));
 	tap_ok(d && (strstr(d->message, mentions) || (d->hint && strstr(d->hint, mentions))),
@@ -80,8 +81,8 @@ static void check_names(void)
 	struct tensor_info tensors[FITTING];
 	memcpy(tensors, fitting, sizeof tensors);
 	tensors[3].name = "bb";
-	start(&s, MODEL);
-	tap_ok(!bind(&s, tensors, FITTING, sizes) && s.diags.n == 2,
+	start_session(&s, MODEL);
+	tap_ok(!bind_tensors(&s, tensors, FITTING, sizes) && s.diags.n == 2,
 	       "a misnamed tensor is missing and extra, and nothing else");
 	tap_ok(s.diags.n == 2 && s.diags.at[0].id == DIAG_WEIGHT_MISSING &&
 		   strstr(s.diags.at[0].hint, "'bb'"),
@@ -89,15 +90,15 @@ static void check_names(void)
 	tap_ok(s.diags.n == 2 && s.diags.at[1].id == DIAG_WEIGHT_EXTRA && strstr(s.diags.at[1].hint, "'b'"),
 	       "what is left over is looked for among the parameters");
 	session_end(&s);
-	start(&s, MODEL);
-	tap_ok(!bind(&s, NULL, 0, sizes) && s.diags.n == 4,
+	start_session(&s, MODEL);
+	tap_ok(!bind_tensors(&s, NULL, 0, sizes) && s.diags.n == 4,
 	       "without tensors every parameter is missing, at once");
 	session_end(&s);
 	struct tensor_info twice[FITTING + 1];
 	memcpy(twice, fitting, sizeof fitting);
 	twice[FITTING] = fitting[0];
-	start(&s, MODEL);
-	tap_ok(!bind(&s, twice, FITTING + 1, sizes) && s.diags.n == 1,
+	start_session(&s, MODEL);
+	tap_ok(!bind_tensors(&s, twice, FITTING + 1, sizes) && s.diags.n == 1,
 	       "a tensor that is there twice is left over once");
 	session_end(&s);
 }
@@ -107,9 +108,9 @@ static void check_single(const char *name, const char *text, struct tensor_info 
 {
 	struct session s;
 	int64_t sizes[8];
-	start(&s, text);
-	tap_ok(s.model && !bind(&s, &tensor, 1, sizes) && s.diags.n == 1 && s.diags.at[0].id == id, "%s",
-	       name);
+	start_session(&s, text);
+	tap_ok(s.model && !bind_tensors(&s, &tensor, 1, sizes) && s.diags.n == 1 && s.diags.at[0].id == id,
+	       "%s", name);
 	session_end(&s);
 }
 
@@ -117,8 +118,8 @@ static void check_constant(const char *name, const char *text, struct tensor_inf
 {
 	struct session s;
 	int64_t sizes[8];
-	start(&s, text);
-	bool bound = bind(&s, &tensor, 1, sizes);
+	start_session(&s, text);
+	bool bound = bind_tensors(&s, &tensor, 1, sizes);
 	tap_ok(!bound && s.diags.n == 1 && strcmp(s.diags.at[0].message, message) == 0, "%s: %s", name,
 	       message);
 	session_end(&s);
@@ -133,8 +134,8 @@ static void check_type(const char *declared, enum dtype tensor, bool fits)
 	int64_t sizes[2];
 	snprintf(text, sizeof text,
 		 "model m\nstructure sequence\nparam b[N] : %s\nstate h[N]\nnode:\n h = cast(b, f32)\noutput o = h\n", declared);
-	start(&s, text);
-	bool bound = s.model && bind(&s, (struct tensor_info[]){{"b", tensor, 1, {4}}}, 1, sizes);
+	start_session(&s, text);
+	bool bound = s.model && bind_tensors(&s, (struct tensor_info[]){{"b", tensor, 1, {4}}}, 1, sizes);
 	bool refused = s.diags.n == 1 && s.diags.at[0].id == DIAG_WEIGHT_TYPE && s.diags.at[0].line == 3;
 	tap_ok(fits ? bound : !bound && refused, "a tensor of %s is %s a parameter of %s", dtype_traits_of(tensor)->spelling,
 	       fits ? "read into" : "refused for", declared);
@@ -164,8 +165,9 @@ static void check_leading_one(void)
 	const struct tensor_info b = {"b", DTYPE_F32, 2, {1, 768}};
 	struct session s;
 	int64_t sizes[8];
-	start(&s, text);
-	tap_ok(s.model && bind(&s, &b, 1, sizes) && size_of(&s, sizes, "D") == 256, "of [1, 768] as [1, 3*D] D is 256");
+	start_session(&s, text);
+	tap_ok(s.model && bind_tensors(&s, &b, 1, sizes) && size_of(&s, sizes, "D") == 256,
+	       "of [1, 768] as [1, 3*D] D is 256");
 	session_end(&s);
 	check_single("an extent of 2 is not 1", text, (struct tensor_info){"b", DTYPE_F32, 2, {2, 768}}, DIAG_WEIGHT_CONFLICT);
 }
@@ -177,8 +179,8 @@ static void check_labels(void)
 	const struct tensor_info two = {"b", DTYPE_F32, 1, {2}};
 	struct session s;
 	int64_t sizes[8];
-	start(&s, text);
-	tap_ok(s.model && bind(&s, &two, 1, sizes), "two labels for two elements");
+	start_session(&s, text);
+	tap_ok(s.model && bind_tensors(&s, &two, 1, sizes), "two labels for two elements");
 	session_end(&s);
 	check_single("and none for a third", text, (struct tensor_info){"b", DTYPE_F32, 1, {3}}, DIAG_MODEL_LABELS);
 }

@@ -94,7 +94,7 @@ static uint32_t rebuild_slice(struct rebuild *r, const struct ra_node *n, uint32
 }
 
 /* What the node carries, or the edge to a child. */
-static uint32_t carried(struct rebuild *r, const struct ra_node *n)
+static uint32_t carried_value(struct rebuild *r, const struct ra_node *n)
 {
 	const struct ra_input *in = &r->m->inputs.at[n->input];
 	return in->edge ? ra_builder_child(r->b, n->slot, in->name) : r->inputs[n->input];
@@ -122,9 +122,9 @@ static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 	case RA_PARAM:
 		return r->params[n->param];
 	case RA_INPUT:
-		return carried(r, n);
+		return carried_value(r, n);
 	case RA_LOOKUP:
-		return ra_builder_lookup(r->b, arg[0], carried(r, n));
+		return ra_builder_lookup(r->b, arg[0], carried_value(r, n));
 	case RA_STATE:
 		return n->state.slot == RA_EACH_MEMBER ? ra_builder_member(r->b, m->states.at[n->state.state].name)
 						       : ra_builder_get(r->b, m->states.at[n->state.state].name);
@@ -230,14 +230,14 @@ static void rebuild_outputs(struct rebuild *r)
 	}
 }
 
-static void show(const struct diags *d)
+static void show_diags(const struct diags *d)
 {
 	for (size_t i = 0; i < d->n; i++)
 		printf("# %s:%d %s [%s]\n", d->at[i].file ? d->at[i].file : "", d->at[i].line,
 		       d->at[i].message, diag_spelling(d->at[i].id));
 }
 
-static const struct ra_model *rebuilt(struct rebuild *r, struct diags *diags)
+static const struct ra_model *rebuild_model(struct rebuild *r, struct diags *diags)
 {
 	r->value = ARENA_ARRAY(r->arena, uint32_t, r->m->nodes.n + 1);
 	r->b = ra_builder_new(r->arena, diags, 7, r->m->name, structure_text(r));
@@ -253,14 +253,14 @@ static const struct ra_model *rebuilt(struct rebuild *r, struct diags *diags)
 }
 
 /* Whether the model of a text, built by calls, is the same graph and prints as the same text. */
-static bool builds(const char *text, size_t length)
+static bool test_rebuild(const char *text, size_t length)
 {
 	struct session s;
 	session_parse(&s, &allocator_default, text, length);
 	struct rebuild r = {.m = s.model, .arena = &s.arena};
-	const struct ra_model *m = s.model ? rebuilt(&r, &s.diags) : NULL;
+	const struct ra_model *m = s.model ? rebuild_model(&r, &s.diags) : NULL;
 	bool same = m && same_graph(s.model, m);
-	show(&s.diags);
+	show_diags(&s.diags);
 	if (same) {
 		struct str other = str_in(&s.arena);
 		ra_print(m, &other);
@@ -274,7 +274,7 @@ static void check_file(const char *path)
 {
 	size_t length;
 	char *text = read_text(source_path(path), &length);
-	tap_ok(text && builds(text, length), "%s can be built", path);
+	tap_ok(text && test_rebuild(text, length), "%s can be built", path);
 	free(text);
 }
 
@@ -300,7 +300,7 @@ struct built {
 	struct ra_builder *b;
 };
 
-static void begin(struct built *x, const char *structure)
+static void begin_model(struct built *x, const char *structure)
 {
 	arena_init(&x->arena, &allocator_default);
 	diags_init(&x->diags, &allocator_default);
@@ -309,13 +309,14 @@ static void begin(struct built *x, const char *structure)
 	x->b = ra_builder_new(&x->arena, &x->diags, 1, "m", structure);
 }
 
-static void end(struct built *x)
+static void end_model(struct built *x)
 {
 	diags_free(&x->diags);
 	arena_free(&x->arena);
 }
 
-static bool has(const struct built *x, enum diag_id id, const char *file, int line, const char *message)
+static bool has_diagnostic(const struct built *x, enum diag_id id, const char *file, int line,
+			   const char *message)
 {
 	for (size_t i = 0; i < x->diags.n; i++) {
 		const struct diag *d = &x->diags.at[i];
@@ -329,7 +330,7 @@ static bool has(const struct built *x, enum diag_id id, const char *file, int li
 static void check_order(void)
 {
 	struct built x;
-	begin(&x, "tree(left, right)");
+	begin_model(&x, "tree(left, right)");
 	ra_builder_at(x.b, "a.c", 10);
 	ra_builder_param(x.b, "W", "D, E");
 	ra_builder_at(x.b, "a.c", 11);
@@ -337,15 +338,15 @@ static void check_order(void)
 	ra_builder_at(x.b, "b.c", 5);
 	ra_builder_param(x.b, "h", "D");
 	tap_ok(!ra_builder_finish(x.b), "what is wrong is refused");
-	tap_ok(has(&x, DIAG_MODEL_DUPLICATE, "b.c", 5, "'h' is already a state (line 11)"),
+	tap_ok(has_diagnostic(&x, DIAG_MODEL_DUPLICATE, "b.c", 5, "'h' is already a state (line 11)"),
 	       "of two declarations the later one is at fault, whatever its line");
-	end(&x);
+	end_model(&x);
 }
 
 static void check_places(void)
 {
 	struct built x;
-	begin(&x, "tree(left, right)");
+	begin_model(&x, "tree(left, right)");
 	ra_builder_at(x.b, "a.c", 10);
 	uint32_t W = ra_builder_param(x.b, "W", "D, E");
 	ra_builder_state(x.b, "h", "D");
@@ -364,20 +365,21 @@ static void check_places(void)
 			  (const char *const[]){"one", "two"}, 2);
 	ra_builder_call(x.b, "sum", (uint32_t[]){ra_builder_number(x.b, 1)}, 1);
 	tap_ok(!ra_builder_finish(x.b), "so are faults in expressions");
-	tap_ok(has(&x, DIAG_MODEL_SHAPE, "b.c", 7, "'W @ children[0].h': [D, E] @ [D]"),
+	tap_ok(has_diagnostic(&x, DIAG_MODEL_SHAPE, "b.c", 7, "'W @ children[0].h': [D, E] @ [D]"),
 	       "shapes are told with the value as text, at the call");
-	tap_ok(has(&x, DIAG_MODEL_FUNCTION, "b.c", 7, "'sigmoit'") &&
-		   has(&x, DIAG_MODEL_FUNCTION, "b.c", 7, "'sigmoyd'"),
+	tap_ok(has_diagnostic(&x, DIAG_MODEL_FUNCTION, "b.c", 7, "'sigmoit'") &&
+		   has_diagnostic(&x, DIAG_MODEL_FUNCTION, "b.c", 7, "'sigmoyd'"),
 	       "two faults of one kind on one line are both told");
-	tap_ok(has(&x, DIAG_MODEL_RANK, "c.c", 3, "'sum(1)'"), "and so is one in a value that nothing needs");
+	tap_ok(has_diagnostic(&x, DIAG_MODEL_RANK, "c.c", 3, "'sum(1)'"),
+	       "and so is one in a value that nothing needs");
 	tap_is((long)x.diags.n, 4, "and each is told once, though the body is for both cases");
-	show(&x.diags);
-	end(&x);
+	show_diags(&x.diags);
+	end_model(&x);
 }
 
 /* --- sizes --- */
 
-static double now(void)
+static double seconds_now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -389,8 +391,8 @@ static void check_chain(void)
 {
 	enum { LENGTH = 100000 };
 	struct built x;
-	double start = now();
-	begin(&x, "sequence");
+	double start = seconds_now();
+	begin_model(&x, "sequence");
 	uint32_t in = ra_builder_input(x.b, "x", "D");
 	ra_builder_state(x.b, "h", "D");
 	ra_builder_body(x.b, RA_BODY_LEAF);
@@ -409,7 +411,7 @@ static void check_chain(void)
 		v = ra_builder_call(x.b, "+", (uint32_t[]){v, v}, 2);
 	ra_builder_output(x.b, "o", v, RA_AT_ROOT, NULL, 0);
 	const struct ra_model *m = ra_builder_finish(x.b);
-	show(&x.diags);
+	show_diags(&x.diags);
 	tap_ok(m && m->nodes.n > LENGTH, "a chain of 100000 calls can be built, and each value used twice");
 	struct str s = str_in(&x.arena);
 	if (m)
@@ -418,15 +420,15 @@ static void check_chain(void)
 	session_parse(&again, &allocator_default, str_text(&s), s.n);
 	tap_ok(m && again.model && same_graph(m, again.model), "and be printed and read");
 	session_end(&again);
-	printf("# %.2f s\n", now() - start);
-	end(&x);
+	printf("# %.2f s\n", seconds_now() - start);
+	end_model(&x);
 }
 
 /* What sums and outputs have in common is written into each of them: that has a limit. */
 static void check_limits(void)
 {
 	struct built x;
-	begin(&x, "tree(*)");
+	begin_model(&x, "tree(*)");
 	ra_builder_state(x.b, "h", "D");
 	ra_builder_body(x.b, RA_BODY_NODE);
 	uint32_t e = ra_builder_child(x.b, RA_EACH_CHILD, "h"), sum = 0;
@@ -437,15 +439,15 @@ static void check_limits(void)
 	ra_builder_assign(x.b, "h", sum);
 	tap_ok(!ra_builder_finish(x.b) && x.diags.at[0].id == DIAG_MODEL_LARGE,
 	       "too many large sums are refused");
-	end(&x);
+	end_model(&x);
 
-	begin(&x, "tree(*)");
+	begin_model(&x, "tree(*)");
 	uint32_t v = 1;
 	for (int i = 0; v && i <= 1 << RA_VALUE_BITS; i++)
 		v = ra_builder_number(x.b, i);
 	tap_ok(!v && x.diags.at[0].id == DIAG_MODEL_LARGE && ra_builder_number(x.b, 1) == 0,
 	       "so are more values than numbers for them");
-	end(&x);
+	end_model(&x);
 }
 
 static void check_random(void)
@@ -455,7 +457,7 @@ static void check_random(void)
 		static struct generator g;
 		char sizes[64];
 		const char *text = generate_model(&g, (uint64_t)seed, sizes);
-		if (builds(text, strlen(text)))
+		if (test_rebuild(text, strlen(text)))
 			built++;
 		else
 			printf("# seed %d\n", seed);

@@ -5,7 +5,8 @@
 #include "tests/tap.h"
 
 /* As it stands in the table of functions, or among the reserved words. */
-static bool mentions(const char *page, const char *before, const char *name, size_t length, const char *after)
+static bool page_mentions(const char *page, const char *before, const char *name, size_t length,
+			  const char *after)
 {
 	char wanted[200];
 	snprintf(wanted, sizeof wanted, "%s%.*s%s", before, (int)length, name, after);
@@ -19,16 +20,16 @@ int main(void)
 	if (!tap_ok(page, "doc/model-text.md is there"))
 		return tap_done();
 	for (int i = 0; ra_builtin_name(i); i++)
-		tap_ok(mentions(page, "`", ra_builtin_name(i), strlen(ra_builtin_name(i)), "("), "it has %s",
-		       ra_builtin_name(i));
+		tap_ok(page_mentions(page, "`", ra_builtin_name(i), strlen(ra_builtin_name(i)), "("),
+		       "it has %s", ra_builtin_name(i));
 	for (int i = 0; i < ra_prelude_functions; i++) {
 		const char *text = ra_prelude[i].text;
 		size_t head = strcspn(text, ")") + 1;
-		tap_ok(mentions(page, "| `", text, head, "`") && strstr(page, ra_prelude[i].doc),
+		tap_ok(page_mentions(page, "| `", text, head, "`") && strstr(page, ra_prelude[i].doc),
 		       "it has %.*s and what it is", (int)head, text);
 	}
 #define RA_WORD(name, spelling)                                                                              \
-	tap_ok(mentions(page, "`", spelling, strlen(spelling), "`"), "it has the word %s", spelling);
+	tap_ok(page_mentions(page, "`", spelling, strlen(spelling), "`"), "it has the word %s", spelling);
 	RA_WORD_LIST
 #undef RA_WORD
 	free(page);

@@ -5,7 +5,7 @@
 #include "tests/ra/session.h"
 #include "tests/tap.h"
 
-static void show(const struct session *s)
+static void show_diags(const struct session *s)
 {
 	for (size_t i = 0; i < s->diags.n; i++)
 		printf("# %d:%d %s [%s]\n", s->diags.at[i].line, s->diags.at[i].column,
@@ -18,7 +18,7 @@ static void check_round_trip(struct session *s, const char *name)
 	const char *first = session_print(s);
 	struct session again;
 	session_parse(&again, &allocator_default, first, strlen(first));
-	show(&again);
+	show_diags(&again);
 	if (tap_ok(again.model, "%s: the printed text can be read", name)) {
 		tap_ok(strcmp(session_print(&again), first) == 0, "%s: printed again, it is the same text",
 		       name);
@@ -50,7 +50,7 @@ static void check_model(const char *name)
 		return;
 	session_parse(&s, &allocator_default, text, length);
 	free(text);
-	show(&s);
+	show_diags(&s);
 	if (tap_ok(s.model && !s.diags.n, "%s: is a model", name)) {
 		snprintf(path, sizeof path, "tests/ra/good/%s.golden", name);
 		tap_ok(check_golden(path, session_print(&s)), "%s: prints as expected", name);
@@ -70,7 +70,7 @@ static void check_text(const char *name, const char *text)
 {
 	struct session s;
 	session_parse(&s, &allocator_default, text, strlen(text));
-	show(&s);
+	show_diags(&s);
 	if (tap_ok(s.model, "%s: is a model", name))
 		check_round_trip(&s, name);
 	session_end(&s);
@@ -88,7 +88,7 @@ static void check_deep_chain(bool inside)
 	check_text(inside ? "a deep chain inside of a sum over children" : "a deep chain", text);
 }
 
-static size_t count(const struct ra_model *m, enum ra_op op)
+static size_t count_nodes(const struct ra_model *m, enum ra_op op)
 {
 	size_t n = 0;
 	for (size_t i = 1; i < m->nodes.n; i++)
@@ -103,8 +103,8 @@ static void check_count(const char *name, const char *inner, enum ra_op op, size
 	struct session s;
 	snprintf(text, sizeof text, HEAD "inner:\n %s\noutput o = h\n", inner);
 	session_parse(&s, &allocator_default, text, strlen(text));
-	show(&s);
-	tap_ok(s.model && count(s.model, op) == n, "%s", name);
+	show_diags(&s);
+	tap_ok(s.model && count_nodes(s.model, op) == n, "%s", name);
 	session_end(&s);
 }
 
@@ -126,8 +126,8 @@ static void check_node_body(void)
 	    "node:\n h = tanh(x + W @ previous.h + sum(k.h for k in children))\noutput o = h at root\n";
 	struct session s;
 	session_parse(&s, &allocator_default, text, strlen(text));
-	tap_ok(s.model && count(s.model, RA_ZERO) == 1 && count(s.model, RA_CHILD_SUM) == 1 &&
-		   count(s.model, RA_CHILD) == 2,
+	tap_ok(s.model && count_nodes(s.model, RA_ZERO) == 1 && count_nodes(s.model, RA_CHILD_SUM) == 1 &&
+		   count_nodes(s.model, RA_CHILD) == 2,
 	       "a body for both cases has zeros for the children of a leaf");
 	tap_ok(s.model && s.model->structure.children == 1 && s.model->outputs.at[0].at_root,
 	       "a sequence has one child");
@@ -173,7 +173,7 @@ static void check_recovery(void)
 	size_t n = sizeof expected / sizeof *expected;
 	struct session s;
 	session_parse(&s, &allocator_default, text, strlen(text));
-	show(&s);
+	show_diags(&s);
 	tap_ok(!s.model && s.diags.n == n, "independent faults are reported at once, and no others");
 	for (size_t i = 0; i < n && i < s.diags.n; i++)
 		tap_ok(s.diags.at[i].id == expected[i].id && s.diags.at[i].line == expected[i].line,

@@ -20,7 +20,7 @@ static unsigned random_below(unsigned n)
 }
 
 /* Parses; a model must print and read back, anything else must have been explained. */
-static bool survives(const char *text, size_t length)
+static bool survives_text(const char *text, size_t length)
 {
 	struct session s, again;
 	session_parse(&s, &allocator_default, text, length);
@@ -41,7 +41,7 @@ static bool survives(const char *text, size_t length)
 }
 
 /* Replaces, deletes, doubles or swaps pieces; pieces of the language as well as bytes. */
-static size_t mutate(char *text, size_t length, size_t capacity)
+static size_t mutate_text(char *text, size_t length, size_t capacity)
 {
 	static const char *const pieces[] = {"(",	   ")",	       "[",
 					     "]",	   "{",	       "}",
@@ -85,7 +85,7 @@ static void check_mutations(const char *name)
 	char *copy = malloc(capacity);
 	for (int i = 0; i < MUTATIONS; i++) {
 		memcpy(copy, text, length);
-		faults += !survives(copy, mutate(copy, length, capacity));
+		faults += !survives_text(copy, mutate_text(copy, length, capacity));
 	}
 	tap_ok(!faults, "%s: %d mutations are refused or are models", name, MUTATIONS);
 	free(copy);
@@ -100,10 +100,10 @@ static void check_random_bytes(void)
 		size_t length = random_below(sizeof text);
 		for (size_t j = 0; j < length; j++)
 			text[j] = (char)random_below(random_below(2) ? 256 : 128);
-		faults += !survives(text, length);
+		faults += !survives_text(text, length);
 	}
 	tap_ok(!faults, "random bytes are refused");
-	tap_ok(survives(NULL, 0) && survives("\0\0\0", 3) && survives("model \0m\n", 9),
+	tap_ok(survives_text(NULL, 0) && survives_text("\0\0\0", 3) && survives_text("model \0m\n", 9),
 	       "so are no bytes, and zeros");
 }
 
@@ -129,17 +129,17 @@ static void check_large_model(void)
 	for (int i = 1; i < 20000; i++)
 		str_printf(&s, "param p%d[D]\n", i);
 	str_puts(&s, "output o = h\n");
-	tap_ok(survives(str_text(&s), s.n), "twenty thousand parameters and statements are a model");
+	tap_ok(survives_text(str_text(&s), s.n), "twenty thousand parameters and statements are a model");
 	s = str_in(&arena);
 	str_puts(&s, HEAD "node:\n h = x");
 	for (int i = 0; i < 20000; i++)
 		str_puts(&s, " + W @ sum(k.h for k in children)");
 	str_puts(&s, "\noutput o = h\n");
-	tap_ok(survives(str_text(&s), s.n), "so is a sum of twenty thousand terms");
+	tap_ok(survives_text(str_text(&s), s.n), "so is a sum of twenty thousand terms");
 	s = str_in(&arena);
 	for (int i = 0; i < 100000; i++)
 		str_puts(&s, "x $ ((\n");
-	tap_ok(survives(str_text(&s), s.n), "a hundred thousand faulty lines are refused");
+	tap_ok(survives_text(str_text(&s), s.n), "a hundred thousand faulty lines are refused");
 	arena_free(&arena);
 }
 
@@ -149,7 +149,7 @@ static void check_brace_bomb(void)
 	for (int i = 0; i < 16; i++)
 		strcat(text, "{a,b,c,d,e,f,g,h}");
 	strcat(text, "[D]\n");
-	tap_ok(survives(text, strlen(text)), "braces that expand to 8^16 names are refused");
+	tap_ok(survives_text(text, strlen(text)), "braces that expand to 8^16 names are refused");
 }
 
 static void check_long_text(void)

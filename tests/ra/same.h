@@ -17,7 +17,7 @@ static inline bool same_dim(const struct ra_dim *a, const struct ra_dim *b)
 static inline int arity(enum ra_op op)
 {
 	static const int arities[] = {
-#define RA_OP(name, arity, spelling, types, function, way, sub) arity,
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) arity,
 #include "ra/ra_ops.def"
 	};
 	return arities[op];

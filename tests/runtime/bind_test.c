@@ -74,13 +74,14 @@ static void sum_rows(void *const *b, int64_t begin, int64_t end, int64_t first, 
 /* Steps of runs may see neither weights nor intermediates of the binding. */
 static bool seen;
 
-static void look(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks, int64_t direction)
+static void look_at_rows(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+			 int64_t direction)
 {
 	(void)begin, (void)end, (void)first, (void)blocks, (void)direction;
 	seen = !b[W] && !b[TURNED] && !b[COPY] && b[TWICE] && b[TOTAL] && b[STATE];
 }
 
-static image_kernel *const kernels[] = {double_rows, sum_rows, look};
+static image_kernel *const kernels[] = {double_rows, sum_rows, look_at_rows};
 
 static const struct image image = {.params = 1,
 				   .param = params,
@@ -164,7 +165,7 @@ static void test_threads(struct diags *d)
 		}
 		rt_team_stop(&team);
 	}
-	tap_ok(right, "rows are shared out to teams of 1 to 4, with the same bits");
+	tap_ok(right, "rows are divided among teams of 1 to 4, with the same bits");
 }
 
 static void *bind_alone(void *context)

@@ -36,7 +36,7 @@ static bool read_param(void *context, int param, int64_t first, int64_t count, v
 	return true;
 }
 
-static int64_t naive(const struct image_recipe *r, const int64_t *index)
+static int64_t naive_element(const struct image_recipe *r, const int64_t *index)
 {
 	int64_t source = 0, at[TENSOR_MAX_RANK] = {0}, element = 0;
 	for (int d = 0; d < r->dims; d++)
@@ -55,11 +55,11 @@ static int64_t naive(const struct image_recipe *r, const int64_t *index)
 	return value_of(s->param, element);
 }
 
-static bool same(const struct image_recipe *r, const char *packed)
+static bool is_packed_right(const struct image_recipe *r, const char *packed)
 {
 	int64_t index[IMAGE_PACK_DIMS] = {0};
 	for (;; packed += bytes) {
-		int64_t value = naive(r, index);
+		int64_t value = naive_element(r, index);
 		if (memcmp(packed, &value, bytes) != 0)
 			return false;
 		int d = r->dims - 1;
@@ -149,7 +149,7 @@ static void test_cases(enum dtype dtype)
 	       "weights are packed");
 	bool aligned = true;
 	for (int i = 0; i < CASES; i++) {
-		tap_ok(same(&recipes[i], b.packed[i]), "%s: %s", name, cases[i].what);
+		tap_ok(is_packed_right(&recipes[i], b.packed[i]), "%s: %s", name, cases[i].what);
 		aligned &= (uintptr_t)b.packed[i] % 64 == 0;
 	}
 	tap_ok(aligned, "packed weights are aligned");
@@ -209,10 +209,10 @@ static void test_memory(void)
 		rt_binding_free(&b);
 	}
 	tap_ok(ok && right, "memory running out at any place is a diagnostic");
-	char *large = rt_take(&allocator_default, (size_t)5 << 20);
+	char *large = rt_allocate_zeroed(&allocator_default, (size_t)5 << 20);
 	tap_ok(large && (uintptr_t)large % (2 << 20) == 0 && !large[0] && !large[(5 << 20) - 1],
 	       "large blocks begin at a huge page and are zeroed");
-	rt_give(&allocator_default, large);
+	rt_free(&allocator_default, large);
 }
 
 int main(void)

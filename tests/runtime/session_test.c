@@ -11,8 +11,8 @@
 
 static char calls[4096];
 
-static bool note(void *self, int kernel, const struct image_frame *frame, const struct image_range *range,
-		 struct diags *diags)
+static bool note_call(void *self, int kernel, const struct image_frame *frame,
+		      const struct image_range *range, struct diags *diags)
 {
 	(void)self, (void)frame, (void)diags;
 	size_t n = strlen(calls);
@@ -50,7 +50,7 @@ static struct image steps_image(const struct image_step *steps, int n)
 			      .case_at = typed,
 			      .steps = n,
 			      .step = steps,
-			      .code = {.call = note}};
+			      .code = {.call = note_call}};
 }
 
 static const char *run_steps(const struct image_step *steps, int n, const struct lin_forest *forest)
@@ -240,7 +240,7 @@ static struct rt_minibatch minibatch_of(const void *const *data)
 	return (struct rt_minibatch){two_trees, data};
 }
 
-static float row(const struct rt_session *s, int output, int64_t n)
+static float row_of(const struct rt_session *s, int output, int64_t n)
 {
 	const float *p = rt_session_row(s, output, n);
 	return p ? *p : -1;
@@ -252,12 +252,12 @@ static void test_values(struct rt_session *s, struct diags *diags)
 	struct rt_minibatch m = minibatch_of(data);
 	tap_ok(rt_session_run(s, &tree_binding, NULL, &m, diags), "a minibatch runs");
 	/* leaves 11, 22, 34, 43, 56; node 2: 11 + 44 + 7; node 4: 62 + 68 + 9; node 7: 43 + 112 + 5 */
-	tap_ok(row(s, 0, 0) == 11 && row(s, 0, 1) == 22 && row(s, 0, 3) == 34 && row(s, 0, 5) == 43 &&
-		   row(s, 0, 6) == 56,
+	tap_ok(row_of(s, 0, 0) == 11 && row_of(s, 0, 1) == 22 && row_of(s, 0, 3) == 34 &&
+		   row_of(s, 0, 5) == 43 && row_of(s, 0, 6) == 56,
 	       "leaves found their own words and values");
-	tap_ok(row(s, 0, 2) == 62 && row(s, 0, 4) == 139 && row(s, 0, 7) == 160,
+	tap_ok(row_of(s, 0, 2) == 62 && row_of(s, 0, 4) == 139 && row_of(s, 0, 7) == 160,
 	       "inner nodes found their children");
-	tap_ok(row(s, 1, 0) == 139 && row(s, 1, 1) == 160, "outputs at the root have a row an input");
+	tap_ok(row_of(s, 1, 0) == 139 && row_of(s, 1, 1) == 160, "outputs at the root have a row an input");
 	tap_ok(*(const float *)rt_session_root_row(s, 0, 0) == 139 && *(const float *)rt_session_root_row(s, 1, 1) == 160,
 	       "a root's row is found either way");
 	tap_ok(!rt_session_row(s, 0, 8) && !rt_session_row(s, 0, -1) && !rt_session_row(s, 1, 2) &&
@@ -265,13 +265,13 @@ static void test_values(struct rt_session *s, struct diags *diags)
 	       "rows that do not exist are NULL");
 	tap_ok(s->runs == 1 && s->structures == 2 && s->nodes == 8 && s->batches == 3, "the run is counted");
 	weight = 2;
-	tap_ok(rt_session_run(s, &tree_binding, NULL, &m, diags) && row(s, 0, 0) == 22,
+	tap_ok(rt_session_run(s, &tree_binding, NULL, &m, diags) && row_of(s, 0, 0) == 22,
 	       "a run takes the weights that the binding has now");
 	weight = 1;
 }
 
-static void refuse(struct rt_session *s, const void *const *data, enum diag_id id, const char *names,
-		   const char *what)
+static void test_refusal(struct rt_session *s, const void *const *data, enum diag_id id, const char *names,
+			 const char *what)
 {
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
@@ -283,7 +283,8 @@ static void refuse(struct rt_session *s, const void *const *data, enum diag_id i
 	tap_ok(!rt_session_row(s, 0, 0), "and leaves no result");
 	diags_free(&diags);
 	diags_init(&diags, &allocator_default);
-	tap_ok(!rt_check(&allocator_default, &tree_image, &m, &diags) && diags.n == 1 && diags.at[0].id == id,
+	tap_ok(!rt_check_minibatch(&allocator_default, &tree_image, &m, &diags) && diags.n == 1 &&
+		   diags.at[0].id == id,
 	       "and is seen without a run");
 	diags_free(&diags);
 }
@@ -293,19 +294,20 @@ static void test_refusals(struct rt_session *s)
 	const void *const data[] = {words, values}, *const no_words[] = {NULL, values},
 			  *const no_values[] = {words, NULL};
 	words[6] = 100;
-	refuse(s, data, DIAG_TOKEN_OUT_OF_RANGE, "node 1 of input 1", "a token past the last row is refused");
+	test_refusal(s, data, DIAG_TOKEN_OUT_OF_RANGE, "node 1 of input 1",
+		     "a token past the last row is refused");
 	words[6] = -2;
-	refuse(s, data, DIAG_TOKEN_OUT_OF_RANGE, "-2", "a negative token is refused");
+	test_refusal(s, data, DIAG_TOKEN_OUT_OF_RANGE, "-2", "a negative token is refused");
 	words[6] = -1;
-	refuse(s, data, DIAG_MISSING_DATA, "node 1 of input 1", "a leaf without a word is refused");
+	test_refusal(s, data, DIAG_MISSING_DATA, "node 1 of input 1", "a leaf without a word is refused");
 	words[6] = 50;
-	refuse(s, no_words, DIAG_MISSING_DATA, "word", "data that are not there at all are refused");
-	refuse(s, no_values, DIAG_MISSING_DATA, "value", "vectors that are not there are refused");
+	test_refusal(s, no_words, DIAG_MISSING_DATA, "word", "data that are not there at all are refused");
+	test_refusal(s, no_values, DIAG_MISSING_DATA, "value", "vectors that are not there are refused");
 	words[4] = 12345;
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
 	struct rt_minibatch m = minibatch_of(data);
-	tap_ok(rt_session_run(s, &tree_binding, NULL, &m, &diags) && row(s, 0, 4) == 139,
+	tap_ok(rt_session_run(s, &tree_binding, NULL, &m, &diags) && row_of(s, 0, 4) == 139,
 	       "a token that no case reads is not looked at");
 	words[4] = -1;
 	static const int32_t one[] = {0, 0, 1}, first[] = {0};
@@ -352,7 +354,7 @@ static void test_members(void)
 	       "and are refused where nobody says");
 	diags_free(&diags);
 	diags_init(&diags, &allocator_default);
-	tap_ok(!rt_check(&allocator_default, &image, &m, &diags) && diags.n == 1 &&
+	tap_ok(!rt_check_minibatch(&allocator_default, &image, &m, &diags) && diags.n == 1 &&
 		   diags.at[0].id == DIAG_BAD_ARGUMENT,
 	       "and that is seen without a run");
 	tap_ok(!rt_session_row(&s, 0, 0), "and leaves no result");
@@ -377,7 +379,8 @@ static void test_memory(void)
 		budget.left = 1000;
 		if (!ok && s.buffers) {
 			diags_free(&diags);
-			right &= rt_session_run(&s, &tree_binding, NULL, &m, &diags) && row(&s, 0, 7) == 160;
+			right &=
+			    rt_session_run(&s, &tree_binding, NULL, &m, &diags) && row_of(&s, 0, 7) == 160;
 		}
 		long before = budget.left;
 		right &= !ok || (rt_session_run(&s, &tree_binding, NULL, &m, &diags) && budget.left == before);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Ranges that are shared out, over a fake image: each row once, after what it reads, in blocks of tiles; and
- * what must not be shared out. */
+/* Ranges that are divided among threads, over a fake image: each row once, after what it reads, in blocks of
+ * tiles; and ranges that must not be divided. */
 #include "runtime/runtime.h"
 #include "tests/tap.h"
 
@@ -22,7 +22,7 @@ static atomic_int made;
 static pthread_t caller;
 static atomic_bool strangers; /* a call came from another thread */
 
-static void record(int kernel, int64_t begin, int64_t end)
+static void record_call(int kernel, int64_t begin, int64_t end)
 {
 	int i = atomic_fetch_add(&made, 1);
 	if (i < CALLS)
@@ -40,7 +40,7 @@ static void compute_height(void *const *b, int64_t begin, int64_t end, int64_t f
 	const int32_t *left = b[LEFT], *right = b[RIGHT];
 	float *height = b[HEIGHT], *times = b[TIMES];
 	(void)first, (void)blocks, (void)direction;
-	record(0, begin, end);
+	record_call(0, begin, end);
 	for (int64_t n = begin; n < end; n++) {
 		float l = left[n] < 0 ? 0 : height[left[n]], r = right[n] < 0 ? 0 : height[right[n]];
 		height[n] = 1 + (l > r ? l : r);
@@ -53,7 +53,7 @@ static void add_up(void *const *b, int64_t begin, int64_t end, int64_t first, in
 		   int64_t direction)
 {
 	(void)first, (void)blocks, (void)direction;
-	record(1, begin, end);
+	record_call(1, begin, end);
 	for (int64_t n = begin; n < end; n++)
 		((float *)b[TOTAL])[n] = ((float *)b[HEIGHT])[n] + 1000 * ((float *)b[TIMES])[n];
 }
@@ -62,14 +62,14 @@ static void clear_times(void *const *b, int64_t begin, int64_t end, int64_t firs
 			int64_t direction)
 {
 	(void)first, (void)blocks, (void)direction;
-	record(2, begin, end);
+	record_call(2, begin, end);
 	memset((float *)b[TIMES] + begin, 0, (end - begin) * sizeof(float));
 }
 
 static image_kernel *const kernels[] = {compute_height, add_up, clear_times};
 
-static bool interpret(void *self, int kernel, const struct image_frame *frame, const struct image_range *r,
-		      struct diags *diags)
+static bool interpret_kernel(void *self, int kernel, const struct image_frame *frame,
+			     const struct image_range *r, struct diags *diags)
 {
 	(void)self, (void)diags;
 	kernels[kernel](frame->buffers, r->begin, r->end, r->first, r->blocks, r->direction);
@@ -137,7 +137,7 @@ static bool cut_at_tiles(const struct rt_session *s)
 	return true;
 }
 
-static bool run(const struct image *image, struct rt_team *team, bool tiles)
+static bool run_session(const struct image *image, struct rt_team *team, bool tiles)
 {
 	struct rt_binding binding = {.image = image};
 	struct rt_session s;
@@ -198,7 +198,7 @@ static void test_threads(int threads)
 	rt_team_init(&team, &allocator_default, threads);
 	for (int i = 0; good && i < 40; i++) {
 		make_forest(i < 20 ? i + 1 : 1 + rand() % NODES);
-		good = run(&first, &team, true) && run(&second, &team, true);
+		good = run_session(&first, &team, true) && run_session(&second, &team, true);
 	}
 	tap_ok(good, "%d threads: each row once, after its children, in blocks of tiles", threads);
 	rt_team_stop(&team);
@@ -210,7 +210,7 @@ static int calls_alone(int steps, int batches)
 	return 1 + (steps - 1) * batches;
 }
 
-static int batches(void)
+static int count_batches(void)
 {
 	int most = 0;
 	for (int n = 0; n < forest.nodes; n++)
@@ -222,9 +222,9 @@ static void test_split(struct rt_team *team)
 {
 	struct image image = image_of(in_turn, 3);
 	make_forest(NODES);
-	tap_ok(run(&image, NULL, false) && atomic_load(&made) == calls_alone(3, batches()),
+	tap_ok(run_session(&image, NULL, false) && atomic_load(&made) == calls_alone(3, count_batches()),
 	       "without a team a call each");
-	tap_ok(run(&image, team, false) && atomic_load(&made) > calls_alone(3, batches()),
+	tap_ok(run_session(&image, team, false) && atomic_load(&made) > calls_alone(3, count_batches()),
 	       "with a team some ranges are several calls");
 }
 
@@ -232,14 +232,16 @@ static void test_whole(struct rt_team *team)
 {
 	struct image interpreted = image_of(in_turn, 3), nodes = image_of(one_by_one, 3),
 		     little = image_of(unknown, 3);
-	interpreted.code = (struct image_code){.call = interpret};
+	interpreted.code = (struct image_code){.call = interpret_kernel};
 	make_forest(NODES);
-	tap_ok(run(&interpreted, team, false) && !atomic_load(&strangers) &&
-		   atomic_load(&made) == calls_alone(3, batches()),
+	tap_ok(run_session(&interpreted, team, false) && !atomic_load(&strangers) &&
+		   atomic_load(&made) == calls_alone(3, count_batches()),
 	       "what is interpreted is the caller's");
-	tap_ok(run(&nodes, team, false) && !atomic_load(&strangers) && atomic_load(&made) == NODES + 2,
+	tap_ok(run_session(&nodes, team, false) && !atomic_load(&strangers) &&
+		   atomic_load(&made) == NODES + 2,
 	       "so is what goes node by node, and what finds its own rows");
-	tap_ok(run(&little, team, false) && !atomic_load(&strangers) && atomic_load(&made) == 2 + batches(),
+	tap_ok(run_session(&little, team, false) && !atomic_load(&strangers) &&
+		   atomic_load(&made) == 2 + count_batches(),
 	       "and what is not known to be worth it");
 }
 

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The team: turns and their parts, who gets it, what surrounds it, how it ends. */
+/* The team: work items and their chunks, who gets it, what surrounds it, how it ends. */
 #include "runtime/shared.h"
 #include "tests/sanitizers.h"
 #include "tests/tap.h"
@@ -13,74 +13,75 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_PARTS = 8, CALLERS = 64, MUCH = 1 << 30 };
+enum { MAX_CHUNKS = 8, CALLERS = 64, MUCH = 1 << 30 };
 
-/* --- turns --- */
+/* --- work items --- */
 
-typedef int work(void *job, int turn, int part, int parts);
+typedef int work(void *context, int item, int chunk, int chunks);
 
-static void run_turns(struct rt_team *t, work *work, void *job, int turns)
+static void run_items(struct rt_team *t, work *run, void *context, int items)
 {
-	rt_team_run(t, &(struct rt_plan){work, job, turns});
+	rt_team_run(t, &(struct rt_work){run, context, items});
 }
 
 /* Plain integers: the team alone keeps apart who writes and who reads. */
 struct count {
-	int calls[MAX_PARTS], parts;
+	int calls[MAX_CHUNKS], threads;
 };
 
-static int count_part(void *job, int turn, int part, int parts)
+static int count_chunk(void *context, int item, int chunk, int chunks)
 {
-	struct count *c = job;
-	(void)turn;
-	c->calls[part]++;
-	if (part == 0)
-		c->parts = parts;
+	struct count *c = context;
+	(void)item;
+	c->calls[chunk]++;
+	if (chunk == 0)
+		c->threads = chunks;
 	return 0;
 }
 
-/* Whether each of `parts` parts was called so often. */
-static bool counted(const struct count *c, int parts, int calls)
+/* Whether each of `chunks` chunks was called so often. */
+static bool is_counted(const struct count *c, int chunks, int calls)
 {
-	for (int p = 0; p < MAX_PARTS; p++)
-		if (c->calls[p] != (p < parts ? calls : 0))
+	for (int p = 0; p < MAX_CHUNKS; p++)
+		if (c->calls[p] != (p < chunks ? calls : 0))
 			return false;
-	return c->parts == parts;
+	return c->threads == chunks;
 }
 
-/* Some runs that enter, do a job and leave, or find the team busy; how many did the job. */
+/* Enters, runs work and leaves, or finds the team busy, some times; returns how often the work was right. */
 static int enter_and_run(struct rt_team *t, int runs)
 {
 	int jobs = 0;
 	for (int i = 0; i < runs; i++) {
 		struct count c = {0};
-		int parts = rt_team_enter(t, MUCH);
-		if (!parts)
+		int threads = rt_team_enter(t, MUCH);
+		if (!threads)
 			continue;
-		run_turns(t, count_part, &c, 3);
+		run_items(t, count_chunk, &c, 3);
 		rt_team_leave(t);
-		jobs += counted(&c, parts, 3);
+		jobs += is_counted(&c, threads, 3);
 	}
 	return jobs;
 }
 
-static void test_parts(int threads)
+static void test_items(int threads)
 {
 	struct rt_team t;
 	struct count c = {0};
-	enum { PLANS = 3000 };
-	int turns = 0;
+	enum { WORKS = 3000 };
+	int items = 0;
 	rt_team_init(&t, &allocator_default, threads);
-	int parts = rt_team_enter(&t, MUCH);
-	tap_ok(parts == (threads > 1 ? threads : 0), "%d threads: %d parts", threads, parts);
-	for (int i = 0; parts && i < PLANS; i++) {
-		turns += 1 + i % 3;
-		run_turns(&t, count_part, &c, 1 + i % 3);
+	int entered = rt_team_enter(&t, MUCH);
+	tap_ok(entered == (threads > 1 ? threads : 0), "%d threads: %d entered", threads, entered);
+	for (int i = 0; entered && i < WORKS; i++) {
+		items += 1 + i % 3;
+		run_items(&t, count_chunk, &c, 1 + i % 3);
 		if (i % 500 == 0)
-			usleep(1000); /* the members fall asleep */
+			usleep(1000); /* the workers fall asleep */
 	}
-	if (parts) {
-		tap_ok(counted(&c, parts, turns), "%d threads: every turn called every part once", threads);
+	if (entered) {
+		tap_ok(is_counted(&c, entered, items), "%d threads: every item called every chunk once",
+		       threads);
 		rt_team_leave(&t);
 	}
 	rt_team_stop(&t);
@@ -90,77 +91,77 @@ static void test_parts(int threads)
 
 /* --- lockstep --- */
 
-enum { TURNS = 60 };
+enum { ITEMS = 60 };
 
-/* What each part writes in a turn depends on what all wrote in the one before. */
+/* What each chunk writes in an item depends on what all wrote in the one before. */
 struct lockstep {
-	const unsigned char *alone; /* by turn: how many that follow are the caller's alone */
-	unsigned value[2][MAX_PARTS];
-	int parts, pause; /* of who pauses, and turns from one pause to the next; 0: never */
-	bool wrong;	  /* a turn of the caller's alone was another part's */
+	const unsigned char *alone; /* by item: how many that follow are the caller's alone */
+	unsigned value[2][MAX_CHUNKS];
+	int threads, pause; /* of the team; items from one pause to the next, 0 = none */
+	bool wrong;	    /* an item of the caller's alone was another chunk's */
 };
 
-static unsigned mix(const unsigned *values, int parts, int part)
+static unsigned mix_values(const unsigned *values, int chunks, int chunk)
 {
-	unsigned sum = 2654435761u * (part + 1);
-	for (int i = 0; i < parts; i++)
+	unsigned sum = 2654435761u * (chunk + 1);
+	for (int i = 0; i < chunks; i++)
 		sum = (sum ^ values[i]) * 16777619u;
 	return sum;
 }
 
-static int step_on(void *job, int turn, int part, int parts)
+static int step_on(void *context, int item, int chunk, int chunks)
 {
-	struct lockstep *l = job;
-	const unsigned *from = l->value[turn % 2];
-	unsigned *to = l->value[(turn + 1) % 2];
-	bool alone = turn && parts == 1;
-	if (l->pause && part == turn % l->parts && turn % l->pause == 0)
-		usleep(turn % 7 * 100);
-	for (int i = part; i < (alone ? l->parts : part + 1); i++)
-		to[i] = mix(from, l->parts, i);
-	if (alone && part)
+	struct lockstep *l = context;
+	const unsigned *from = l->value[item % 2];
+	unsigned *to = l->value[(item + 1) % 2];
+	bool alone = item && chunks == 1;
+	if (l->pause && chunk == item % l->threads && item % l->pause == 0)
+		usleep(item % 7 * 100);
+	for (int i = chunk; i < (alone ? l->threads : chunk + 1); i++)
+		to[i] = mix_values(from, l->threads, i);
+	if (alone && chunk)
 		l->wrong = true;
-	return l->alone[turn];
+	return l->alone[item];
 }
 
-/* Turns of the caller's alone are never the first. */
+/* Items of the caller's alone are never the first. */
 static void choose_alone(unsigned char *alone)
 {
 	int behind;
-	for (int turn = 0; turn < TURNS; turn = behind) {
-		int most = TURNS - 1 - turn;
-		alone[turn] = rand() % 3 ? 0 : rand() % 4;
-		alone[turn] = alone[turn] > most ? most : alone[turn];
-		for (behind = turn + 1; behind <= turn + alone[turn]; behind++)
+	for (int item = 0; item < ITEMS; item = behind) {
+		int most = ITEMS - 1 - item;
+		alone[item] = rand() % 3 ? 0 : rand() % 4;
+		alone[item] = alone[item] > most ? most : alone[item];
+		for (behind = item + 1; behind <= item + alone[item]; behind++)
 			alone[behind] = 0;
 	}
 }
 
-static bool same_alone(struct lockstep *l, unsigned *expected, int parts)
+static bool same_alone(struct lockstep *l, unsigned *expected, int chunks)
 {
-	for (int turn = 0; turn < TURNS; turn++)
-		for (int i = 0; i < parts; i++)
-			expected[(turn + 1) % 2 * MAX_PARTS + i] =
-			    mix(&expected[turn % 2 * MAX_PARTS], parts, i);
+	for (int item = 0; item < ITEMS; item++)
+		for (int i = 0; i < chunks; i++)
+			expected[(item + 1) % 2 * MAX_CHUNKS + i] =
+			    mix_values(&expected[item % 2 * MAX_CHUNKS], chunks, i);
 	return !l->wrong && !memcmp(expected, l->value, sizeof l->value);
 }
 
-static void test_lockstep(int threads, int plans, int pause)
+static void test_lockstep(int threads, int works, int pause)
 {
 	struct rt_team t;
-	unsigned char alone[TURNS];
-	unsigned expected[2][MAX_PARTS] = {{0}};
+	unsigned char alone[ITEMS];
+	unsigned expected[2][MAX_CHUNKS] = {{0}};
 	struct lockstep l = {.alone = alone};
 	bool good = true;
 	rt_team_init(&t, &allocator_default, threads);
-	l.parts = rt_team_enter(&t, MUCH);
-	for (int i = 0; good && i < plans; i++) {
+	l.threads = rt_team_enter(&t, MUCH);
+	for (int i = 0; good && i < works; i++) {
 		choose_alone(alone);
 		l.pause = pause ? 3 + rand() % pause : 0;
-		run_turns(&t, step_on, &l, TURNS);
-		good = same_alone(&l, expected[0], l.parts);
+		run_items(&t, step_on, &l, ITEMS);
+		good = same_alone(&l, expected[0], l.threads);
 	}
-	tap_ok(l.parts == threads && good, "%d threads%s: each turn after all of the one before", threads,
+	tap_ok(l.threads == threads && good, "%d threads%s: each item after all of the one before", threads,
 	       pause ? " that pause" : "");
 	rt_team_leave(&t);
 	rt_team_stop(&t);
@@ -178,11 +179,11 @@ static void *meet_busy(void *encounter)
 	return NULL;
 }
 
-static int enter_again(void *encounter, int turn, int part, int parts)
+static int enter_again(void *encounter, int item, int chunk, int chunks)
 {
 	struct encounter *e = encounter;
-	(void)turn, (void)parts;
-	if (part == 0)
+	(void)item, (void)chunks;
+	if (chunk == 0)
 		e->nested = rt_team_enter(e->team, MUCH) == 0;
 	return 0;
 }
@@ -197,7 +198,7 @@ static void test_busy(void)
 	pthread_create(&other, NULL, meet_busy, &e);
 	pthread_join(other, NULL);
 	tap_ok(in && e.alone, "who finds the team busy is alone");
-	run_turns(&t, enter_again, &e, 1);
+	run_items(&t, enter_again, &e, 1);
 	tap_ok(e.nested, "so is who has it already");
 	rt_team_leave(&t);
 	tap_ok(rt_team_enter(&t, MUCH) == 2, "after it was left it is free");
@@ -210,7 +211,7 @@ static void test_when(void)
 {
 	struct rt_team t;
 	rt_team_init(&t, &allocator_default, 2);
-	const double third = rt_rouse_operations(&t) / 3 + 1;
+	const double third = rt_wake_operations(&t) / 3 + 1;
 	tap_ok(!rt_team_enter(&t, third) && !t.crew, "for a little no thread is made");
 	t.left -= 1000000000;
 	tap_ok(!rt_team_enter(&t, third) && !rt_team_enter(&t, third) && !t.crew,
@@ -239,7 +240,7 @@ struct crowd {
 	atomic_int jobs, most;
 };
 
-static void *call(void *crowd)
+static void *call_in_crowd(void *crowd)
 {
 	struct crowd *c = crowd;
 	pthread_barrier_wait(&c->all);
@@ -261,7 +262,7 @@ static void test_crowd(void)
 	rt_team_init(&c.team, &allocator_default, 2);
 	pthread_barrier_init(&c.all, NULL, CALLERS);
 	for (int i = 0; i < CALLERS; i++)
-		pthread_create(&thread[i], NULL, call, &c);
+		pthread_create(&thread[i], NULL, call_in_crowd, &c);
 	for (int i = 0; i < CALLERS; i++)
 		pthread_join(thread[i], NULL);
 	tap_ok(atomic_load(&c.jobs) > 0 && atomic_load(&c.most) <= before + CALLERS + 1,
@@ -277,17 +278,17 @@ static void *run_until_refused(void *team)
 	intptr_t good = 1;
 	while (!atomic_load(&t->closed)) {
 		struct count c = {0};
-		int parts = rt_team_enter(t, MUCH);
-		if (!parts)
+		int threads = rt_team_enter(t, MUCH);
+		if (!threads)
 			continue;
-		run_turns(t, count_part, &c, 3);
-		good &= counted(&c, parts, 3);
+		run_items(t, count_chunk, &c, 3);
+		good &= is_counted(&c, threads, 3);
 		rt_team_leave(t);
 	}
 	return (void *)good;
 }
 
-static void *stop(void *team)
+static void *stop_team(void *team)
 {
 	rt_team_stop(team);
 	return NULL;
@@ -304,7 +305,7 @@ static void test_stop(void)
 		for (int i = 0; i < 4; i++)
 			pthread_create(&caller[i], NULL, run_until_refused, &t);
 		usleep(200 * round);
-		pthread_create(&stopper, NULL, stop, &t);
+		pthread_create(&stopper, NULL, stop_team, &t);
 		rt_team_stop(&t);
 		pthread_join(stopper, NULL);
 		for (int i = 0; i < 4; i++) {
@@ -324,7 +325,7 @@ static bool ends_well(pid_t child)
 	return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-static void *hold(void *team)
+static void *hold_team(void *team)
 {
 	while (!atomic_load(&((struct rt_team *)team)->closed))
 		enter_and_run(team, 1);
@@ -353,7 +354,7 @@ static void test_fork(void)
 	bool good = true;
 	rt_team_init(&t, &allocator_default, 3);
 	good &= enter_and_run(&t, 1) == 1;
-	pthread_create(&caller, NULL, hold, &t);
+	pthread_create(&caller, NULL, hold_team, &t);
 	for (int i = 0; i < 10; i++) {
 		pid_t child = fork();
 		if (child == 0)
@@ -383,22 +384,22 @@ static void test_host_regions(void)
 	tap_ok(jobs >= 20, "callers inside of the host's parallel regions: %d jobs", jobs);
 }
 
-static cpu_set_t seen[MAX_PARTS];
+static cpu_set_t seen[MAX_CHUNKS];
 static atomic_int met;
 
-/* Ends when all parts have begun, so that each is on the thread that it belongs to; or after a while. */
-static int look(void *job, int turn, int part, int parts)
+/* Ends when all chunks have begun, so that each is on the thread that it belongs to; or after a while. */
+static int look_at_processors(void *context, int item, int chunk, int chunks)
 {
-	(void)job, (void)turn;
-	sched_getaffinity(0, sizeof seen[part], &seen[part]);
+	(void)context, (void)item;
+	sched_getaffinity(0, sizeof seen[chunk], &seen[chunk]);
 	atomic_fetch_add(&met, 1);
-	for (int i = 0; i < 5000 && atomic_load(&met) < parts; i++)
+	for (int i = 0; i < 5000 && atomic_load(&met) < chunks; i++)
 		usleep(1000);
 	return 0;
 }
 
 /* Which processor is the n-th of a set, counted through again and again. */
-static int nth(const cpu_set_t *set, int n)
+static int nth_processor(const cpu_set_t *set, int n)
 {
 	int cpu = 0;
 	for (n %= CPU_COUNT(set); !CPU_ISSET(cpu, set) || n-- > 0;)
@@ -417,7 +418,7 @@ static void *call_pinned(void *team)
 	CPU_SET(cpu, &first);
 	sched_setaffinity(0, sizeof first, &first);
 	if (rt_team_enter(team, MUCH)) {
-		run_turns(team, look, NULL, 1);
+		run_items(team, look_at_processors, NULL, 1);
 		rt_team_leave(team);
 	}
 	return NULL;
@@ -434,10 +435,10 @@ static void test_pinned(void)
 	pthread_join(caller, NULL);
 	rt_team_stop(&t);
 	tap_ok(CPU_COUNT(&seen[0]) == 1 && CPU_EQUAL(&seen[1], &process) && CPU_EQUAL(&seen[2], &process),
-	       "members may run where the process may, wherever their maker is bound");
+	       "workers may run where the process may, wherever their maker is bound");
 }
 
-/* Part 0 is the caller's own. */
+/* Chunk 0 is the caller's own. */
 static void test_each_pinned(void)
 {
 	struct rt_team t;
@@ -448,13 +449,14 @@ static void test_each_pinned(void)
 	t.pinned = true;
 	atomic_store(&met, 0);
 	if (rt_team_enter(&t, MUCH)) {
-		run_turns(&t, look, NULL, 1);
+		run_items(&t, look_at_processors, NULL, 1);
 		rt_team_leave(&t);
 	}
 	rt_team_stop(&t);
-	for (int part = 1; part < 3; part++)
-		good &= CPU_COUNT(&seen[part]) == 1 && CPU_ISSET(nth(&process, part), &seen[part]);
-	tap_ok(good && CPU_EQUAL(&seen[0], &process), "pinned members have a processor each, callers stay");
+	for (int chunk = 1; chunk < 3; chunk++)
+		good &=
+		    CPU_COUNT(&seen[chunk]) == 1 && CPU_ISSET(nth_processor(&process, chunk), &seen[chunk]);
+	tap_ok(good && CPU_EQUAL(&seen[0], &process), "pinned workers have a processor each, callers stay");
 }
 
 static void *make_and_call(void *process)
@@ -468,7 +470,7 @@ static void *make_and_call(void *process)
 	return NULL;
 }
 
-/* The first thread of the process has no part in it. */
+/* The affinity of the first thread of the process does not matter. */
 static void test_pinned_main(void)
 {
 	cpu_set_t process, first;
@@ -484,10 +486,10 @@ static void test_pinned_main(void)
 	pthread_join(maker, NULL);
 	sched_setaffinity(0, sizeof process, &process);
 	if (CPU_COUNT(&process) == 1)
-		tap_skip("one processor", "members may run where the maker of the team might");
+		tap_skip("one processor", "workers may run where the maker of the team might");
 	else
 		tap_ok(CPU_EQUAL(&seen[1], &process) && CPU_EQUAL(&seen[2], &process),
-		       "members may run where the maker of the team might");
+		       "workers may run where the maker of the team might");
 }
 
 /* What the library's OpenMP reads when a process begins. */
@@ -512,9 +514,9 @@ static int run_alone(void)
 	alarm(60);
 	rt_team_init(&t, &allocator_default, 4);
 	bool alone = setrlimit(RLIMIT_AS, &space) == 0 && !rt_team_enter(&t, MUCH);
-	int trouble = rt_team_trouble(&t);
+	int error = rt_team_error(&t);
 	rt_team_stop(&t);
-	return alone && trouble == EAGAIN ? 0 : 1;
+	return alone && error == EAGAIN ? 0 : 1;
 }
 
 static int run_jobs(void)
@@ -531,18 +533,18 @@ static int run_jobs(void)
 
 static bool refuse;
 
-static void *resize(void *context, void *p, size_t old_size, size_t new_size)
+static void *resize_or_refuse(void *context, void *p, size_t old_size, size_t new_size)
 {
 	return refuse && new_size ? NULL : allocator_default.resize(context, p, old_size, new_size);
 }
 
 static void test_memory(void)
 {
-	static const struct allocator a = {resize, NULL};
+	static const struct allocator a = {resize_or_refuse, NULL};
 	struct rt_team t;
 	rt_team_init(&t, &a, 2);
 	refuse = true;
-	tap_ok(!rt_team_enter(&t, MUCH) && !rt_team_trouble(&t), "without memory callers are alone");
+	tap_ok(!rt_team_enter(&t, MUCH) && !rt_team_error(&t), "without memory callers are alone");
 	refuse = false;
 	tap_ok(rt_team_enter(&t, MUCH) == 2, "when there is some they have a team");
 	rt_team_leave(&t);
@@ -576,10 +578,10 @@ static int run_short(int threads, int stacks)
 	if (setrlimit(RLIMIT_AS, &space) != 0)
 		return 1;
 	bool alone = !rt_team_enter(&t, MUCH);
-	int trouble = rt_team_trouble(&t);
-	bool once = !rt_team_trouble(&t) && !rt_team_enter(&t, MUCH) && !rt_team_trouble(&t);
+	int error = rt_team_error(&t);
+	bool once = !rt_team_error(&t) && !rt_team_enter(&t, MUCH) && !rt_team_error(&t);
 	rt_team_stop(&t);
-	return alone && trouble == EAGAIN && once ? 0 : 1;
+	return alone && error == EAGAIN && once ? 0 : 1;
 }
 
 static void test_short(int threads, int stacks)
@@ -593,42 +595,44 @@ static void test_short(int threads, int stacks)
 	       threads, stacks);
 }
 
-/* --- shares --- */
+/* --- chunks --- */
 
-static bool share_is_right(int64_t rows, int64_t tile, int parts)
+static bool chunks_are_right(int64_t rows, int64_t tile, int chunks)
 {
 	int64_t unit = tile > 1 ? tile / 2 : 1;
-	if (rt_share(rows, tile, 0, parts) != 0 || rt_share(rows, tile, parts, parts) != rows ||
-	    (rows && !rt_share(rows, tile, 1, parts)))
+	if (rt_chunk_begin(rows, tile, 0, chunks) != 0 ||
+	    rt_chunk_begin(rows, tile, chunks, chunks) != rows ||
+	    (rows && !rt_chunk_begin(rows, tile, 1, chunks)))
 		return false;
-	for (int p = 0; p < parts; p++) {
-		int64_t begin = rt_share(rows, tile, p, parts),
-			n = rt_share(rows, tile, p + 1, parts) - begin, more = n - rows / parts;
+	for (int p = 0; p < chunks; p++) {
+		int64_t begin = rt_chunk_begin(rows, tile, p, chunks),
+			n = rt_chunk_begin(rows, tile, p + 1, chunks) - begin, more = n - rows / chunks;
 		if (n < 0 || more > unit || (begin % unit && begin != rows) ||
-		    (rows >= unit * parts && more < -unit))
+		    (rows >= unit * chunks && more < -unit))
 			return false;
 	}
 	return true;
 }
 
-static void test_shares(void)
+static void test_chunks(void)
 {
 	bool right = true;
 	srand(1);
 	for (int i = 0; right && i < 100000; i++) {
 		int64_t rows = rand() % (i % 2 ? 40 : 100000), tile = 1 + rand() % 8;
-		int parts = 2 + rand() % (i % 3 ? 4 : 255);
-		right = share_is_right(rows, tile, parts);
+		int chunks = 2 + rand() % (i % 3 ? 4 : 255);
+		right = chunks_are_right(rows, tile, chunks);
 		if (!right)
 			printf("# %lld rows in tiles of %lld for %d\n", (long long)rows, (long long)tile,
-			       parts);
+			       chunks);
 	}
-	tap_ok(right, "shares follow each other, cover all rows, and differ by less than a tile");
-	tap_ok(rt_share(17, 4, 1, 2) == 8 && rt_share(36, 4, 1, 2) == 18 && rt_share(5, 4, 1, 2) == 2,
+	tap_ok(right, "chunks follow each other, cover all rows, and differ by less than a tile");
+	tap_ok(rt_chunk_begin(17, 4, 1, 2) == 8 && rt_chunk_begin(36, 4, 1, 2) == 18 &&
+		   rt_chunk_begin(5, 4, 1, 2) == 2,
 	       "they are cut at the half tile that is nearest");
-	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(3, 4, 1, 2) == 2 && rt_share(2, 4, 1, 2) == 2 &&
-		   rt_share(1, 4, 1, 2) == 1,
-	       "who is alone with the last half is the first part");
+	tap_ok(rt_chunk_begin(4, 4, 1, 2) == 2 && rt_chunk_begin(3, 4, 1, 2) == 2 &&
+		   rt_chunk_begin(2, 4, 1, 2) == 2 && rt_chunk_begin(1, 4, 1, 2) == 1,
+	       "the only half tile is chunk 0's");
 }
 
 static void test_stacks(const char *program)
@@ -662,10 +666,10 @@ int main(int argc, char **argv)
 			tap_skip("a sanitizer needs the room", "room for %d threads", stacks);
 		else
 			test_short(4, stacks);
-	test_shares();
-	for (int threads = 1; threads <= MAX_PARTS; threads += 1 + threads / 3)
-		test_parts(threads);
-	for (int threads = 2; threads <= MAX_PARTS; threads *= 2) {
+	test_chunks();
+	for (int threads = 1; threads <= MAX_CHUNKS; threads += 1 + threads / 3)
+		test_items(threads);
+	for (int threads = 2; threads <= MAX_CHUNKS; threads *= 2) {
 		test_lockstep(threads, threads > 2 ? 100 : 1000, 0);
 		test_lockstep(threads, 20, 40);
 	}

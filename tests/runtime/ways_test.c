@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Ranges shared out in each way, over a fake image whose steps read whole rows of what the step before wrote:
- * the results, and the record of what was called. */
-#include "runtime/record.h"
+/* Ranges divided by each strategy, over a fake image whose steps read whole rows of what the step before
+ * wrote: the results, and the record of what was called. */
 #include "runtime/shared.h"
+#include "runtime/record.h"
 #include "tests/tap.h"
 
 #include <limits.h>
@@ -24,7 +24,7 @@ static float total_of(const float *row)
 
 typedef float element(void *const *buffers, int64_t node, int column);
 
-static void sweep(void *const *b, int to, element *of, const struct image_range *r)
+static void sweep_blocks(void *const *b, int to, element *of, const struct image_range *r)
 {
 	for (int64_t i = 0, block = r->first; i < r->blocks; i++, block += r->direction)
 		for (int64_t n = r->begin; n < r->end; n++)
@@ -52,13 +52,13 @@ static float sum_of(void *const *b, int64_t n, int column)
 static void make_hidden(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
 			int64_t direction)
 {
-	sweep(b, HIDDEN, hidden_of, &(struct image_range){begin, end, first, blocks, direction});
+	sweep_blocks(b, HIDDEN, hidden_of, &(struct image_range){begin, end, first, blocks, direction});
 }
 
 static void make_total(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
 		       int64_t direction)
 {
-	sweep(b, TOTAL, sum_of, &(struct image_range){begin, end, first, blocks, direction});
+	sweep_blocks(b, TOTAL, sum_of, &(struct image_range){begin, end, first, blocks, direction});
 }
 
 /* --- the image --- */
@@ -123,13 +123,13 @@ static void make_forest(int nodes)
 
 /* --- the record --- */
 
-/* Each part, all events: in jobs that go on, one after the other, within their job, but that a level of a
- * span may begin before. */
+/* Whether the events of each chunk follow each other in jobs that do, and lie within their jobs; only those
+ * of a level of a span may begin before it. */
 static bool in_order(const struct rt_profile *p)
 {
-	for (int part = 0; part < p->parts; part++)
-		for (int64_t i = 0; i < p->lane[part].events; i++) {
-			const struct rt_event *e = &p->lane[part].event[i];
+	for (int chunk = 0; chunk < p->threads; chunk++)
+		for (int64_t i = 0; i < p->track[chunk].events; i++) {
+			const struct rt_event *e = &p->track[chunk].event[i];
 			const struct rt_job *j = &p->job[e->job];
 			if (e->start > e->stop || (e->start < j->start && !j->follows) || e->stop > j->stop ||
 			    e->step < j->step || e->step >= j->step + j->steps ||
@@ -143,15 +143,15 @@ static bool in_order(const struct rt_profile *p)
 	       p->job[p->jobs - 1].stop <= p->phase[RT_PHASES];
 }
 
-/* How often each block of each row was computed by a step. */
-static bool covered(const struct rt_profile *p, const struct rt_session *s)
+/* Whether each block of each row was computed once by each step. */
+static bool are_rows_covered(const struct rt_profile *p, const struct rt_session *s)
 {
 	static int times[3][NODES][BLOCKS];
 	bool once = true;
 	memset(times, 0, sizeof times);
-	for (int part = 0; part < p->parts; part++)
-		for (int64_t i = 0; i < p->lane[part].events; i++) {
-			const struct rt_event *e = &p->lane[part].event[i];
+	for (int chunk = 0; chunk < p->threads; chunk++)
+		for (int64_t i = 0; i < p->track[chunk].events; i++) {
+			const struct rt_event *e = &p->track[chunk].event[i];
 			for (int64_t n = e->begin; n < e->end; n++)
 				for (int b = e->first; b < e->first + e->blocks; b++)
 					times[e->step][n][b]++;
@@ -163,50 +163,51 @@ static bool covered(const struct rt_profile *p, const struct rt_session *s)
 	return once;
 }
 
-/* Each sweep of a step against the one before. */
-static bool swept(const struct rt_profile *p)
+/* Whether the direction of the sweeps of each step alternates. */
+static bool sweeps_alternate(const struct rt_profile *p)
 {
 	int direction[3] = {0};
 	bool ok = true;
-	for (int64_t i = 0; i < p->lane[0].events; i++) {
-		const struct rt_event *e = &p->lane[0].event[i];
+	for (int64_t i = 0; i < p->track[0].events; i++) {
+		const struct rt_event *e = &p->track[0].event[i];
 		ok &= e->direction != direction[e->step];
 		direction[e->step] = e->direction;
 	}
 	return ok;
 }
 
-/* All jobs go the way that was asked for, over the rows of their levels; only spans go by subtrees. */
-static bool as_asked(const struct rt_profile *p, const struct rt_session *s, enum rt_way way)
+/* All jobs have the requested strategy and the rows of their levels; only spans are divided by subtrees. */
+static bool is_as_requested(const struct rt_profile *p, const struct rt_session *s, enum rt_strategy strategy)
 {
-	bool ok = way == RT_SUBTREES || swept(p);
+	bool ok = strategy == RT_SUBTREES || sweeps_alternate(p);
 	int spans = 0;
 	for (int64_t i = 0; i < p->jobs; i++) {
 		const struct rt_job *j = &p->job[i];
 		int64_t begin = j->level < 0 ? 0 : s->order.batch_begin[j->level];
 		int64_t end = j->level < 0 ? s->order.leaves : s->order.batch_begin[j->level + 1];
-		ok &= j->begin == begin && j->end == end && (way != RT_COLUMNS || j->steps == 1);
-		ok &= j->way == way || (way == RT_SUBTREES && j->way == RT_ROWS && !j->follows);
+		ok &= j->begin == begin && j->end == end && (strategy != RT_COLUMNS || j->steps == 1);
+		ok &= j->strategy == strategy ||
+		      (strategy == RT_SUBTREES && j->strategy == RT_ROWS && !j->follows);
 		ok &= !j->follows || (j->level % image.unroll != 1 && j->level == j[-1].level + 1);
-		spans += j->way == RT_SUBTREES && !j->follows;
+		spans += j->strategy == RT_SUBTREES && !j->follows;
 	}
-	return ok && (spans > 1) == (way == RT_SUBTREES);
+	return ok && (spans > 1) == (strategy == RT_SUBTREES);
 }
 
 /* --- runs --- */
 
-static bool run(struct rt_session *s, struct rt_team *team, struct diags *diags)
+static bool run_session(struct rt_session *s, struct rt_team *team, struct diags *diags)
 {
 	struct rt_binding binding = {.image = s->image};
 	return rt_session_run(s, &binding, team, &(struct rt_minibatch){forest, NULL}, diags);
 }
 
-static const enum image_way asked_ways[] = {[RT_ALONE] = IMAGE_ALONE,
-					    [RT_ROWS] = IMAGE_ROWS,
-					    [RT_COLUMNS] = IMAGE_COLUMNS,
-					    [RT_SUBTREES] = IMAGE_SUBTREES};
+static const enum image_strategy requested_strategies[] = {[RT_ALONE] = IMAGE_ALONE,
+							   [RT_ROWS] = IMAGE_ROWS,
+							   [RT_COLUMNS] = IMAGE_COLUMNS,
+							   [RT_SUBTREES] = IMAGE_SUBTREES};
 
-static void test_way(enum rt_way way, int threads, const char *name)
+static void test_strategy(enum rt_strategy strategy, int threads, const char *name)
 {
 	struct rt_team team;
 	struct rt_session s, alone;
@@ -217,24 +218,24 @@ static void test_way(enum rt_way way, int threads, const char *name)
 	rt_profile_init(&p, &allocator_default);
 	rt_team_init(&team, &allocator_default, threads);
 	struct image_step own[3];
-	struct image asking = image;
+	struct image requesting = image;
 	for (int k = 0; k < 3; k++) {
 		own[k] = steps[k];
-		own[k].way = asked_ways[way];
+		own[k].strategy = requested_strategies[strategy];
 	}
-	asking.step = own;
-	bool ok = rt_session_init(&s, &allocator_default, &asking, &diags);
+	requesting.step = own;
+	bool ok = rt_session_init(&s, &allocator_default, &requesting, &diags);
 	ok &= rt_session_init(&alone, &allocator_default, &image, &diags);
 	for (int i = 0; ok && i < RUNS; i++) {
 		s.profile = i % 2 ? NULL : &p;
 		make_forest(NODES - i);
-		ok = run(&alone, NULL, &diags) && run(&s, &team, &diags);
+		ok = run_session(&alone, NULL, &diags) && run_session(&s, &team, &diags);
 		size_t bytes = sizeof(float) * WIDTH * (s.order.nodes - s.order.leaves);
 		same &= ok && !memcmp((float *)s.buffers[TOTAL] + s.order.leaves * WIDTH,
 				      (float *)alone.buffers[TOTAL] + s.order.leaves * WIDTH, bytes);
 		if (s.profile)
-			recorded &= !p.lost && p.parts == threads && in_order(&p) && covered(&p, &s) &&
-				    as_asked(&p, &s, way);
+			recorded &= !p.lost && p.threads == threads && in_order(&p) &&
+				    are_rows_covered(&p, &s) && is_as_requested(&p, &s, strategy);
 	}
 	tap_ok(ok && same, "%s, %d threads: the same results as alone", name, threads);
 	tap_ok(recorded, "%s, %d threads: each block of each row once, as recorded", name, threads);
@@ -245,40 +246,40 @@ static void test_way(enum rt_way way, int threads, const char *name)
 	diags_free(&diags);
 }
 
-/* --- what the image asks for --- */
+/* --- what the image requests --- */
 
-static const struct asked {
+static const struct requested {
 	const char *name;
-	enum image_way way[3]; /* by step */
-	bool roaming, meeting;
+	enum image_strategy strategy[3]; /* by step */
+	bool migrating, step_barriers;
 	int together; /* steps of a job of inner nodes */
-} asked[] = {
+} requested[] = {
     {"rows", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, false, 2},
-    {"rows, and meeting", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, true, 1},
+    {"rows, a barrier after each step", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, true, 1},
     {"columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, false, false, 1},
-    {"roaming columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, true, false, 1},
-    {"one way each", {IMAGE_ALONE, IMAGE_COLUMNS, IMAGE_ROWS}, false, false, 1},
+    {"migrating columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, true, false, 1},
+    {"one strategy each", {IMAGE_ALONE, IMAGE_COLUMNS, IMAGE_ROWS}, false, false, 1},
     {"nothing", {IMAGE_ALONE, IMAGE_ALONE, IMAGE_ALONE}, false, false, 2},
 };
 
-static bool jobs_are(const struct rt_profile *p, const struct asked *a)
+static bool jobs_are(const struct rt_profile *p, const struct requested *a)
 {
-	static const enum rt_way ways[] = {
+	static const enum rt_strategy strategies[] = {
 	    [IMAGE_ALONE] = RT_ALONE, [IMAGE_ROWS] = RT_ROWS, [IMAGE_COLUMNS] = RT_COLUMNS};
 	for (int64_t i = 0; i < p->jobs; i++)
-		if (p->job[i].way != ways[a->way[p->job[i].step]] ||
+		if (p->job[i].strategy != strategies[a->strategy[p->job[i].step]] ||
 		    p->job[i].steps != (p->job[i].step ? a->together : 1))
 			return false;
 	return true;
 }
 
-/* Whether some sweep went downwards, and whether a part had other columns of the second step once. */
-static void look(const struct rt_profile *p, bool *downwards, bool *moved)
+/* Finds whether some sweep went downwards, and whether a chunk's columns of the second step changed. */
+static void inspect_events(const struct rt_profile *p, bool *downwards, bool *moved)
 {
-	for (int part = 0; part < p->parts; part++) {
+	for (int chunk = 0; chunk < p->threads; chunk++) {
 		int64_t first = -1;
-		for (int64_t i = 0; i < p->lane[part].events; i++) {
-			const struct rt_event *e = &p->lane[part].event[i];
+		for (int64_t i = 0; i < p->track[chunk].events; i++) {
+			const struct rt_event *e = &p->track[chunk].event[i];
 			*downwards |= e->direction < 0;
 			*moved |= e->step == 1 && first >= 0 && e->first != first;
 			first = e->step == 1 ? e->first : first;
@@ -286,7 +287,7 @@ static void look(const struct rt_profile *p, bool *downwards, bool *moved)
 	}
 }
 
-static void test_asked(const struct asked *a)
+static void test_requested(const struct requested *a)
 {
 	struct image_step own[3];
 	struct image i = image;
@@ -297,11 +298,11 @@ static void test_asked(const struct asked *a)
 	bool downwards = false, moved = false;
 	for (int k = 0; k < 3; k++) {
 		own[k] = steps[k];
-		own[k].way = a->way[k];
+		own[k].strategy = a->strategy[k];
 	}
 	i.step = own;
-	i.roaming = a->roaming;
-	i.meeting = a->meeting;
+	i.migrating = a->migrating;
+	i.step_barriers = a->step_barriers;
 	diags_init(&diags, &allocator_default);
 	rt_profile_init(&p, &allocator_default);
 	rt_team_init(&team, &allocator_default, 2);
@@ -309,12 +310,13 @@ static void test_asked(const struct asked *a)
 	bool ok = rt_session_init(&s, &allocator_default, &i, &diags);
 	ok &= rt_session_init(&alone, &allocator_default, &image, &diags);
 	s.profile = &p;
-	ok = ok && run(&s, &team, &diags) && run(&alone, NULL, &diags);
+	ok = ok && run_session(&s, &team, &diags) && run_session(&alone, NULL, &diags);
 	tap_ok(ok && !memcmp(s.buffers[HIDDEN], alone.buffers[HIDDEN], sizeof(float) * WIDTH * NODES),
-	       "asked for %s: the same results", a->name);
-	look(&p, &downwards, &moved);
-	tap_ok(ok && jobs_are(&p, a) && covered(&p, &s) && downwards == !a->roaming && moved == a->roaming,
-	       "asked for %s: done as asked", a->name);
+	       "%s requested: the same results", a->name);
+	inspect_events(&p, &downwards, &moved);
+	tap_ok(ok && jobs_are(&p, a) && are_rows_covered(&p, &s) && downwards == !a->migrating &&
+		   moved == a->migrating,
+	       "%s requested: divided as requested", a->name);
 	rt_team_stop(&team);
 	rt_session_free(&s);
 	rt_session_free(&alone);
@@ -337,7 +339,7 @@ static struct image_step case_step(int kernel, enum image_domain domain, unsigne
 				   .blocks = BLOCKS,
 				   .block_bytes = 1000,
 				   .cases = of,
-				   .way = IMAGE_SUBTREES};
+				   .strategy = IMAGE_SUBTREES};
 }
 
 static bool run_cases(struct rt_session *s, const struct image *of, struct rt_team *team, struct diags *diags)
@@ -368,13 +370,13 @@ static void test_cases(int threads)
 	s.profile = &p;
 	for (int i = 0; ok && i < RUNS; i++) {
 		make_forest(NODES - i);
-		ok = run(&alone, NULL, &diags) && run_cases(&s, &told, &team, &diags);
+		ok = run_session(&alone, NULL, &diags) && run_cases(&s, &told, &team, &diags);
 		for (int n = 0; ok && n < forest.nodes; n++) {
 			const float *a = rt_session_row(&alone, 0, n), *b = rt_session_row(&s, 0, n);
 			same &= child_begin[n] == child_begin[n + 1] || !memcmp(a, b, WIDTH * sizeof *a);
 		}
 		for (int64_t j = 0; j < p.jobs; j++)
-			spans |= p.job[j].way == RT_SUBTREES && p.job[j].steps == 3;
+			spans |= p.job[j].strategy == RT_SUBTREES && p.job[j].steps == 3;
 	}
 	tap_ok(ok && same && spans, "subtrees of several cases, %d threads: the same results as alone",
 	       threads);
@@ -387,9 +389,9 @@ static void test_cases(int threads)
 
 /* --- the choice --- */
 
-static enum rt_way chosen(const struct rt_group *g, int64_t rows)
+static enum rt_strategy chosen_for(const struct rt_stage *stage, int64_t rows)
 {
-	return rt_choose(&(struct rt_question){g, rows, 2, 100, target_find("avx2")}).way;
+	return rt_choose_strategy(&(struct rt_query){stage, rows, 2, 100, target_find("avx2")}).strategy;
 }
 
 static void test_choice(void)
@@ -412,17 +414,18 @@ static void test_choice(void)
 						   .operations = 1346048,
 						   .blocks = 1,
 						   .block_bytes = 2624 << 10}};
-	struct rt_group a = rt_group_of(lstm, 1), b = rt_group_of(small, 1), c = rt_group_of(whole, 1);
-	tap_ok(chosen(&a, 1) == RT_COLUMNS && chosen(&a, 3) == RT_COLUMNS,
-	       "narrow levels of many weights are shared out by columns");
-	tap_ok(chosen(&b, 1) == RT_ALONE && chosen(&b, 10) == RT_ALONE, "little work by nobody");
-	tap_ok(chosen(&c, 1) == RT_ALONE && chosen(&c, 64) == RT_ROWS,
-	       "what has no columns to share, by rows");
-	tap_ok(rt_share(19, 1, 1, 2) == 10 && rt_share(19, 1, 2, 2) == 19, "19 blocks are 10 and 9");
+	struct rt_stage a = rt_stage_of(lstm, 1), b = rt_stage_of(small, 1), c = rt_stage_of(whole, 1);
+	tap_ok(chosen_for(&a, 1) == RT_COLUMNS && chosen_for(&a, 3) == RT_COLUMNS,
+	       "narrow levels of many weights are divided by columns");
+	tap_ok(chosen_for(&b, 1) == RT_ALONE && chosen_for(&b, 10) == RT_ALONE, "little work is not divided");
+	tap_ok(chosen_for(&c, 1) == RT_ALONE && chosen_for(&c, 64) == RT_ROWS,
+	       "without blocks of columns by rows");
+	tap_ok(rt_chunk_begin(19, 1, 1, 2) == 10 && rt_chunk_begin(19, 1, 2, 2) == 19,
+	       "19 blocks are 10 and 9");
 }
 
 /* A record that cannot be kept does not keep the run from ending. */
-static void *refuse(void *context, void *p, size_t old_size, size_t new_size)
+static void *refuse_memory(void *context, void *p, size_t old_size, size_t new_size)
 {
 	(void)context, (void)p, (void)old_size, (void)new_size;
 	return NULL;
@@ -430,7 +433,7 @@ static void *refuse(void *context, void *p, size_t old_size, size_t new_size)
 
 static void test_lost(void)
 {
-	const struct allocator none = {refuse, NULL};
+	const struct allocator none = {refuse_memory, NULL};
 	struct rt_session s;
 	struct rt_profile p;
 	struct diags diags;
@@ -438,7 +441,8 @@ static void test_lost(void)
 	rt_profile_init(&p, &none);
 	bool ok = rt_session_init(&s, &allocator_default, &image, &diags);
 	s.profile = &p;
-	tap_ok(ok && run(&s, NULL, &diags) && p.lost && !p.jobs, "without memory a run is not recorded");
+	tap_ok(ok && run_session(&s, NULL, &diags) && p.lost && !p.jobs,
+	       "without memory a run is not recorded");
 	rt_session_free(&s);
 	diags_free(&diags);
 }
@@ -450,12 +454,12 @@ int main(void)
 	for (int threads = 2; threads <= THREADS; threads++)
 		for (int i = 0; i < 3; i++) {
 			image.unroll = i < 2 ? threads - 2 : threads;
-			test_way(RT_ROWS + i, threads, names[i]);
+			test_strategy(RT_ROWS + i, threads, names[i]);
 		}
 	for (int threads = 2; threads <= THREADS; threads++)
 		test_cases(threads);
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
-		test_asked(&asked[i]);
+	for (size_t i = 0; i < sizeof requested / sizeof *requested; i++)
+		test_requested(&requested[i]);
 	test_choice();
 	test_lost();
 	return tap_done();
