@@ -182,7 +182,7 @@ static void measure_gain(struct rt_team *t, const struct situation *s, long oper
 			one_run(t, s, do_nothing, NULL);
 		together[i] = one_run(t, s, compute, &operations);
 	}
-	struct summary a = summarize_sample(alone, SAMPLES), b = summarize(together, SAMPLES);
+	struct summary a = summarize_sample(alone, SAMPLES), b = summarize_sample(together, SAMPLES);
 	printf("%-12s %8ld %8.2f %8.2f %8.2f %8.2f %8.2f\n", s->name, operations, a.least, a.median, b.least,
 	       b.median, a.median / b.median);
 }
