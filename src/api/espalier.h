@@ -12,17 +12,17 @@
  *   session  one caller's working memory and results    esp_session_create, esp_session_run
  *
  * Errors.  Functions that can fail return an esp_status.  `error` may be NULL; otherwise *error is set to
- * NULL on success and else to an esp_error that says what was wrong, where, and what to do; the caller frees
+ * NULL on success and else to an esp_error that names the fault, its place and a remedy; the caller frees
  * it with esp_error_free.  On failure *out parameters are set to NULL and nothing else is changed.  The
- * library never prints and never ends the process; LLVM does when memory is out while it compiles, unless it is
- * told to do so in another one (esp_context_options.compile_in).  Any function that returns a status may fail with
+ * library never prints and never ends the process; LLVM ends it when memory is out while it compiles, unless it
+ * runs in another one (esp_context_options.compile_in).  Any function that returns a status may fail with
  * ESP_ERROR_MEMORY, ESP_ERROR_CLOSED and ESP_ERROR_FORKED, and with ESP_ERROR_ARGUMENT when an argument is
- * NULL that must not be, or is of another context; what else a function may return is said with it.
+ * NULL that must not be, or is of another context; its comment lists what else a function may return.
  *
  * Ownership.  Each object is freed by its esp_*_free, which accepts NULL.  An object keeps alive what it was
- * made from, so objects can be freed in any order.  Objects that meet in a call are of one context.  Texts
- * and arrays that are passed in are copied unless it says otherwise; those that are returned belong to the
- * object they were asked of.
+ * made from, so objects can be freed in any order.  All objects of one call are of one context.  Texts
+ * and arrays that are passed in are copied unless a comment says otherwise; those that are returned belong to the
+ * object that returned them.
  *
  * Threads.  Contexts, models, weights, programs, bindings and vocabularies can be used by any number of
  * threads at once.  A builder, a forest, a treebank, an export or a session belongs to one thread at a time;
@@ -107,7 +107,7 @@ typedef struct esp_message {
 
 /* NULL when there is no such id. */
 const esp_message *esp_message_find(const char *id);
-/* All of them, by room; NULL past the last. */
+/* All of them, by stage; NULL past the last. */
 const esp_message *esp_message_at(size_t i);
 
 /* --- types of elements --- */
@@ -144,9 +144,9 @@ typedef struct esp_context_options {
 	 * taken and given back here: new_size == 0 frees, p == NULL takes; NULL is returned when memory is
 	 * out, the old block then being untouched.  Called from any thread.  NULL = realloc and free. */
 	void *(*resize)(void *user, void *p, size_t old_size, size_t new_size);
-	/* Hears what went wrong without failing a call: a cache that cannot be used, and why.  Each thing is
-	 * said once.  Called from any thread; must not call the library; the diagnostic is valid until it
-	 * returns. NULL = nobody listens. */
+	/* Receives what went wrong without failing a call: a cache that cannot be used, and why.  Each id
+	 * comes once.  Called from any thread; must not call the library; the diagnostic is valid until it
+	 * returns.  NULL = such diagnostics are dropped. */
 	void (*log)(void *user, const esp_diagnostic *);
 	void *user;	   /* first argument of these, and of cancel */
 	size_t memory_cap; /* bytes in use at a time, counted as `resize` sees them; 0 = no cap */
@@ -176,9 +176,9 @@ typedef struct esp_context_options {
 	/* A model of more operators than these, functions expanded, is not compiled: compiling takes time and
 	 * memory in proportion (doc/limits.md).  0 = 20000. */
 	size_t operators;
-	/* Where back ends work.  ESP_COMPILE_IN_PROCESS: in this process, of which they are then a part: when
-	 * memory is out, LLVM ends it (std::bad_alloc, or a message of its own, and abort), and nothing can be done
-	 * about that.  ESP_COMPILE_IN_HELPER: in espalier-compile, a program that is installed with the library
+	/* Where back ends work.  ESP_COMPILE_IN_PROCESS: in this process.  When memory is
+	 * out, LLVM ends the process (std::bad_alloc, or a message of its own, and abort), and the library cannot
+	 * prevent that.  ESP_COMPILE_IN_HELPER: in espalier-compile, a program that is installed with the library
 	 * and started (posix_spawn) for each compilation; it is looked for in the folders of
 	 * ESPALIER_BACKEND_PATH, as plug-ins are, then where it was installed.  Whatever happens to it, this process goes on: the call fails with a diagnostic,
 	 * ESP_ERROR_MEMORY or ESP_ERROR_BACKEND, and may be made again.  The code is the same to the byte. */
@@ -191,10 +191,10 @@ typedef struct esp_context_options {
 	 * kernel takes from milliseconds to some seconds), and libgccjit, which is a process of its own, at that
 	 * time.  The call fails with ESP_ERROR_BACKEND. */
 	double compile_seconds;
-	/* Asked while code is made, before each kernel and about a hundred times a second while another process
-	 * works: when the answer is not 0, the compilation is given up and the call fails with
+	/* Called while code is made, before each kernel and about a hundred times a second while another process
+	 * works: when it does not return 0, the compilation is given up and the call fails with
 	 * ESP_ERROR_BACKEND (compile-cancelled).  Called from any thread, several at once among them; must not call
-	 * the library.  NULL = nobody is asked.  esp_context_close gives up all compilations of a context. */
+	 * the library.  NULL = never.  esp_context_close gives up all compilations of a context. */
 	int (*cancel)(void *user);
 	/* What schedules are chosen by for the target "native", and how runs are shared out to threads: the caches,
 	 * peak and bandwidths of this machine.  No bit of a result depends on it.
@@ -265,10 +265,10 @@ void esp_text_free(char *text);
 /* The dimensions that a model names in its shapes, "D", in the order in which it does; NULL past the last. */
 const char *esp_model_dimension(const esp_model *, size_t i);
 /* The i-th parameter by name, NULL past the last, and its shape: `sizes` has the size of each dimension, in the
- * order of esp_model_dimension.  *rank, which may be NULL, is the number of its axes; `shape` has room for `room` numbers
- * and takes the first extents.  An extent that makes no sense with these sizes is below 1.  `sizes` = NULL: only the rank
- * is told. */
-const char *esp_model_param(const esp_model *, size_t i, const int64_t *sizes, int64_t *shape, size_t room,
+ * order of esp_model_dimension.  *rank, which may be NULL, is the number of its axes; `shape` has space for `capacity`
+ * numbers and takes the first extents.  An extent that is impossible with these sizes is below 1.  `sizes` = NULL: only
+ * the rank is set. */
+const char *esp_model_param(const esp_model *, size_t i, const int64_t *sizes, int64_t *shape, size_t capacity,
 			    size_t *rank);
 
 /* How the i-th traversal of the model goes, "up" or "down"; NULL past the last. */
@@ -321,7 +321,7 @@ esp_status esp_model_keep(const esp_model *, const size_t *local, const char *co
  *
  * Mistakes are collected: a call that is wrong returns the value 0, which may be passed on, and
  * esp_builder_finish reports all of them at the places that esp_builder_at has named, with the ids that a
- * text would get; it also says when memory ran out in a call before. */
+ * text would get, and memory that ran out in an earlier call. */
 
 typedef struct esp_builder esp_builder;
 typedef struct esp_value {
@@ -393,7 +393,7 @@ void esp_builder_assign(esp_builder *, const char *state, esp_value);
 void esp_builder_output(esp_builder *, const char *name, esp_value, int at, const char *const *label,
 			size_t labels);
 
-/* Checks the whole.  The builder can only be freed afterwards. */
+/* Checks the model.  The builder can only be freed afterwards. */
 esp_status esp_builder_finish(esp_builder *, esp_model **out, esp_error **error);
 void esp_builder_free(esp_builder *);
 
@@ -403,12 +403,12 @@ typedef struct esp_weights esp_weights;
 
 /* Opens a safetensors file (F32, F16, BF16) and validates its header; values are read when a binding is made,
  * so the file must stay as it is until then.
- * ESP_ERROR_INPUT: it is not there, or not what the format says. */
+ * ESP_ERROR_INPUT: it does not exist, or violates the format. */
 esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, esp_error **error);
 /* The same of the bytes of such a file in memory, from a container, a network or a mapping.  They are not
  * copied: they belong to the caller and must stay as they are, at any alignment, until the weights are freed;
- * bindings and programs that were made with them do not need them.  They are checked as a file is, so nobody
- * need trust them. */
+ * bindings and programs that were made with them do not need them.  They are checked as a file is, so their
+ * origin need not be trusted. */
 esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out,
 				   esp_error **error);
 /* What the file holds under a name; belongs to the weights. */
@@ -467,8 +467,8 @@ void esp_program_free(esp_program *);
  *
  * A saved program runs without the model, the back end and the compiler it needs, on machines that have what its
  * target has.  It is read by libraries that have the same format and calling convention of it (doc/compatibility.md);
- * others refuse it.  Tables and weights in it are checked when it is loaded, as all files are; its code nobody can
- * check: it is executed, so a saved program is to be trusted as a shared library is. */
+ * others refuse it.  Tables and weights in it are checked when it is loaded, as all files are; its code cannot
+ * be checked and is executed, so load only programs that you would load as a shared library. */
 
 /* The first 8 bytes of a saved program. */
 #define ESP_PROGRAM_MAGIC "espimg\r\n"
@@ -558,8 +558,8 @@ const esp_state *esp_program_state(const esp_program *, size_t state);
  * rules that were applied, what was decided.  To be freed with esp_text_free. */
 enum { ESP_FORM_TEXT = 0, ESP_FORM_JSON = 1 };
 esp_status esp_program_explain(esp_program *, int form, char **text, esp_error **error);
-/* Where the time went until the program had code, which is made if there is none yet: a line for each part, of
- * milliseconds, the part of the compiler and what it did, for people to read.  What is indented is part of the
+/* Where the time went until the program had code, which is made if there is none yet: a line for each step, of
+ * milliseconds, the stage of the compiler and what it did, for people to read.  What is indented is part of the
  * line above, or was done at the same time by several threads and is summed over them.  A program that was in
  * the cache has few lines.  The text is the caller's: esp_text_free. */
 esp_status esp_program_times(esp_program *, char **text, esp_error **error);
@@ -580,8 +580,8 @@ typedef struct esp_binding esp_binding;
  * `weights` may be NULL for a program that has weights: these are used where they are. */
 esp_status esp_binding_create(esp_program *, const esp_weights *, esp_binding **out, esp_error **error);
 /* Packs other weights of the same shapes and exchanges them for those there are: at once, without a
- * compilation, while sessions run.  A run computes with the weights that it began with; those that nobody
- * uses any more are freed.  After a failure the old ones stay.  Needs memory for both.  ESP_ERROR_INPUT:
+ * compilation, while sessions run.  A run computes with the weights that it began with; those that are no
+ * longer used are freed.  After a failure the old ones stay.  Needs memory for both.  ESP_ERROR_INPUT:
  * as esp_binding_create. */
 esp_status esp_binding_swap(esp_binding *, const esp_weights *, esp_error **error);
 /* 1, and one more with every swap. */
@@ -628,7 +628,7 @@ typedef struct esp_walk {
 	 * were.  Needed as far as the program has such inputs. */
 	int32_t (*token)(void *user, const void *node, size_t input);
 	const float *(*vector)(void *user, const void *node, size_t input);
-	/* Hears which number a node was given; results are asked for with it.  May be NULL. */
+	/* Receives the number of a node, which is its index in results.  May be NULL. */
 	void (*number)(void *user, const void *node, size_t number);
 	/* The same as `token` and `vector`, of the edge to the child in a slot: for inputs on edges. */
 	int32_t (*edge_token)(void *user, const void *node, size_t slot, size_t input);
@@ -636,7 +636,7 @@ typedef struct esp_walk {
 } esp_walk;
 
 /* Appends what `root` reaches.  Children come before their parents in the numbering, the root is the last.  A
- * node that is reached twice is one node with two parents; a cycle is told when the forest runs.
+ * node that is reached twice is one node with two parents; a cycle is reported when the forest runs.
  * ESP_ERROR_INPUT: a child is NULL, there are more nodes than 2^31 - 2, or a leaf carries no vector that the model reads in
  * some leaf, or an inner node one that it reads in some inner node. */
 esp_status esp_forest_add_linked(esp_forest *, const void *root, const esp_walk *, esp_error **error);
@@ -717,7 +717,7 @@ typedef struct esp_treebank_options {
  * the structure that is read, which may have 2^30 bytes.  ESP_ERROR_INPUT: the file cannot be opened. */
 esp_status esp_treebank_open(esp_context *, const char *path, const esp_treebank_options *options,
 			     esp_treebank **out, esp_error **error);
-/* Appends the next structure to the forest, as soon as the file, or the pipe, has given it whole: brackets
+/* Appends the next structure to the forest, as soon as it is complete in the file or the pipe: brackets
  * and objects when they are closed, lines at their end, a sentence of CoNLL-U at the empty line after it. Its
  * nodes are numbered: in brackets in post order, after nodes went or came; in CoNLL-U as their lines stand,
  * words from 0 and, in the enhanced graph, empty nodes among them; in JSON as there; in plain text, and in
@@ -726,9 +726,9 @@ esp_status esp_treebank_open(esp_context *, const char *path, const esp_treebank
  * carries.  Nodes that binarizing adds have the label of the node that they were added for, and no word.
  * *more is 0, and nothing is added, after the last; after a failure as well.  ESP_ERROR_INPUT: a structure
  * that is wrong, or that the program or the vocabulary does not take: then the next call reads the next one,
- * or finds the end when it cannot be told where that begins. */
+ * or finds the end when the beginning of that one is unknown. */
 esp_status esp_treebank_next(esp_treebank *, esp_forest *, int *more, esp_error **error);
-/* The words of the structure read last, separated by spaces, or what the file says is its text; valid until the next
+/* The words of the structure read last, separated by spaces, or its text as given in the file; valid until the next
  * call. */
 const char *esp_treebank_sentence(const esp_treebank *);
 /* The word of each of its nodes, with a newline behind it; nothing but the newline of a node that has none.
@@ -869,7 +869,7 @@ enum { ESP_EVENT_KERNEL = 0, ESP_EVENT_WAIT = 1 };
 typedef struct esp_event {
 	int kind;
 	int thread; /* that did it; 0 = that of the caller */
-	int share;  /* whose share of the range it is; the caller does those that nobody has begun in time */
+	int share;  /* the thread whose share of the range it is; the caller runs shares that have not been begun in time */
 	size_t range;
 	/* Of a call, which rows and which blocks of columns, in which direction (1 or -1). */
 	size_t step;

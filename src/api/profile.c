@@ -81,7 +81,7 @@ void profile_free(struct esp_profile *p)
 	free_bytes(p->allocator, p, sizeof *p);
 }
 
-/* Room for so many bytes, in place of what there was; NULL when memory is out.  Capacities at least double.
+/* Memory of so many bytes, in place of the old block; NULL when memory is out.  Capacities at least double.
  */
 static void *grow_bytes(const struct allocator *a, void *at, size_t *has, size_t bytes)
 {
