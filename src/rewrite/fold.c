@@ -90,7 +90,7 @@ static bool is_source(const struct folding *f, sub_ref r)
 
 static bool is_dear(enum sub_op op)
 {
-	return sub_traits_of(op)->price == SUB_DEAR;
+	return sub_traits_of(op)->price == SUB_EXPENSIVE;
 }
 
 /* Another index, or a sign, costs its user nothing.  A concatenation is more, and so is padding: they are

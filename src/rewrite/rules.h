@@ -20,7 +20,7 @@ enum rewrite_exactness {
 enum rewrite_cost {
 	REWRITE_CHEAPER, /* always */
 	REWRITE_EQUAL,	 /* as it is; it pays by what it makes possible */
-	REWRITE_DEARER	 /* only where the condition brings constants together */
+	REWRITE_COSTLIER	 /* only where the condition brings constants together */
 };
 
 /* Patterns are text: `sum[k](multiply(a, b))`.

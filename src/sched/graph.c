@@ -194,7 +194,7 @@ static void add_part(struct sched_graph *g, sub_ref part)
 	if (op_of(g, whole) < 0)
 		return;
 	struct sched_operator *op = &g->ops.at[op_of(g, whole)];
-	op->dear |= sub_traits_of(v->op)->price == SUB_DEAR;
+	op->dear |= sub_traits_of(v->op)->price == SUB_EXPENSIVE;
 	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
 		if (g->p->vars.at[v->reduced].set == SUB_DIM)

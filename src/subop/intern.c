@@ -17,7 +17,7 @@ static const struct sub_traits rows[] = {
 #define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)          \
 	{spelling, arity, SUB_##class, weight, SUB_##price, TYPES_##types, 0, 0},
 #define SUB_REDUCTION(name, spelling, combine, neutral)                                                      \
-	{spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_NUMBER, SUB_##combine, neutral},
+	{spelling, 1, SUB_REDUCE, 1, SUB_EXPENSIVE, SUB_NUMBER, SUB_##combine, neutral},
 #include "subop/sub_ops.def"
 };
 

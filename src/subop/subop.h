@@ -29,7 +29,7 @@ enum sub_op {
 enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE, SUB_TERNARY, SUB_CONTRACTION };
 /* What types an operator takes and gives, as sub_ops.def says. */
 enum sub_types { SUB_FLOAT, SUB_NUMBER, SUB_COMPARE, SUB_LOGIC, SUB_SELECTS, SUB_SAME, SUB_CASTS };
-enum sub_price { SUB_CHEAP, SUB_DEAR };
+enum sub_price { SUB_CHEAP, SUB_EXPENSIVE };
 
 /* What sub_ops.def says of an operator. */
 struct sub_traits {

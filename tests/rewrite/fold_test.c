@@ -214,7 +214,7 @@ static bool dear_values_have_rows(const struct sub_program *p)
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
 		bool row = v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
-		ok &= !live[i] || row || sub_traits_of(v->op)->price != SUB_DEAR;
+		ok &= !live[i] || row || sub_traits_of(v->op)->price != SUB_EXPENSIVE;
 	}
 	return ok;
 }

@@ -435,7 +435,7 @@ static bool satisfied(const struct checks *c)
 		done &= c->refuted[i];
 	return (done || (is_cautious(c->rule) && c->lowered >= MOST_LOWERED)) &&
 	       (c->rule->cost == REWRITE_CHEAPER  ? c->cheaper > 0
-		: c->rule->cost == REWRITE_DEARER ? c->dearer > 0
+		: c->rule->cost == REWRITE_COSTLIER ? c->dearer > 0
 						  : true);
 }
 
@@ -462,7 +462,7 @@ static void try_instance(struct checks *c, uint64_t seed)
 static bool costs_as_said(const struct checks *c)
 {
 	return c->rule->cost == REWRITE_CHEAPER	 ? c->cheaper > 0
-	       : c->rule->cost == REWRITE_DEARER ? c->dearer > 0
+	       : c->rule->cost == REWRITE_COSTLIER ? c->dearer > 0
 						 : c->equal + c->dearer + c->cheaper > 0;
 }
 
