@@ -195,7 +195,7 @@ static int declare_table(struct refactoring *f, const struct sub_tensor *row, in
 	for (size_t i = 0; i < f->to->params.n; i++)
 		number += f->to->params.at[i].folded;
 	str_printf(&s, "fold%d", number);
-	t.name = sub_free_name(f->from, SUB_NAME_TENSOR | SUB_NAME_BODY, s.text);
+	t.name = sub_find_free_name(f->from, SUB_NAME_TENSOR | SUB_NAME_BODY, s.text);
 	t.shape[0] = rows;
 	memcpy(&t.shape[1], row->shape, row->rank * sizeof *row->shape);
 	memcpy(&t.var[1], row->var, row->rank * sizeof *row->var);

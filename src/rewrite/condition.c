@@ -218,7 +218,7 @@ static double of_fills(const struct rewrite_match *m, double fill)
 {
 	for (int class = SUB_UNARY; class <= SUB_BINARY; class ++)
 		if (m->op_bound[class - SUB_UNARY])
-			return sub_compute(m->op[class - SUB_UNARY], (float)fill, (float)fill, 0);
+			return sub_apply_op(m->op[class - SUB_UNARY], (float)fill, (float)fill, 0);
 	return m->op_bound[SUB_REDUCE - SUB_UNARY] ? reduction_of_fills(m, fill) : fill;
 }
 

@@ -302,7 +302,7 @@ static void contract_body(struct contraction *c, const struct sub_body *b)
 	mark_absorbed(c);
 	mark_chained(c);
 	release_plain_sums(c);
-	c->recursive = sub_find_recursive(c->from, sub_unknown_from(b));
+	c->recursive = sub_find_recursive(c->from, sub_first_unknown_traversal(b));
 	for (uint32_t i = 1; i < c->from->values.n; i++)
 		if (c->live[i] && !c->absorbed[i])
 			c->now[i] = write_value(c, (sub_ref){i});

@@ -31,7 +31,7 @@ sub_ref rewrite_resolve(struct rewriter *w, sub_ref r)
 	return (sub_ref){last};
 }
 
-bool rewrite_less(struct rewrite_measure a, struct rewrite_measure b)
+bool rewrite_is_lower(struct rewrite_measure a, struct rewrite_measure b)
 {
 	if (a.cost != b.cost)
 		return a.cost < b.cost;

@@ -106,7 +106,7 @@ void rewrite_release(struct rewriter *, sub_ref);
 /* All uses of one value become uses of another; the first is then dead. */
 void rewrite_pass_on(struct rewriter *, sub_ref from, sub_ref to);
 void rewrite_pass_back(struct rewriter *, sub_ref from, sub_ref to, int uses);
-bool rewrite_less(struct rewrite_measure, struct rewrite_measure);
+bool rewrite_is_lower(struct rewrite_measure, struct rewrite_measure);
 
 /* --- a match (match.c) --- */
 

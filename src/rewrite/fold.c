@@ -451,7 +451,7 @@ static const char *fold_name(struct folding *f, int number)
 {
 	struct str s = str_in(f->to->arena);
 	str_printf(&s, "fold%d", number);
-	return sub_free_name(f->from, SUB_NAME_TENSOR | SUB_NAME_BODY, s.text);
+	return sub_find_free_name(f->from, SUB_NAME_TENSOR | SUB_NAME_BODY, s.text);
 }
 
 static int declare_param(struct folding *f, sub_ref r)

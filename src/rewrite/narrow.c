@@ -91,7 +91,7 @@ static const char *name_of(struct narrowing *w, const char *param, const char *e
 {
 	struct str s = str_in(w->to->arena);
 	str_printf(&s, "%s_%s", param, ending);
-	return sub_free_name(w->to, SUB_NAME_TENSOR | SUB_NAME_BODY, str_text(&s));
+	return sub_find_free_name(w->to, SUB_NAME_TENSOR | SUB_NAME_BODY, str_text(&s));
 }
 
 static int declare(struct narrowing *w, const struct sub_tensor *like, enum dtype dtype, const char *ending)

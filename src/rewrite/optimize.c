@@ -92,7 +92,7 @@ static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 	w->clock++;
 	rewrite_note_of(w, to);
 	rewrite_pass_on(w, from, to);
-	if (rewrite_less(w->measure, before)) {
+	if (rewrite_is_lower(w->measure, before)) {
 		w->notes.at[from.i].forward = to.i;
 		w->trial = false;
 		return true;
@@ -149,7 +149,7 @@ static void record(struct rewriter *w, const struct rewrite_parsed *rule, sub_re
 /* What was made for a replacement that is not to be is forgotten. */
 static void give_up(struct rewriter *w, size_t values)
 {
-	sub_forget_last(w->p, values);
+	sub_forget_values(w->p, values);
 	if (w->notes.n > values)
 		w->notes.n = values;
 }

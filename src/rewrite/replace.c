@@ -136,13 +136,13 @@ struct sub_use rewrite_make(struct rewriter *w, struct sub_value v)
 	for (v.args = 0; v.args < sub_traits_of(v.op)->arity; v.args++)
 		if (!v.arg[v.args].value.i || v.arg[v.args].value.i == w->root)
 			return none;
-	if (!sub_infer(w->p, &v) || !distinct(v.var, v.vars) ||
+	if (!sub_infer_vars(w->p, &v) || !distinct(v.var, v.vars) ||
 	    (v.op == SUB_ASSIGN && !w->importing && !may_move(w, &v)))
 		return none;
 	u.vars = v.vars;
 	memcpy(u.var, v.var, sizeof u.var);
 	make_canonical(w->p, &v, maps);
-	u.value = w->finding ? sub_find(w->p, v) : sub_add(w->p, v, NULL);
+	u.value = w->finding ? sub_find_value(w->p, v) : sub_add(w->p, v, NULL);
 	if (!u.value.i)
 		return none;
 	sub_ref stands = rewrite_resolve(w, u.value);
@@ -307,7 +307,7 @@ static double folded(struct rewrite_match *m, const struct rewrite_term *call, b
 	double x[2] = {0, 0};
 	for (int a = 0; a < t->args; a++)
 		x[place_of(m, t, a)] = rewrite_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
-	double here = sub_compute(op, (float)x[0], (float)x[1], 0), wide = sub_compute(op, x[0], x[1], 0);
+	double here = sub_apply_op(op, (float)x[0], (float)x[1], 0), wide = sub_apply_op(op, x[0], x[1], 0);
 	*exact = op == SUB_NEG || op == SUB_ABS || op == SUB_SMAX || op == SUB_REC || op == SUB_DIVIDE ||
 		 ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
 	return (float)wide == (float)here ? wide : (float)here;

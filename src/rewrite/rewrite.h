@@ -33,12 +33,12 @@ const char *rewrite_family_spelling(int family);
 /* Which families run, as a text: "all", "none", or their names with commas between.  Names alone are the only
  * ones that run; after "-" come those that do not: "tables,constants", "-tables,-constants".  `off` is set to
  * the others.  False after a diagnostic. */
-bool rewrite_families_read(const char *text, unsigned *off, struct diags *);
+bool rewrite_read_families(const char *text, unsigned *off, struct diags *);
 /* "f32", "f16", "bf16", "i8": a type that weights can be kept in.  False after a diagnostic. */
-bool rewrite_weights_read(const char *text, enum dtype *, struct diags *);
+bool rewrite_read_weight_type(const char *text, enum dtype *, struct diags *);
 /* "exact", "reassociate", "fast"; NULL past the last.  Reading is false after a diagnostic. */
 const char *rewrite_math_spelling(int math);
-bool rewrite_math_read(const char *text, enum rewrite_math *, struct diags *);
+bool rewrite_read_math(const char *text, enum rewrite_math *, struct diags *);
 
 /* One application of a rule. */
 struct rewrite_change {

@@ -415,7 +415,7 @@ static struct sched_order ending_with(int rank, int last)
 static void add_intermediate(struct order *o, const struct tensor *t, struct sched_order order)
 {
 	const char *name = sched_value_name(o->plan, t->which, t->value);
-	name = sub_free_name(o->p, SUB_NAME_TENSOR, name);
+	name = sub_find_free_name(o->p, SUB_NAME_TENSOR, name);
 	vec_push(o->arena, &o->s->intermediates, (struct sched_intermediate){t->which, t->value, name, order});
 }
 

@@ -64,7 +64,7 @@ static const struct {
 #include "subop/sub_ops.def"
 };
 
-double sub_compute(enum sub_op op, double a, double b, double c)
+double sub_apply_op(enum sub_op op, double a, double b, double c)
 {
 	return functions[op].value(a, b, c);
 }

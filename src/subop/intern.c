@@ -260,7 +260,7 @@ static bool infer_contraction(const struct sub_program *p, struct sub_value *v)
 	return merge_argument(p, v, &v->arg[0]);
 }
 
-bool sub_infer(const struct sub_program *p, struct sub_value *v)
+bool sub_infer_vars(const struct sub_program *p, struct sub_value *v)
 {
 	switch (rows[v->op].class) {
 	case SUB_UNARY:
@@ -572,7 +572,7 @@ static void grow_table(struct sub_program *p)
 	fill_table(p);
 }
 
-void sub_take_back(struct sub_program *p, size_t values, size_t vars)
+void sub_forget_values_and_vars(struct sub_program *p, size_t values, size_t vars)
 {
 	p->values.n = values;
 	p->vars.n = vars;
@@ -613,7 +613,7 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 static bool normalise(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	v->args = rows[v->op].arity;
-	if (!sub_infer(p, v))
+	if (!sub_infer_vars(p, v))
 		return false;
 	normalise_move(p, v, maps);
 	clear_unused(v);
@@ -642,7 +642,7 @@ static const struct sub_map *keep_maps(struct sub_program *p, const struct sub_m
 	return p->map_list.at[known];
 }
 
-sub_ref sub_find(struct sub_program *p, struct sub_value v)
+sub_ref sub_find_value(struct sub_program *p, struct sub_value v)
 {
 	struct sub_map maps[SUB_MAX_VARS];
 	return (sub_ref){normalise(p, &v, maps) && sub_find_type(p, &v) ? *find_slot(p, &v) : 0};
@@ -666,7 +666,7 @@ sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 	return (sub_ref){*slot};
 }
 /* The last one first: each was put behind those that stood when it came. */
-void sub_forget_last(struct sub_program *p, size_t n)
+void sub_forget_values(struct sub_program *p, size_t n)
 {
 	for (; p->values.n > n; p->values.n--)
 		*find_slot(p, &p->values.at[p->values.n - 1]) = 0;

@@ -627,7 +627,7 @@ static void start_body(struct lowering *l, const char *name, enum sub_domain dom
 	l->lead = domain == SUB_EVERY_INPUT ? l->p->input : l->p->node;
 	l->values = ARENA_ARRAY(l->p->arena, sub_ref, l->model->nodes.n);
 	struct sub_body b = {
-	    .name = sub_free_name(l->p, SUB_NAME_BODY, name), .domain = domain, .traversal = traversal};
+	    .name = sub_find_free_name(l->p, SUB_NAME_BODY, name), .domain = domain, .traversal = traversal};
 	if (domain == SUB_TOP || domain == SUB_BELOW)
 		b.cases = cases_with(l->p, domain == SUB_BELOW ? IMAGE_YES : IMAGE_NO);
 	vec_push(l->p->arena, &l->p->bodies, b);
@@ -868,7 +868,7 @@ static void declare_cases(struct lowering *l)
 	}
 }
 
-bool sub_lower(struct sub_program *p, const struct ra_model *m, const int64_t *sizes, enum sub_at at,
+bool sub_lower_model(struct sub_program *p, const struct ra_model *m, const int64_t *sizes, enum sub_at at,
 	       struct diags *diags)
 {
 	struct lowering l = {.p = p, .model = m, .sizes = sizes, .diags = diags};

@@ -37,7 +37,7 @@ static bool is_taken(const struct sub_program *p, unsigned kinds, const char *na
 	       (kinds & SUB_NAME_TENSOR && is_tensor(p, name));
 }
 
-const char *sub_free_name(const struct sub_program *p, unsigned kinds, const char *name)
+const char *sub_find_free_name(const struct sub_program *p, unsigned kinds, const char *name)
 {
 	const char *free = name;
 	for (int suffix = 1; is_taken(p, kinds, free); suffix++) {

@@ -27,7 +27,7 @@ bool *sub_find_recursive(const struct sub_program *p, int traversal)
 	return needs;
 }
 
-int sub_unknown_from(const struct sub_body *b)
+int sub_first_unknown_traversal(const struct sub_body *b)
 {
 	bool output = b->domain == SUB_EVERY_NODE || b->domain == SUB_EVERY_INPUT;
 	return output ? 0 : b->traversal;

@@ -40,14 +40,14 @@ static struct image_case known_of(const struct sub_program *p, const char *base)
 			: (struct image_case){.inner = k != &p->named.at[RA_LEAF], .children = -1};
 }
 
-const char *sub_no_base(const struct sub_program *p, const char *base)
+const char *sub_check_split_base(const struct sub_program *p, const char *base)
 {
 	return find_named(p, base) ? NULL : "the model has no case of this name";
 }
 
 /* --- conditions --- */
 
-const char *sub_not_by_children(const struct sub_program *p, const struct sub_split *s)
+const char *sub_check_split_children(const struct sub_program *p, const struct sub_split *s)
 {
 	struct image_case known = known_of(p, s->base);
 	return !known.inner	  ? "is asked of a leaf, which has none"
@@ -97,7 +97,7 @@ static bool carries(const struct sub_program *p, const char *base, size_t input)
 	return false;
 }
 
-const char *sub_not_by_token(const struct sub_program *p, const struct sub_split *s, size_t input)
+const char *sub_check_split_token(const struct sub_program *p, const struct sub_split *s, size_t input)
 {
 	struct image_case known = known_of(p, s->base);
 	if (input >= p->inputs.n || !p->inputs.at[input].token || p->inputs.at[input].on_edge)
@@ -132,7 +132,7 @@ static struct image_case new_case(const struct sub_program *p, const struct sub_
 		match[i] = of->match[i];
 	for (size_t i = 0; i < s->match.n; i++)
 		match[of->matches + i] = s->match.at[i];
-	k.name = sub_free_name(p, SUB_NAME_CASE, str_text(&name));
+	k.name = sub_find_free_name(p, SUB_NAME_CASE, str_text(&name));
 	k.children = s->children >= 0 ? s->children : of->children;
 	k.match = match;
 	k.matches = of->matches + s->match.n;
@@ -200,7 +200,7 @@ static const char *body_name(const struct sub_program *p, const struct sub_split
 	if (traversal)
 		str_printf(&name, "%d", traversal + 1);
 	put_name(p, s, &name);
-	return sub_free_name(p, SUB_NAME_BODY, str_text(&name));
+	return sub_find_free_name(p, SUB_NAME_BODY, str_text(&name));
 }
 
 /* A body like this one for the new cases, behind it. */
@@ -256,7 +256,7 @@ static const char *problem_of(const struct sub_program *p, const struct sub_spli
 	return p->cases.n + parts > IMAGE_MAX_CASES ? "there are too many cases" : NULL;
 }
 
-const char *sub_split(struct sub_program *p, const struct sub_split *s)
+const char *sub_split_case(struct sub_program *p, const struct sub_split *s)
 {
 	unsigned cases = 0;
 	if (!p->cases.n)

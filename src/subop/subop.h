@@ -297,18 +297,18 @@ void sub_copy_declarations(struct sub_program *to, const struct sub_program *fro
  * like another. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
 /* Forgets values and variables, so that there are as many as before; nothing that stays may use them. */
-void sub_take_back(struct sub_program *, size_t values, size_t vars);
+void sub_forget_values_and_vars(struct sub_program *, size_t values, size_t vars);
 /* Forgets the values that were added since there were n; nothing may refer to them. */
-void sub_forget_last(struct sub_program *, size_t n);
+void sub_forget_values(struct sub_program *, size_t n);
 /* The value, when it was added before; else none. */
-sub_ref sub_find(struct sub_program *, struct sub_value);
+sub_ref sub_find_value(struct sub_program *, struct sub_value);
 
 enum { SUB_NAME_BODY = 1, SUB_NAME_CASE = 2, SUB_NAME_TENSOR = 4 /* a state or a parameter */ };
 /* The name, or NAME_1, NAME_2 ...: the first that nothing of these kinds has in the program. */
-const char *sub_free_name(const struct sub_program *, unsigned kinds, const char *name);
+const char *sub_find_free_name(const struct sub_program *, unsigned kinds, const char *name);
 
 /* Sets the variables of all but a SOURCE or MOVE value from its arguments; false when their orders contradict. */
-bool sub_infer(const struct sub_program *, struct sub_value *);
+bool sub_infer_vars(const struct sub_program *, struct sub_value *);
 /* Makes an ASSIGN use a copy of its maps, which can be changed until the value is added; returns it. */
 struct sub_map *sub_copy_maps(struct sub_value *, struct sub_map *to);
 /* Sets the type of all but a CONST and a CAST, from its arguments and what is declared; false when they do not go together. */
@@ -370,15 +370,15 @@ struct sub_values sub_find_values(struct arena *, const struct sub_program *, co
 /* Which nodes have outputs. */
 enum sub_at { SUB_AT_MODEL /* as the model says */, SUB_AT_ROOT, SUB_AT_EVERY_NODE };
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
-bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_at,
+bool sub_lower_model(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_at,
 	       struct diags *);
 /* The nodes that a split tells apart become a case with bodies like those of the case that they were of, the
  * first that such nodes fit. Of the program as lowered.  Returns why that cannot be, NULL = it was done. */
-const char *sub_split(struct sub_program *, const struct sub_split *);
+const char *sub_split_case(struct sub_program *, const struct sub_split *);
 /* Why a split cannot be of a case, or ask for the number of children or the value of an input besides; NULL = it can. */
-const char *sub_no_base(const struct sub_program *, const char *base);
-const char *sub_not_by_children(const struct sub_program *, const struct sub_split *);
-const char *sub_not_by_token(const struct sub_program *, const struct sub_split *, size_t input);
+const char *sub_check_split_base(const struct sub_program *, const char *base);
+const char *sub_check_split_children(const struct sub_program *, const struct sub_split *);
+const char *sub_check_split_token(const struct sub_program *, const struct sub_split *, size_t input);
 void sub_print(const struct sub_program *, struct str *);
 /* A value's own name: that of a source, the number of a constant, %N of all else; and where an assign reads it. */
 void sub_print_name(const struct sub_program *, sub_ref, struct str *);
@@ -388,7 +388,7 @@ bool sub_verify(const struct sub_program *, struct diags *);
 /* By value: it needs a state of this traversal or a later one, or an edge, and so cannot be computed ahead of it. */
 bool *sub_find_recursive(const struct sub_program *, int traversal);
 /* The traversal of which the states are not known before a body runs: that of the body, the first for outputs. */
-int sub_unknown_from(const struct sub_body *);
+int sub_first_unknown_traversal(const struct sub_body *);
 /* Marks the values that a body needs; `live` has values.n entries. */
 void sub_mark_live(const struct sub_program *, const struct sub_body *, bool *live);
 
@@ -404,7 +404,7 @@ struct sub_forest {
 };
 
 /* An elementwise operator of f32, in binary64; what is compared is 0 or 1. */
-double sub_compute(enum sub_op, double a, double b, double c);
+double sub_apply_op(enum sub_op, double a, double b, double c);
 /* Evaluates in binary64, node by node, value by value, exactly as the text reads.  states[s] has a row per node,
  * outputs[o] a row per node or input; params[p] have the type of the parameter in memory.  Of integers and bool, the eight
  * bytes of an element are an int64_t: sub_integer. */

@@ -255,7 +255,7 @@ static bool needs_sub_op(struct test_model *t, bool down, enum sub_op op)
 	struct sub_program p, contracted;
 	sub_init(&p, &t->arena, "one");
 	sub_init(&contracted, &t->arena, "one");
-	if (!sub_lower(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags))
+	if (!sub_lower_model(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags))
 		return false;
 	rewrite_contract(&contracted, &p, NULL, NULL);
 	return has_sub_op(&p, down, op) || has_sub_op(&contracted, down, op);

@@ -20,7 +20,7 @@ static bool fold(struct folded *f, const struct rewrite_options *options)
 	struct sub_program lowered;
 	sub_init(&lowered, a, f->model.model->name);
 	sub_init(&f->program, a, f->model.model->name);
-	if (!sub_lower(&lowered, f->model.model, f->model.sizes, SUB_AT_MODEL, &f->diags))
+	if (!sub_lower_model(&lowered, f->model.model, f->model.sizes, SUB_AT_MODEL, &f->diags))
 		return print_diags(&f->diags), false;
 	rewrite_contract(&f->written, &lowered, NULL, NULL);
 	rewrite_fold(&f->program, &f->written, options, &f->trace);

@@ -184,9 +184,9 @@ static void check_measure(struct checks *c, struct pair *p)
 {
 	enum rewrite_math math = math_of(c->rule);
 	struct rewrite_measure from = measure_of(&p->b, p->from, math), to = measure_of(&p->b, p->to, math);
-	c->cheaper += rewrite_less(to, from);
-	c->dearer += rewrite_less(from, to);
-	c->equal += !rewrite_less(to, from) && !rewrite_less(from, to);
+	c->cheaper += rewrite_is_lower(to, from);
+	c->dearer += rewrite_is_lower(from, to);
+	c->equal += !rewrite_is_lower(to, from) && !rewrite_is_lower(from, to);
 }
 
 /* Modulo a prime, but for what is rounded when it is folded. */
@@ -351,7 +351,7 @@ static bool goes_wrong(struct checks *c, struct pair *p, int predicate, bool wil
 static bool does_not_pay(const struct checks *c, struct pair *p)
 {
 	enum rewrite_math math = math_of(c->rule);
-	return !rewrite_less(measure_of(&p->b, p->to, math), measure_of(&p->b, p->from, math));
+	return !rewrite_is_lower(measure_of(&p->b, p->to, math), measure_of(&p->b, p->from, math));
 }
 
 /* An instance that violates this predicate alone: what comes of the rule all the same? */

@@ -65,7 +65,7 @@ static void test_values(struct test_model *t)
 	struct sub_forest f = {1, 1, begin, NULL, root, order, data, NULL};
 	bool ok = true;
 	sub_init(&p, &t->arena, "extra");
-	tap_ok(sub_lower(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags) && sub_verify(&p, &t->diags),
+	tap_ok(sub_lower_model(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags) && sub_verify(&p, &t->diags),
 	       "verified");
 	sub_evaluate(&p, &f, params, states, outputs, &t->arena);
 	for (int i = 0; i < 6; i++) {
