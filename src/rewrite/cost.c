@@ -38,7 +38,7 @@ bool rewrite_is_lower(struct rewrite_measure a, struct rewrite_measure b)
 	return a.constants != b.constants ? a.constants < b.constants : a.disorder < b.disorder;
 }
 
-static void touch(struct rewriter *w, uint32_t value)
+static void touch_value(struct rewriter *w, uint32_t value)
 {
 	struct rewrite_note *n = &w->notes.at[value];
 	if (w->trial)
@@ -47,7 +47,7 @@ static void touch(struct rewriter *w, uint32_t value)
 }
 
 /* Changes the uses of a value, and those of what it needs when it comes to live or dies. */
-static void count(struct rewriter *w, sub_ref r, int by)
+static void change_uses(struct rewriter *w, sub_ref r, int by)
 {
 	rewrite_note_of(w, r);
 	w->stack.n = 0;
@@ -56,7 +56,7 @@ static void count(struct rewriter *w, sub_ref r, int by)
 		uint32_t at = w->stack.at[--w->stack.n];
 		const struct sub_value *v = &w->p->values.at[at];
 		struct rewrite_note *n = &w->notes.at[at];
-		touch(w, at);
+		touch_value(w, at);
 		bool before = n->uses > 0;
 		n->uses += by;
 		if (before == (n->uses > 0))
@@ -69,29 +69,29 @@ static void count(struct rewriter *w, sub_ref r, int by)
 	}
 }
 
-void rewrite_keep(struct rewriter *w, sub_ref r)
+void rewrite_add_use(struct rewriter *w, sub_ref r)
 {
-	count(w, r, 1);
+	change_uses(w, r, 1);
 }
 
-void rewrite_release(struct rewriter *w, sub_ref r)
+void rewrite_drop_use(struct rewriter *w, sub_ref r)
 {
-	count(w, r, -1);
+	change_uses(w, r, -1);
 }
 
-void rewrite_pass_on(struct rewriter *w, sub_ref from, sub_ref to)
+void rewrite_transfer_uses(struct rewriter *w, sub_ref from, sub_ref to)
 {
 	int uses = rewrite_note_of(w, from)->uses;
-	rewrite_keep(w, to);
+	rewrite_add_use(w, to);
 	w->notes.at[to.i].uses += uses - 1;
 	w->notes.at[from.i].uses = 1;
-	rewrite_release(w, from);
+	rewrite_drop_use(w, from);
 }
 
-void rewrite_pass_back(struct rewriter *w, sub_ref from, sub_ref to, int uses)
+void rewrite_return_uses(struct rewriter *w, sub_ref from, sub_ref to, int uses)
 {
-	rewrite_keep(w, from);
+	rewrite_add_use(w, from);
 	w->notes.at[from.i].uses += uses - 1;
 	w->notes.at[to.i].uses -= uses - 1;
-	rewrite_release(w, to);
+	rewrite_drop_use(w, to);
 }

@@ -90,22 +90,22 @@ struct rewriter {
 struct rewrite_note *rewrite_note_of(struct rewriter *, sub_ref);
 struct rewrite_fact rewrite_facts_of(const struct rewriter *, const struct sub_value *);
 /* By state: what all bodies that compute it say, whatever the states are that they read. */
-const struct rewrite_range *rewrite_state_ranges(const struct sub_program *, const struct rewrite_options *,
+const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *, const struct rewrite_options *,
 						 struct arena *);
 /* The value that stands for this one now. */
 sub_ref rewrite_resolve(struct rewriter *, sub_ref);
 /* Elements for a row, as the measure counts them. */
-double rewrite_volume(const struct sub_program *, const struct sub_value *);
+double rewrite_count_elements(const struct sub_program *, const struct sub_value *);
 
 /* --- the measure (cost.c) --- */
 
 /* One use more, one use less: a value's first use makes it and what it needs live, its last one lets them go.
  */
-void rewrite_keep(struct rewriter *, sub_ref);
-void rewrite_release(struct rewriter *, sub_ref);
+void rewrite_add_use(struct rewriter *, sub_ref);
+void rewrite_drop_use(struct rewriter *, sub_ref);
 /* All uses of one value become uses of another; the first is then dead. */
-void rewrite_pass_on(struct rewriter *, sub_ref from, sub_ref to);
-void rewrite_pass_back(struct rewriter *, sub_ref from, sub_ref to, int uses);
+void rewrite_transfer_uses(struct rewriter *, sub_ref from, sub_ref to);
+void rewrite_return_uses(struct rewriter *, sub_ref from, sub_ref to, int uses);
 bool rewrite_is_lower(struct rewrite_measure, struct rewrite_measure);
 
 /* --- a match (match.c) --- */
@@ -147,26 +147,26 @@ struct rewrite_match {
 };
 
 /* Whether the operators at a value are those of a pattern: what is quickly seen. */
-bool rewrite_fits(struct rewriter *, const struct rewrite_term *, sub_ref);
+bool rewrite_may_match(struct rewriter *, const struct rewrite_term *, sub_ref);
 /* Matches a rule's pattern at a value, in its own names; then in the next order of the arguments of
  * commutative operators, until there is none that matches. */
-bool rewrite_match_at(struct rewrite_match *, struct rewriter *, const struct rewrite_parsed *, sub_ref at);
-bool rewrite_match_next(struct rewrite_match *, bool first);
+bool rewrite_find_match(struct rewrite_match *, struct rewriter *, const struct rewrite_parsed *, sub_ref at);
+bool rewrite_next_match(struct rewrite_match *, bool first);
 /* A variable of the range of this one that has no meaning in the match yet; -1 = there is none. */
-int rewrite_fresh(struct rewrite_match *, int like);
-int rewrite_fresh_extent(struct rewrite_match *, int64_t extent);
+int rewrite_new_var_like(struct rewrite_match *, int like);
+int rewrite_new_var(struct rewrite_match *, int64_t extent);
 
 /* Whether an index of a dimension, which is named `inner`, may be outside of it. */
-bool rewrite_leaves(const struct sub_program *, const struct sub_map *, int inner);
+bool rewrite_index_leaves(const struct sub_program *, const struct sub_map *, int inner);
 
 /* Whether any of a move's does, so that its fill is read. */
-bool rewrite_fills(const struct rewrite_match *, const struct rewrite_move *);
+bool rewrite_reads_fill(const struct rewrite_match *, const struct rewrite_move *);
 
 /* --- conditions (condition.c) --- */
 
 int rewrite_find_predicate(const char *name, size_t length);
 /* The first predicate that does not hold; -1 = the condition holds. */
-int rewrite_refuted(struct rewrite_match *, int ignore);
+int rewrite_find_refuted(struct rewrite_match *, int ignore);
 
 /* --- replacements (replace.c, compose.c) --- */
 
@@ -177,29 +177,29 @@ int rewrite_find_function(const char *name, size_t length);
 rewrite_function *rewrite_function_at(int);
 /* The variable that an index of a rule stands for; -1 = there is none. */
 int rewrite_index_of(const struct rewrite_match *, const struct rewrite_term *);
-struct sub_use rewrite_build(struct rewrite_match *, const struct rewrite_term *);
+struct sub_use rewrite_build_term(struct rewrite_match *, const struct rewrite_term *);
 /* The replacement of a match, with the dimensions of what was matched, in its names; value.i = 0: there is
  * none. */
 struct sub_use rewrite_build_replacement(struct rewrite_match *);
 /* Adds a value whose variables are a match's, or a program's, under canonical names; found again however its
  * variables were named.  None when it cannot be: see REWRITE_UNBUILT. */
-struct sub_use rewrite_make(struct rewriter *, struct sub_value);
+struct sub_use rewrite_add_value(struct rewriter *, struct sub_value);
 /* The concatenation along `axis` of values that have it as sides[0] and sides[1]. */
 struct sub_use rewrite_concatenate(struct rewrite_match *, int axis, const int *sides, struct sub_use,
 				   struct sub_use);
 /* The value moved: variables that the move does not know stay what they are. */
-struct sub_use rewrite_moved(struct rewrite_match *, const struct rewrite_move *, struct sub_use);
+struct sub_use rewrite_move_value(struct rewrite_match *, const struct rewrite_move *, struct sub_use);
 
-rewrite_function rewrite_compose, rewrite_under, rewrite_through, rewrite_side, rewrite_join,
-    rewrite_join_moved, rewrite_first, rewrite_second, rewrite_regroup, rewrite_concatenated;
+rewrite_function rewrite_compose_moves, rewrite_rename_outside, rewrite_rename_inside, rewrite_select_side, rewrite_join_slices,
+    rewrite_join_arguments, rewrite_slice_first, rewrite_slice_second, rewrite_regroup_sides, rewrite_find_concatenation;
 
 /* --- the rest --- */
 
 /* Whether the tables of a rewritten program keep to the budget; else parameters are barred, as few as may be.
  */
-bool rewrite_tables_fit(const struct sub_program *, const struct sub_program *from,
+bool rewrite_check_tables(const struct sub_program *, const struct sub_program *from,
 			const struct rewrite_options *, struct rewrite_trace *, bool *barred);
 /* A value as text, as deep as a term. */
-const char *rewrite_describe(struct rewriter *, sub_ref, const struct rewrite_term *as);
+const char *rewrite_describe_value(struct rewriter *, sub_ref, const struct rewrite_term *as);
 
 #endif

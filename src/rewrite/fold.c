@@ -49,7 +49,7 @@ static const struct sub_value *value_of(const struct folding *f, sub_ref r)
 	return sub_at(f->from, r);
 }
 
-__attribute__((format(printf, 2, 3))) static void note(struct folding *f, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_note(struct folding *f, const char *format, ...)
 {
 	char text[200];
 	va_list args;
@@ -88,7 +88,7 @@ static bool is_source(const struct folding *f, sub_ref r)
 	return sub_class_of(value_of(f, r)->op) == SUB_SOURCE;
 }
 
-static bool is_dear(enum sub_op op)
+static bool is_expensive(enum sub_op op)
 {
 	return sub_traits_of(op)->price == SUB_EXPENSIVE;
 }
@@ -103,7 +103,7 @@ static bool is_free(const struct sub_value *v)
 
 static bool is_cheap(enum sub_op op)
 {
-	return !is_dear(op) && op != SUB_COND && sub_class_of(op) != SUB_SOURCE;
+	return !is_expensive(op) && op != SUB_COND && sub_class_of(op) != SUB_SOURCE;
 }
 
 static double bytes_of(const struct folding *f, sub_ref r)
@@ -122,7 +122,7 @@ struct parts {
 	bool weights; /* not of numbers alone */
 };
 
-static void take_apart(const struct folding *f, sub_ref r, struct parts *p)
+static void expand_constant(const struct folding *f, sub_ref r, struct parts *p)
 {
 	const struct sub_value *v = value_of(f, r);
 	if (!is_cheap(v->op)) {
@@ -132,7 +132,7 @@ static void take_apart(const struct folding *f, sub_ref r, struct parts *p)
 	}
 	p->operators += !is_free(v);
 	for (int a = 0; a < v->args && p->operators <= CHEAP_OPERATORS; a++)
-		take_apart(f, v->arg[a].value, p);
+		expand_constant(f, v->arg[a].value, p);
 }
 
 /* Cheaper to make again than to read. */
@@ -140,7 +140,7 @@ static bool is_remade(const struct folding *f, sub_ref r)
 {
 	struct parts p = {0};
 	double bytes = bytes_of(f, r);
-	take_apart(f, r, &p);
+	expand_constant(f, r, &p);
 	if (p.operators <= CHEAP_OPERATORS && !p.weights)
 		return true;
 	return p.operators <= CHEAP_OPERATORS && bytes > CHEAP_BYTES && bytes > CHEAP_GROWTH * p.bytes;
@@ -149,9 +149,9 @@ static bool is_remade(const struct folding *f, sub_ref r)
 static void note_remade(struct folding *f, sub_ref r)
 {
 	struct parts p = {0};
-	take_apart(f, r, &p);
+	expand_constant(f, r, &p);
 	if (p.weights && !is_free(value_of(f, r)))
-		note(f,
+		add_note(f,
 		     "a constant of %.0f bytes is made again where it is used, from %.0f bytes by %d cheap "
 		     "operators",
 		     bytes_of(f, r), p.bytes, p.operators);
@@ -172,10 +172,10 @@ static bool must_fold(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
 	return v->vars <= TENSOR_MAX_RANK &&
-	       (is_dear(v->op) || operators_in(p, r, FEW_OPERATORS) > FEW_OPERATORS);
+	       (is_expensive(v->op) || operators_in(p, r, FEW_OPERATORS) > FEW_OPERATORS);
 }
 
-static bool is_worth_it(const struct folding *f, sub_ref r)
+static bool is_profitable(const struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
 	if (!f->everything)
@@ -192,7 +192,7 @@ static void mark_roots(struct folding *f, sub_ref r, bool remade)
 	if (f->asked[r.i] || is_source(f, r))
 		return;
 	f->asked[r.i] = true;
-	f->root[r.i] = is_worth_it(f, r);
+	f->root[r.i] = is_profitable(f, r);
 	if (!f->root[r.i] && f->everything && !remade)
 		note_remade(f, r);
 	for (int a = 0; !f->root[r.i] && a < v->args; a++)
@@ -218,7 +218,7 @@ static void share_roots(struct folding *f)
 	int *owner = ARENA_ARRAY(f->to->arena, int, f->from->values.n);
 	for (uint32_t i = f->from->values.n; i-- > 1;) {
 		const struct sub_value *v = &f->from->values.at[i];
-		f->root[i] |= owner[i] == SEVERAL && is_dear(v->op) && v->vars <= TENSOR_MAX_RANK;
+		f->root[i] |= owner[i] == SEVERAL && is_expensive(v->op) && v->vars <= TENSOR_MAX_RANK;
 		int own = f->root[i] ? (int)i : owner[i];
 		for (int a = 0; own != NOBODY && a < v->args; a++) {
 			int *of = &owner[v->arg[a].value.i];
@@ -229,7 +229,7 @@ static void share_roots(struct folding *f)
 
 /* --- bodies at binding --- */
 
-static sub_ref fold(struct folding *, sub_ref);
+static sub_ref fold_value(struct folding *, sub_ref);
 
 /* Where in a body at binding a value is wanted. */
 struct at {
@@ -330,7 +330,7 @@ enum way {
 	INLINED	  /* computed where it stands, without a row: it is cheap */
 };
 
-static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at,
+static enum way choose_placement(const struct folding *f, const struct sub_value *v, int a, struct at at,
 		       struct at *next)
 {
 	sub_ref r = v->arg[a].value;
@@ -340,13 +340,13 @@ static enum way way_of(const struct folding *f, const struct sub_value *v, int a
 	*next = row ? (struct at){arg->var[0], at.row, false} : (struct at){-1, -1, alone};
 	if (is_source(f, r) || f->root[r.i])
 		return AS_PARAM;
-	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (is_dear(arg->op) && !row && !alone)))
+	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (is_expensive(arg->op) && !row && !alone)))
 		return AS_PARAM;
 	return row || alone ? IN_PLACE : INLINED;
 }
 
 /* The row of a root. */
-static struct at row_of(const struct folding *f, sub_ref r)
+static struct at place_of_root(const struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
 	if (!v->vars)
@@ -365,21 +365,21 @@ static bool must_choose(const struct folding *f, const struct sub_value *v, int 
 
 /* Makes roots of what a root's body needs as parameters; `seen` by the way that a value is had and by value.
  * False when the body cannot have a row. */
-static bool scan(struct folding *f, sub_ref r, struct at at, bool *seen[])
+static bool scan_body(struct folding *f, sub_ref r, struct at at, bool *seen[])
 {
 	const struct sub_value *v = value_of(f, r);
 	bool ok = true;
 	for (int a = 0; a < v->args; a++) {
 		struct at next;
 		sub_ref arg = v->arg[a].value;
-		enum way way = way_of(f, v, a, at, &next);
+		enum way way = choose_placement(f, v, a, at, &next);
 		if (must_choose(f, v, a, at) && !f->root[arg.i]) {
 			ok = false;
 		} else if (way == AS_PARAM) {
 			f->root[arg.i] = !is_source(f, arg);
 		} else if (!seen[way][arg.i]) {
 			seen[way][arg.i] = true;
-			ok &= scan(f, arg, next, seen);
+			ok &= scan_body(f, arg, next, seen);
 		}
 	}
 	return ok;
@@ -396,9 +396,9 @@ static void scan_roots(struct folding *f)
 			continue;
 		for (int way = IN_PLACE; way <= INLINED; way++)
 			memset(seen[way], 0, n * sizeof *seen[way]);
-		f->rowless[i] = !scan(f, r, row_of(f, r), seen);
+		f->rowless[i] = !scan_body(f, r, place_of_root(f, r), seen);
 		if (f->rowless[i])
-			scan(f, r, row_of(f, r), seen);
+			scan_body(f, r, place_of_root(f, r), seen);
 	}
 }
 
@@ -408,16 +408,16 @@ static sub_ref copy_argument(struct folding *f, const struct sub_value *v, int a
 {
 	sub_ref r = v->arg[a].value;
 	struct at next;
-	enum way way = way_of(f, v, a, at, &next);
+	enum way way = choose_placement(f, v, a, at, &next);
 	if (way == AS_PARAM)
-		return fold(f, r);
+		return fold_value(f, r);
 	sub_ref *copy = &f->copies[way][r.i];
 	if (!copy->i)
 		*copy = copy_value(f, r, next);
 	return *copy;
 }
 
-static sub_ref add(struct folding *f, struct sub_value v)
+static sub_ref add_value(struct folding *f, struct sub_value v)
 {
 	struct diags none;
 	diags_init(&none, f->to->arena->allocator);
@@ -444,7 +444,7 @@ static sub_ref copy_value(struct folding *f, sub_ref r, struct at at)
 		rename_var(&maps[i].var2, 1, at);
 	}
 	rename_var(v.var, v.vars, at);
-	return add(f, v);
+	return add_value(f, v);
 }
 
 static const char *fold_name(struct folding *f, int number)
@@ -465,14 +465,14 @@ static int declare_param(struct folding *f, sub_ref r)
 		t.shape[d] = f->from->vars.at[v->var[d]].extent;
 	}
 	vec_push(f->to->arena, &f->to->params, t);
-	note(f, "%s is computed at binding: %.0f bytes", t.name, bytes_of(f, r));
+	add_note(f, "%s is computed at binding: %.0f bytes", t.name, bytes_of(f, r));
 	return f->to->params.n - 1;
 }
 
 /* The body is there when all that it needs is: so it comes after the bodies of that. */
 static void add_body(struct folding *f, sub_ref r)
 {
-	sub_ref value = copy_value(f, r, row_of(f, r));
+	sub_ref value = copy_value(f, r, place_of_root(f, r));
 	f->param[r.i] = declare_param(f, r);
 	struct sub_body b = {.name = f->to->params.at[f->param[r.i]].name, .domain = SUB_AT_BINDING};
 	vec_push(f->to->arena, &b.stores,
@@ -481,29 +481,29 @@ static void add_body(struct folding *f, sub_ref r)
 }
 
 /* The parameter that a source is or a root becomes, under the value's own names. */
-static sub_ref fold(struct folding *f, sub_ref r)
+static sub_ref fold_value(struct folding *f, sub_ref r)
 {
 	struct sub_value v = *value_of(f, r);
 	if (is_source(f, r))
-		return add(f, v);
+		return add_value(f, v);
 	if (f->param[r.i] < 0)
 		add_body(f, r);
 	struct sub_value param = {.op = SUB_PARAM, .which = f->param[r.i], .vars = v.vars};
 	memcpy(param.var, v.var, sizeof param.var);
 	f->root[r.i] = true;
-	return add(f, param);
+	return add_value(f, param);
 }
 
 /* --- bodies of rows --- */
 
-static sub_ref keep(struct folding *f, uint32_t i)
+static sub_ref keep_value(struct folding *f, uint32_t i)
 {
 	struct sub_value v = f->from->values.at[i];
 	if (f->root[i])
-		return fold(f, (sub_ref){i});
+		return fold_value(f, (sub_ref){i});
 	for (int a = 0; a < v.args; a++)
 		v.arg[a].value = f->kept[v.arg[a].value.i];
-	return add(f, v);
+	return add_value(f, v);
 }
 
 /* A constant inside of a root is needed by it alone. */
@@ -529,7 +529,7 @@ static void keep_bodies(struct folding *f)
 		mark_kept(f, &from->bodies.at[b], live);
 	for (uint32_t i = 1; i < from->values.n; i++)
 		if (live[i])
-			f->kept[i] = keep(f, i);
+			f->kept[i] = keep_value(f, i);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		keep_body(f, &from->bodies.at[b]);
 }
@@ -565,6 +565,6 @@ void rewrite_fold(struct sub_program *to, const struct sub_program *from,
 	share_roots(&f);
 	for (uint32_t i = 1; i < n; i++)
 		if (f.root[i])
-			fold(&f, (sub_ref){i});
+			fold_value(&f, (sub_ref){i});
 	keep_bodies(&f);
 }

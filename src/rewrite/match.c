@@ -8,7 +8,7 @@
  *
  * A node's children and roots have no spare names: there is one variable for nodes.  What is inside of an
  * assign that leads to other nodes therefore has the name of the nodes around, and must not leave the assign
- * (rewrite_make sees to it). */
+ * (rewrite_add_value sees to it). */
 #include "rewrite/engine.h"
 
 static bool in_scope(const struct rewrite_match *m, int var)
@@ -19,7 +19,7 @@ static bool in_scope(const struct rewrite_match *m, int var)
 	return false;
 }
 
-static bool enter(struct rewrite_match *m, int var)
+static bool enter_scope(struct rewrite_match *m, int var)
 {
 	if (m->in_scope == REWRITE_MAX_SCOPE)
 		return false;
@@ -27,29 +27,29 @@ static bool enter(struct rewrite_match *m, int var)
 	return true;
 }
 
-int rewrite_fresh_extent(struct rewrite_match *m, int64_t extent)
+int rewrite_new_var(struct rewrite_match *m, int64_t extent)
 {
 	for (int ordinal = 0; ordinal <= REWRITE_MAX_SCOPE; ordinal++) {
 		int var = sub_dim(m->w->p, extent, ordinal);
 		if (!in_scope(m, var))
-			return enter(m, var) ? var : -1;
+			return enter_scope(m, var) ? var : -1;
 	}
 	return -1;
 }
 
-int rewrite_fresh(struct rewrite_match *m, int like)
+int rewrite_new_var_like(struct rewrite_match *m, int like)
 {
 	const struct sub_var *v = &m->w->p->vars.at[like];
 	if (v->set == SUB_DIM)
-		return rewrite_fresh_extent(m, v->extent);
-	return !in_scope(m, like) && enter(m, like) ? like : -1;
+		return rewrite_new_var(m, v->extent);
+	return !in_scope(m, like) && enter_scope(m, like) ? like : -1;
 }
 
 /* --- names of parts --- */
 
 /* The use of an argument, from the names of the value to those it is used under; `own` is a variable of the
  * argument's use alone, and is named `as`. */
-static struct sub_use argument(const struct sub_value *v, const struct sub_use *u, int a, int own, int as)
+static struct sub_use argument_use(const struct sub_value *v, const struct sub_use *u, int a, int own, int as)
 {
 	struct sub_use arg = v->arg[a];
 	for (int i = 0; i < arg.vars; i++) {
@@ -74,7 +74,7 @@ static int bind_reduced(struct rewrite_match *m, int index, int reduced)
 	struct rewrite_bound_index *k = &m->index[index];
 	if (k->bound)
 		return same_range(m->w->p, k->var, reduced) ? k->var : -1;
-	*k = (struct rewrite_bound_index){true, rewrite_fresh(m, reduced), {-1, -1}};
+	*k = (struct rewrite_bound_index){true, rewrite_new_var_like(m, reduced), {-1, -1}};
 	return k->var;
 }
 
@@ -88,7 +88,7 @@ static bool bind_axis(struct rewrite_match *m, int index, const struct sub_value
 	*k = (struct rewrite_bound_index){true, axis, {-1, -1}};
 	for (int a = 0; a < 2; a++) {
 		const struct sub_use *side = &v->arg[a];
-		k->side[a] = rewrite_fresh(m, side->var[side->vars - (v->vars - v->axis)]);
+		k->side[a] = rewrite_new_var_like(m, side->var[side->vars - (v->vars - v->axis)]);
 	}
 	return k->side[0] >= 0 && k->side[1] >= 0;
 }
@@ -128,7 +128,7 @@ static int add_dimension(struct rewrite_match *m, struct rewrite_move *move, str
 	for (int i = 0; i < move->n; i++)
 		if (!first && sub_map_uses(&move->map[i], map.var))
 			return -1;
-	int name = dim ? rewrite_fresh(m, like) : like;
+	int name = dim ? rewrite_new_var_like(m, like) : like;
 	move->inner[move->n] = name;
 	move->map[move->n] = map;
 	move->n += name >= 0;
@@ -160,7 +160,7 @@ static bool bind_move(struct rewrite_match *m, struct rewrite_move *move, const 
 
 /* --- terms --- */
 
-static bool match(struct rewrite_match *, const struct rewrite_term *, struct sub_use);
+static bool match_term(struct rewrite_match *, const struct rewrite_term *, struct sub_use);
 
 static bool match_name(struct rewrite_match *m, int name, const struct sub_use *u)
 {
@@ -185,7 +185,7 @@ static bool takes_either(const struct rewrite_term *t)
 }
 
 /* The argument of a value that one of the pattern stands for. */
-static int turned_place(const struct rewrite_term *t, int a, bool turned)
+static int argument_place(const struct rewrite_term *t, int a, bool turned)
 {
 	int first = first_of_pair(t), second = first + 1;
 	return turned && first >= 0 ? a == first ? second : a == second ? first : a : a;
@@ -199,7 +199,7 @@ static int first_argument(struct rewrite_match *m, const struct rewrite_term *t)
 
 /* Which of two zeros smax gives depends on the order of its arguments, and a quotient altogether; so `binary`
  * stands for it in one order, everywhere. */
-static bool same_turn(struct rewrite_match *m, enum sub_op op, bool turned)
+static bool bind_order(struct rewrite_match *m, enum sub_op op, bool turned)
 {
 	if (!m->turn_bound)
 		m->turned = turned;
@@ -211,10 +211,10 @@ static bool match_binary(struct rewrite_match *m, const struct rewrite_term *t, 
 			 const struct sub_use *u)
 {
 	int first = first_argument(m, t);
-	if (t->kind == REWRITE_TERM_CLASS && !same_turn(m, v->op, first))
+	if (t->kind == REWRITE_TERM_CLASS && !bind_order(m, v->op, first))
 		return false;
-	return match(m, t->arg[0], argument(v, u, first, -1, -1)) &&
-	       match(m, t->arg[1], argument(v, u, !first, -1, -1));
+	return match_term(m, t->arg[0], argument_use(v, u, first, -1, -1)) &&
+	       match_term(m, t->arg[1], argument_use(v, u, !first, -1, -1));
 }
 
 /* A product that is added goes on either way. */
@@ -227,7 +227,7 @@ static bool match_accumulation(struct rewrite_match *m, const struct rewrite_ter
 	if (own >= 0 && k < 0)
 		return false;
 	for (int a = 0; a < t->args; a++)
-		if (!match(m, t->arg[a], argument(v, u, turned_place(t, a, turned), own, k)))
+		if (!match_term(m, t->arg[a], argument_use(v, u, argument_place(t, a, turned), own, k)))
 			return false;
 	return true;
 }
@@ -236,7 +236,7 @@ static bool match_reduce(struct rewrite_match *m, const struct rewrite_term *t, 
 			 const struct sub_use *u)
 {
 	int k = bind_reduced(m, t->index, v->reduced);
-	return k >= 0 && match(m, t->arg[0], argument(v, u, 0, v->reduced, k));
+	return k >= 0 && match_term(m, t->arg[0], argument_use(v, u, 0, v->reduced, k));
 }
 
 static bool match_cond(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
@@ -247,7 +247,7 @@ static bool match_cond(struct rewrite_match *m, const struct rewrite_term *t, co
 	for (int a = 0; a < 2; a++) {
 		const struct sub_use *side = &v->arg[a];
 		int own = side->var[side->vars - (v->vars - v->axis)];
-		if (!match(m, t->arg[a], argument(v, u, a, own, m->index[t->index].side[a])))
+		if (!match_term(m, t->arg[a], argument_use(v, u, a, own, m->index[t->index].side[a])))
 			return false;
 	}
 	return true;
@@ -260,11 +260,11 @@ static bool match_reshape(struct rewrite_match *m, const struct rewrite_term *t,
 	struct sub_use inside = v->arg[0];
 	for (int i = 0; i < inside.vars; i++)
 		if (m->w->p->vars.at[inside.var[i]].set == SUB_DIM)
-			inside.var[i] = rewrite_fresh(m, inside.var[i]);
+			inside.var[i] = rewrite_new_var_like(m, inside.var[i]);
 	for (int i = 0; i < inside.vars; i++)
 		if (inside.var[i] < 0)
 			return false;
-	return match(m, t->arg[0], inside);
+	return match_term(m, t->arg[0], inside);
 }
 
 static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_use *u)
@@ -282,7 +282,7 @@ static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, cons
 	}
 	switch (t->class) {
 	case SUB_UNARY:
-		return match(m, t->arg[0], argument(v, u, 0, -1, -1));
+		return match_term(m, t->arg[0], argument_use(v, u, 0, -1, -1));
 	case SUB_BINARY:
 		return match_binary(m, t, v, u);
 	case SUB_REDUCE:
@@ -300,7 +300,7 @@ static bool match_move(struct rewrite_match *m, const struct rewrite_term *t, co
 	const struct sub_value *v = sub_at(m->w->p, u->value);
 	struct sub_use inside;
 	return v->op == SUB_ASSIGN && bind_move(m, &m->move[t->name], v, u, &inside) &&
-	       match(m, t->arg[0], inside);
+	       match_term(m, t->arg[0], inside);
 }
 
 /* Rules of data movement hold for all types, others for f32 alone. */
@@ -309,7 +309,7 @@ static bool fits_type(const struct rewrite_match *m, sub_ref r)
 	return m->rule->rule->law == REWRITE_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
 }
 
-static bool match(struct rewrite_match *m, const struct rewrite_term *t, struct sub_use u)
+static bool match_term(struct rewrite_match *m, const struct rewrite_term *t, struct sub_use u)
 {
 	u.value = rewrite_resolve(m->w, u.value);
 	if (!fits_type(m, u.value))
@@ -345,12 +345,12 @@ static bool fits_args(struct rewriter *w, const struct rewrite_term *t, const st
 		      bool swapped)
 {
 	for (int a = 0; a < t->args; a++)
-		if (!rewrite_fits(w, t->arg[a], v->arg[turned_place(t, a, swapped)].value))
+		if (!rewrite_may_match(w, t->arg[a], v->arg[argument_place(t, a, swapped)].value))
 			return false;
 	return true;
 }
 
-bool rewrite_fits(struct rewriter *w, const struct rewrite_term *t, sub_ref r)
+bool rewrite_may_match(struct rewriter *w, const struct rewrite_term *t, sub_ref r)
 {
 	r = rewrite_resolve(w, r);
 	const struct sub_value *v = sub_at(w->p, r);
@@ -384,26 +384,26 @@ static void start_over(struct rewrite_match *m)
 	for (int i = 0; i < m->rule->moves; i++)
 		m->move[i].bound = false, m->move[i].n = 0;
 	for (int i = 0; i < m->root.vars; i++)
-		enter(m, m->root.var[i]);
+		enter_scope(m, m->root.var[i]);
 }
 
-bool rewrite_match_next(struct rewrite_match *m, bool first)
+bool rewrite_next_match(struct rewrite_match *m, bool first)
 {
 	do {
 		if (!first && !next_order(m))
 			return false;
 		first = false;
 		start_over(m);
-	} while (!match(m, m->rule->pattern, m->root));
+	} while (!match_term(m, m->rule->pattern, m->root));
 	return true;
 }
 
-bool rewrite_match_at(struct rewrite_match *m, struct rewriter *w, const struct rewrite_parsed *rule,
+bool rewrite_find_match(struct rewrite_match *m, struct rewriter *w, const struct rewrite_parsed *rule,
 		      sub_ref at)
 {
 	m->w = w;
 	m->rule = rule;
 	m->root = sub_as_is(w->p, at);
 	m->swapped = 0;
-	return rewrite_match_next(m, true);
+	return rewrite_next_match(m, true);
 }

@@ -28,7 +28,7 @@ struct optimizer {
 
 /* --- rules --- */
 
-static bool admits(enum rewrite_math math, enum rewrite_exactness exactness)
+static bool admits_exactness(enum rewrite_math math, enum rewrite_exactness exactness)
 {
 	return exactness == REWRITE_BITS || math == REWRITE_FAST ||
 	       (math == REWRITE_REASSOCIATE && exactness == REWRITE_ROUNDING);
@@ -47,7 +47,7 @@ static void prepare_rules(struct optimizer *o)
 	o->rules = ARENA_ARRAY(o->w.arena, struct rules, sub_op_count);
 	for (int i = 0; i < rewrite_rule_count; i++) {
 		const struct rewrite_rule *rule = &rewrite_rules[i];
-		if (!admits(options->math, rule->exactness) || options->off & 1u << rule->law)
+		if (!admits_exactness(options->math, rule->exactness) || options->off & 1u << rule->law)
 			continue;
 		const struct rewrite_parsed *parsed = rewrite_parse_rule(o->w.arena, rule, NULL);
 		for (int op = 0; parsed && op < sub_op_count; op++)
@@ -58,7 +58,7 @@ static void prepare_rules(struct optimizer *o)
 
 /* --- one application --- */
 
-static void forget_touches(struct rewriter *w)
+static void restore_touched(struct rewriter *w)
 {
 	for (size_t i = w->touched.n; i-- > 0;)
 		w->notes.at[w->touched.at[i].value].touched = w->touched.at[i].touched;
@@ -66,24 +66,24 @@ static void forget_touches(struct rewriter *w)
 
 /* A rebuilt value stands for the old one.  That is no news, unless it was there already, or something else
  * stands for it. */
-static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
+static void substitute_rebuilt(struct rewriter *w, sub_ref old, sub_ref new)
 {
 	bool merges = rewrite_note_of(w, new)->uses > 0 || w->met_replaced;
 	w->trial = true;
 	w->touched.n = 0;
 	w->clock++;
-	rewrite_pass_on(w, old, new);
+	rewrite_transfer_uses(w, old, new);
 	w->notes.at[old.i].forward = new.i;
 	w->trial = false;
 	if (merges)
 		return;
-	forget_touches(w);
+	restore_touched(w);
 	w->notes.at[new.i].touched = w->notes.at[old.i].touched;
 	w->notes.at[new.i].tried = w->notes.at[old.i].tried;
 }
 
 /* Lets one value stand for another; false, and nothing has changed, when that would not lower the measure. */
-static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
+static bool replace_value(struct rewriter *w, sub_ref from, sub_ref to)
 {
 	struct rewrite_measure before = w->measure;
 	int uses = rewrite_note_of(w, from)->uses;
@@ -91,15 +91,15 @@ static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 	w->touched.n = 0;
 	w->clock++;
 	rewrite_note_of(w, to);
-	rewrite_pass_on(w, from, to);
+	rewrite_transfer_uses(w, from, to);
 	if (rewrite_is_lower(w->measure, before)) {
 		w->notes.at[from.i].forward = to.i;
 		w->trial = false;
 		return true;
 	}
-	rewrite_pass_back(w, from, to, uses);
+	rewrite_return_uses(w, from, to, uses);
 	w->trial = false;
-	forget_touches(w);
+	restore_touched(w);
 	return false;
 }
 
@@ -128,26 +128,26 @@ static bool may_need(struct rewriter *w, sub_ref r, sub_ref other)
 	return false;
 }
 
-static bool wants_texts(const struct rewriter *w)
+static bool records_texts(const struct rewriter *w)
 {
 	return w->trace && w->trace->texts;
 }
 
 /* What was replaced must be described before it is: its parts may come to stand for others. */
-static void record(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref to, double cost,
+static void record_change(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref to, double cost,
 		   const char *before)
 {
 	struct rewrite_change c = {rule->rule->name, w->body, before, NULL,
 				   (cost - w->measure.cost) / REWRITE_OPERATION};
 	w->applications++;
-	if (wants_texts(w))
-		c.after = rewrite_describe(w, to, rule->replacement);
+	if (records_texts(w))
+		c.after = rewrite_describe_value(w, to, rule->replacement);
 	if (w->trace)
 		vec_push(w->arena, &w->trace->changes, c);
 }
 
 /* What was made for a replacement that is not to be is forgotten. */
-static void give_up(struct rewriter *w, size_t values)
+static void forget_replacement(struct rewriter *w, size_t values)
 {
 	sub_forget_values(w->p, values);
 	if (w->notes.n > values)
@@ -155,28 +155,28 @@ static void give_up(struct rewriter *w, size_t values)
 }
 
 /* Applies a rule in the first of the ways in which it matches that lowers the measure. */
-static bool apply(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref at)
+static bool apply_rule(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref at)
 {
 	struct rewrite_match m;
 	w->attempts++;
-	if (!rewrite_fits(w, rule->pattern, at))
+	if (!rewrite_may_match(w, rule->pattern, at))
 		return false;
 	w->root = at.i;
-	for (bool found = rewrite_match_at(&m, w, rule, at); found; found = rewrite_match_next(&m, false)) {
-		if (rewrite_refuted(&m, -1) >= 0)
+	for (bool found = rewrite_find_match(&m, w, rule, at); found; found = rewrite_next_match(&m, false)) {
+		if (rewrite_find_refuted(&m, -1) >= 0)
 			continue;
 		double cost = w->measure.cost;
 		size_t values = w->p->values.n;
 		w->met_replaced = false;
 		struct sub_use to = rewrite_build_replacement(&m);
 		const char *before =
-		    to.value.i && wants_texts(w) ? rewrite_describe(w, at, rule->pattern) : NULL;
-		if (to.value.i && !may_need(w, to.value, at) && replace(w, at, to.value)) {
-			record(w, rule, to.value, cost, before);
+		    to.value.i && records_texts(w) ? rewrite_describe_value(w, at, rule->pattern) : NULL;
+		if (to.value.i && !may_need(w, to.value, at) && replace_value(w, at, to.value)) {
+			record_change(w, rule, to.value, cost, before);
 			w->root = 0;
 			return true;
 		}
-		give_up(w, values);
+		forget_replacement(w, values);
 	}
 	w->root = 0;
 	return false;
@@ -186,7 +186,7 @@ static bool apply_any(struct optimizer *o, sub_ref at)
 {
 	const struct rules *rules = &o->rules[sub_at(o->w.p, at)->op];
 	for (size_t i = 0; i < rules->all.n; i++)
-		if (apply(&o->w, rules->all.at[i], at))
+		if (apply_rule(&o->w, rules->all.at[i], at))
 			return true;
 	return false;
 }
@@ -194,7 +194,7 @@ static bool apply_any(struct optimizer *o, sub_ref at)
 /* --- sweeps --- */
 
 /* The value on the values that stand for its arguments now; itself when these are its arguments. */
-static sub_ref rebuilt(struct rewriter *w, sub_ref r)
+static sub_ref rebuild_value(struct rewriter *w, sub_ref r)
 {
 	struct sub_value v = *sub_at(w->p, r);
 	bool same = true;
@@ -207,7 +207,7 @@ static sub_ref rebuilt(struct rewriter *w, sub_ref r)
 		return r;
 	w->importing = true;
 	w->met_replaced = false;
-	sub_ref made = rewrite_make(w, v).value;
+	sub_ref made = rewrite_add_value(w, v).value;
 	w->importing = false;
 	return made.i ? made : r;
 }
@@ -246,7 +246,7 @@ static bool is_news(struct rewriter *w, sub_ref r)
 
 /* Settles a value and all that it needs; with rules tried where there is news, or everywhere.  By a stack of
  * its own: chains of operators are as long as they like. */
-static bool settle(struct optimizer *o, sub_ref root, bool everywhere)
+static bool settle_value(struct optimizer *o, sub_ref root, bool everywhere)
 {
 	struct rewriter *w = &o->w;
 	bool changed = false;
@@ -261,9 +261,9 @@ static bool settle(struct optimizer *o, sub_ref root, bool everywhere)
 		}
 		if (push_unsettled(o, r))
 			continue;
-		sub_ref now = rebuilt(w, r);
+		sub_ref now = rebuild_value(w, r);
 		if (now.i != r.i) {
-			stand_in(w, r, now);
+			substitute_rebuilt(w, r, now);
 			changed = true;
 		} else if ((is_news(w, r) || everywhere) && apply_any(o, r)) {
 			changed = true;
@@ -277,7 +277,7 @@ static bool settle(struct optimizer *o, sub_ref root, bool everywhere)
 
 /* --- bodies --- */
 
-static struct sub_use under_names(const struct sub_program *p, sub_ref r, const struct sub_use *old)
+static struct sub_use use_under_names(const struct sub_program *p, sub_ref r, const struct sub_use *old)
 {
 	struct sub_use u = sub_as_is(p, r);
 	memcpy(u.var, old->var, sizeof u.var);
@@ -293,7 +293,7 @@ static int same_var(struct sub_program *to, const struct sub_program *from, int 
 
 /* A value of one program with its variables named by another, and its arguments not yet.  `maps` holds its
  * maps. */
-static struct sub_value renamed_value(struct sub_program *to, const struct sub_program *from,
+static struct sub_value rename_value(struct sub_program *to, const struct sub_program *from,
 				      const struct sub_value *v, struct sub_map *maps)
 {
 	struct sub_value out = *v;
@@ -322,16 +322,16 @@ static void import_values(struct optimizer *o, const struct sub_body *b, sub_ref
 		if (!live[i])
 			continue;
 		struct sub_map maps[SUB_MAX_VARS];
-		struct sub_value v = renamed_value(o->w.p, o->from, &o->from->values.at[i], maps);
+		struct sub_value v = rename_value(o->w.p, o->from, &o->from->values.at[i], maps);
 		for (int a = 0; a < v.args; a++)
 			v.arg[a].value = map[v.arg[a].value.i];
-		map[i] = rewrite_make(&o->w, v).value;
+		map[i] = rewrite_add_value(&o->w, v).value;
 	}
 	o->w.importing = false;
 	rewrite_note_of(&o->w, (sub_ref){0});
 }
 
-static void forget(struct rewriter *w)
+static void forget_uses(struct rewriter *w)
 {
 	for (size_t i = 0; i < w->notes.n; i++) {
 		w->notes.at[i].uses = w->notes.at[i].forward = 0;
@@ -350,7 +350,7 @@ static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 		uint32_t at = o->stack.at[o->stack.n - 1];
 		const struct sub_value *v = &w->p->values.at[at];
 		struct sub_map maps[SUB_MAX_VARS];
-		struct sub_value out = renamed_value(o->to, w->p, v, maps);
+		struct sub_value out = rename_value(o->to, w->p, v, maps);
 		bool ready = true;
 		for (int a = 0; a < v->args && ready; a++) {
 			sub_ref arg = rewrite_resolve(w, v->arg[a].value);
@@ -378,7 +378,7 @@ static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
 			o->w.sweep++;
 			changed = false;
 			for (size_t i = 0; i < n; i++)
-				changed |= settle(o, root[i], everywhere);
+				changed |= settle_value(o, root[i], everywhere);
 			if (everywhere && !changed)
 				return;
 			everywhere = false;
@@ -392,11 +392,11 @@ static void rewrite_body(struct optimizer *o, const struct sub_body *b, sub_ref 
 {
 	struct rewriter *w = &o->w;
 	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, o->from->values.n);
-	forget(w);
+	forget_uses(w);
 	import_values(o, b, map);
 	for (size_t i = 0; i < b->stores.n; i++) {
 		root[i] = map[b->stores.at[i].value.value.i];
-		rewrite_keep(w, root[i]);
+		rewrite_add_use(w, root[i]);
 	}
 	settle_all(o, root, b->stores.n);
 }
@@ -413,7 +413,7 @@ static void optimize_body(struct optimizer *o, const struct sub_body *b)
 		struct sub_store s = b->stores.at[i];
 		for (int d = 0; d < s.value.vars; d++)
 			s.value.var[d] = same_var(o->to, o->from, s.value.var[d]);
-		s.value = under_names(o->to, export_value(o, rewrite_resolve(w, root[i]), map), &s.value);
+		s.value = use_under_names(o->to, export_value(o, rewrite_resolve(w, root[i]), map), &s.value);
 		vec_push(w->arena, &out.stores, s);
 	}
 	vec_push(o->to->arena, &o->to->bodies, out);
@@ -450,7 +450,7 @@ static void copy_declarations(struct sub_program *to, const struct sub_program *
 	}
 }
 
-static void rewrite(struct sub_program *to, const struct sub_program *from,
+static void rewrite_program(struct sub_program *to, const struct sub_program *from,
 		    const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred,
 		    struct rewrite_effort *effort)
 {
@@ -461,7 +461,7 @@ static void rewrite(struct sub_program *to, const struct sub_program *from,
 				.arena = to->arena,
 				.options = options,
 				.trace = trace,
-				.states = rewrite_state_ranges(from, options, to->arena),
+				.states = rewrite_find_state_ranges(from, options, to->arena),
 				.barred = barred};
 	sub_init(&work, to->arena, from->name);
 	copy_declarations(&work, from);
@@ -479,12 +479,12 @@ void rewrite_optimize(struct sub_program *to, const struct sub_program *from,
 	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
 	struct rewrite_effort effort;
 	size_t held = to->arena->bytes, changes = trace ? trace->changes.n : 0;
-	rewrite(to, from, options, trace, barred, &effort);
-	while (!rewrite_tables_fit(to, from, options, trace, barred)) {
+	rewrite_program(to, from, options, trace, barred, &effort);
+	while (!rewrite_check_tables(to, from, options, trace, barred)) {
 		sub_init(to, to->arena, from->name);
 		if (trace)
 			trace->changes.n = changes;
-		rewrite(to, from, options, trace, barred, &effort);
+		rewrite_program(to, from, options, trace, barred, &effort);
 	}
 	effort.bytes = to->arena->bytes - held;
 	if (trace)
@@ -503,8 +503,8 @@ enum rewrite_outcome rewrite_apply_rule(struct sub_program *p, sub_ref at, const
 	rewrite_note_of(&w, at);
 	for (size_t i = 1; i < w.notes.n; i++)
 		w.notes.at[i].uses = 1;
-	for (bool found = rewrite_match_at(&m, &w, rule, at); found; found = rewrite_match_next(&m, false)) {
-		int refuted = rewrite_refuted(&m, ignore);
+	for (bool found = rewrite_find_match(&m, &w, rule, at); found; found = rewrite_next_match(&m, false)) {
+		int refuted = rewrite_find_refuted(&m, ignore);
 		matched = true;
 		if (refuted >= 0) {
 			*failed = refuted;

@@ -25,9 +25,9 @@ static bool is_look_up(const struct sub_value *v)
 	return false;
 }
 
-static int64_t table_size(const struct sub_program *p, uint32_t i)
+static int64_t table_bytes(const struct sub_program *p, uint32_t i)
 {
-	double bytes = rewrite_volume(p, &p->values.at[i]) * sizeof(float);
+	double bytes = rewrite_count_elements(p, &p->values.at[i]) * sizeof(float);
 	return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
 }
 
@@ -54,15 +54,15 @@ static void count_tables(struct tables *t)
 			continue;
 		t->counted[table] = true;
 		t->n++;
-		if (__builtin_add_overflow(t->bytes, table_size(t->p, table), &t->bytes))
+		if (__builtin_add_overflow(t->bytes, table_bytes(t->p, table), &t->bytes))
 			t->bytes = INT64_MAX;
-		if (!t->largest || table_size(t->p, table) > table_size(t->p, t->largest))
+		if (!t->largest || table_bytes(t->p, table) > table_bytes(t->p, t->largest))
 			t->largest = table;
 	}
 }
 
 /* Bars the look-ups, in the program as written, of the parameters that a table is made from. */
-static bool bar(const struct tables *t, const struct sub_program *from, bool *barred, struct str *names)
+static bool bar_parameters(const struct tables *t, const struct sub_program *from, bool *barred, struct str *names)
 {
 	bool *within = ARENA_ARRAY(t->p->arena, bool, t->p->values.n), any = false;
 	within[t->largest] = true;
@@ -83,13 +83,13 @@ static bool bar(const struct tables *t, const struct sub_program *from, bool *ba
 	return any;
 }
 
-static void note(struct rewrite_trace *trace, struct arena *a, struct str *s)
+static void add_note(struct rewrite_trace *trace, struct arena *a, struct str *s)
 {
 	if (trace)
 		vec_push(a, &trace->notes, str_text(s));
 }
 
-bool rewrite_tables_fit(const struct sub_program *p, const struct sub_program *from,
+bool rewrite_check_tables(const struct sub_program *p, const struct sub_program *from,
 			const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred)
 {
 	struct tables t = {.p = p};
@@ -100,16 +100,16 @@ bool rewrite_tables_fit(const struct sub_program *p, const struct sub_program *f
 	count_tables(&t);
 	if (!t.n)
 		return true;
-	if (t.bytes <= options->table_bytes || !bar(&t, from, barred, &names)) {
+	if (t.bytes <= options->table_bytes || !bar_parameters(&t, from, barred, &names)) {
 		str_printf(&s, "tables: %d, of %" PRId64 " bytes; at most %" PRId64 " are allowed", t.n,
 			   t.bytes, options->table_bytes);
-		note(trace, p->arena, &s);
+		add_note(trace, p->arena, &s);
 		return true;
 	}
 	str_printf(&s,
 		   "tables: %" PRId64 " bytes would be more than the %" PRId64
 		   " allowed, so look-ups in %s stay: the table from it would have %" PRId64,
-		   t.bytes, options->table_bytes, str_text(&names), table_size(p, t.largest));
-	note(trace, p->arena, &s);
+		   t.bytes, options->table_bytes, str_text(&names), table_bytes(p, t.largest));
+	add_note(trace, p->arena, &s);
 	return false;
 }

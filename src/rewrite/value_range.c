@@ -20,7 +20,7 @@ static double volume_of(const struct sub_program *p, const int *vars, int count)
 	return n;
 }
 
-double rewrite_volume(const struct sub_program *p, const struct sub_value *v)
+double rewrite_count_elements(const struct sub_program *p, const struct sub_value *v)
 {
 	return volume_of(p, v->var, v->vars);
 }
@@ -37,7 +37,7 @@ static const struct rewrite_range anything = {-INFINITY, INFINITY, true};
 
 /* Bounds as binary32 may have them: operators round, what is beyond the largest number is infinite, and what
  * is too small is zero. */
-static struct rewrite_range widen(struct rewrite_range r)
+static struct rewrite_range widen_range(struct rewrite_range r)
 {
 	r.low -= fabs(r.low) * 0x1p-20;
 	r.high += fabs(r.high) * 0x1p-20;
@@ -70,25 +70,25 @@ static struct rewrite_range range_of_sum(struct rewrite_range a, struct rewrite_
 		r.low = -INFINITY;
 	if (isnan(r.high))
 		r.high = INFINITY;
-	return widen(r);
+	return widen_range(r);
 }
 
-static double product(double a, double b)
+static double multiply_bounds(double a, double b)
 {
 	return a == 0 || b == 0 ? 0 : a * b;
 }
 
 static struct rewrite_range range_of_product(struct rewrite_range a, struct rewrite_range b)
 {
-	double corner[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low),
-			   product(a.high, b.high)};
+	double corner[] = {multiply_bounds(a.low, b.low), multiply_bounds(a.low, b.high), multiply_bounds(a.high, b.low),
+			   multiply_bounds(a.high, b.high)};
 	struct rewrite_range r = {corner[0], corner[0], a.nan || b.nan};
 	for (int i = 1; i < 4; i++) {
 		r.low = fmin(r.low, corner[i]);
 		r.high = fmax(r.high, corner[i]);
 	}
 	r.nan |= (may_be_zero(&a) && may_be_infinite(&b)) || (may_be_zero(&b) && may_be_infinite(&a));
-	return widen(r);
+	return widen_range(r);
 }
 
 static struct rewrite_range range_of_abs(struct rewrite_range a)
@@ -100,14 +100,14 @@ static struct rewrite_range range_of_abs(struct rewrite_range a)
 static struct rewrite_range range_of_square(struct rewrite_range a)
 {
 	a = range_of_abs(a);
-	return widen((struct rewrite_range){a.low * a.low, a.high * a.high, a.nan});
+	return widen_range((struct rewrite_range){a.low * a.low, a.high * a.high, a.nan});
 }
 
 static struct rewrite_range range_of_rec(struct rewrite_range a)
 {
 	if (may_be_zero(&a)) /* of either sign */
 		return (struct rewrite_range){-INFINITY, INFINITY, a.nan};
-	return widen((struct rewrite_range){1 / a.high, 1 / a.low, a.nan});
+	return widen_range((struct rewrite_range){1 / a.high, 1 / a.low, a.nan});
 }
 
 static struct rewrite_range range_of_quotient(struct rewrite_range a, struct rewrite_range b)
@@ -116,15 +116,15 @@ static struct rewrite_range range_of_quotient(struct rewrite_range a, struct rew
 }
 
 /* Bounds of what never falls. */
-static struct rewrite_range monotone(double (*f)(double), struct rewrite_range a, double least, double most)
+static struct rewrite_range range_of_monotone(double (*f)(double), struct rewrite_range a, double least, double most)
 {
-	struct rewrite_range r = widen((struct rewrite_range){f(a.low), f(a.high), a.nan});
+	struct rewrite_range r = widen_range((struct rewrite_range){f(a.low), f(a.high), a.nan});
 	r.low = isnan(r.low) ? least : fmax(r.low, least);
 	r.high = isnan(r.high) ? most : fmin(r.high, most);
 	return r;
 }
 
-static double logistic(double x)
+static double compute_logistic(double x)
 {
 	return 1 / (1 + exp(-x));
 }
@@ -134,14 +134,14 @@ static struct rewrite_range range_of_log(double (*f)(double), struct rewrite_ran
 {
 	struct rewrite_range r = {a.low > zero ? f(a.low) : -INFINITY, a.high > zero ? f(a.high) : INFINITY,
 				  a.nan || a.low < zero};
-	return widen(r);
+	return widen_range(r);
 }
 
 static struct rewrite_range range_of_sqrt(struct rewrite_range a)
 {
 	struct rewrite_range r = {a.low > 0 ? sqrt(a.low) : 0, a.high > 0 ? sqrt(a.high) : 0,
 				  a.nan || a.low < 0};
-	return widen(r);
+	return widen_range(r);
 }
 
 static struct rewrite_range range_of_reduction(const struct sub_program *p, const struct sub_value *v,
@@ -155,15 +155,15 @@ static struct rewrite_range range_of_reduction(const struct sub_program *p, cons
 	if (v->op == SUB_MAX)
 		return (struct rewrite_range){-INFINITY, a.high, a.nan};
 	double least = k->set == SUB_DIM ? k->extent : 0, most = k->set == SUB_DIM ? k->extent : INFINITY;
-	struct rewrite_range r = {product(a.low, a.low < 0 ? most : least),
-				  product(a.high, a.high > 0 ? most : least),
+	struct rewrite_range r = {multiply_bounds(a.low, a.low < 0 ? most : least),
+				  multiply_bounds(a.high, a.high > 0 ? most : least),
 				  a.nan || (a.low == -INFINITY && a.high == INFINITY)};
-	r = widen(r);
+	r = widen_range(r);
 	r.nan |= r.low == -INFINITY && r.high == INFINITY;
 	return r;
 }
 
-static struct rewrite_range either(struct rewrite_range a, struct rewrite_range b)
+static struct rewrite_range join_ranges(struct rewrite_range a, struct rewrite_range b)
 {
 	return (struct rewrite_range){fmin(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
 }
@@ -187,7 +187,7 @@ static struct rewrite_range range_of_integer(const struct sub_value *v, struct r
 							   [DTYPE_BOOL] = {0, 1, false}};
 	if (v->op == SUB_CONST)
 		return (struct rewrite_range){v->constant, v->constant, false};
-	return v->op == SUB_SELECT ? either(b, c) : types[v->dtype];
+	return v->op == SUB_SELECT ? join_ranges(b, c) : types[v->dtype];
 }
 
 static struct rewrite_range range_of(const struct rewriter *w, const struct sub_value *v)
@@ -201,12 +201,12 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_CAST:
 	case SUB_FLOOR:
 	case SUB_ROUND:
-		return monotone(v->op == SUB_FLOOR ? floor : nearbyint, a, -INFINITY, INFINITY);
+		return range_of_monotone(v->op == SUB_FLOOR ? floor : nearbyint, a, -INFINITY, INFINITY);
 	case SUB_SIN:
 	case SUB_COS:
 		return (struct rewrite_range){-1, 1, a.nan || may_be_infinite(&a)};
 	case SUB_SELECT:
-		return either(b, c);
+		return join_ranges(b, c);
 	case SUB_SMIN:
 		return (struct rewrite_range){fmin(a.low, b.low), fmin(a.high, b.high), a.nan || b.nan};
 	case SUB_NEG:
@@ -216,7 +216,7 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_REC:
 		return range_of_rec(a);
 	case SUB_EXP:
-		return monotone(exp, a, 0, INFINITY);
+		return range_of_monotone(exp, a, 0, INFINITY);
 	case SUB_LOG:
 		return range_of_log(log, a, 0);
 	case SUB_LOG1P:
@@ -224,11 +224,11 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_SQRT:
 		return range_of_sqrt(a);
 	case SUB_SIGMOID:
-		return monotone(logistic, a, 0, 1);
+		return range_of_monotone(compute_logistic, a, 0, 1);
 	case SUB_TANH:
-		return monotone(tanh, a, -1, 1);
+		return range_of_monotone(tanh, a, -1, 1);
 	case SUB_ERF:
-		return monotone(erf, a, -1, 1);
+		return range_of_monotone(erf, a, -1, 1);
 	case SUB_DIVIDE:
 		return range_of_quotient(a, b);
 	case SUB_ADD:
@@ -246,12 +246,12 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_MIN:
 		return range_of_reduction(w->p, v, a);
 	case SUB_ASSIGN:
-		return v->fills ? either(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)}) : a;
+		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)}) : a;
 	case SUB_RESHAPE:
 	case SUB_NOP:
 		return a;
 	case SUB_COND:
-		return either(a, b);
+		return join_ranges(a, b);
 	default:
 		return range_of_source(w, v);
 	}
@@ -283,14 +283,14 @@ static struct rewrite_chain chain_of(const struct rewriter *w, const struct sub_
 /* Bounds of a sum however its terms are chained.  Rounding never reverses an order, so the sum of what the
  * terms are at least is as low as it gets; and that is off by half a unit in the last place of all their
  * magnitudes together, for each term.  Of two terms the sum is rounded once. */
-static struct rewrite_range chained(struct rewrite_range r, const struct rewrite_chain *c)
+static struct rewrite_range widen_by_chain(struct rewrite_range r, const struct rewrite_chain *c)
 {
 	if (c->terms <= 2)
 		return r;
 	r.low = c->low <= FLT_MAX ? r.low - c->terms * 0x1p-23 * c->low : -INFINITY;
 	r.high = c->high <= FLT_MAX ? r.high + c->terms * 0x1p-23 * c->high : INFINITY;
 	r.nan |= (isinf(c->low) && c->high > FLT_MAX) || (isinf(c->high) && c->low > FLT_MAX);
-	return widen(r);
+	return widen_range(r);
 }
 
 /* --- all facts --- */
@@ -345,7 +345,7 @@ static double cost_of(const struct rewriter *w, const struct sub_value *v, const
 	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
 		return 0;
 	double volume =
-	    fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : rewrite_volume(w->p, v), most_elements);
+	    fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : rewrite_count_elements(w->p, v), most_elements);
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 
@@ -364,7 +364,7 @@ struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_
 	find_number(w, v, &f);
 	f.range = range_of(w, v);
 	f.chain = chain_of(w, v, &f.range);
-	f.range = chained(f.range, &f.chain);
+	f.range = widen_by_chain(f.range, &f.chain);
 	f.cost = cost_of(w, v, &f);
 	f.disorder = disorder_of(w, v);
 	if (v->op == SUB_COND)
@@ -373,7 +373,7 @@ struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_
 	return f;
 }
 
-const struct rewrite_range *rewrite_state_ranges(const struct sub_program *p,
+const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *p,
 						 const struct rewrite_options *options, struct arena *a)
 {
 	struct sub_program read = *p;
@@ -388,7 +388,7 @@ const struct rewrite_range *rewrite_state_ranges(const struct sub_program *p,
 			const struct sub_store *s = &body->stores.at[i];
 			if (s->to == SUB_TO_STATE)
 				range[s->which] =
-				    either(range[s->which], w.notes.at[s->value.value.i].fact.range);
+				    join_ranges(range[s->which], w.notes.at[s->value.value.i].fact.range);
 		}
 	}
 	for (size_t i = 0; i < p->states.n; i++)

@@ -54,7 +54,7 @@ static inline int new_dim(struct instance *in, int64_t extent)
 static inline struct sub_use made(struct instance *in, struct sub_value v)
 {
 	struct sub_use u =
-	    in->failed || v.vars > SUB_MAX_VARS ? (struct sub_use){0} : rewrite_make(&in->w, v);
+	    in->failed || v.vars > SUB_MAX_VARS ? (struct sub_use){0} : rewrite_add_value(&in->w, v);
 	return u.value.i ? u : give_up(in);
 }
 

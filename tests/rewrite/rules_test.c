@@ -157,7 +157,7 @@ static struct rewrite_measure measure_of(struct bench *b, sub_ref r, enum rewrit
 	struct rewrite_options options = {.math = math, .table_bytes = INT64_MAX};
 	struct rewriter w = {.p = &b->p, .arena = &b->arena, .options = &options};
 	rewrite_note_of(&w, r);
-	rewrite_keep(&w, r);
+	rewrite_add_use(&w, r);
 	return w.measure;
 }
 
