@@ -54,7 +54,7 @@ static int new_var(struct sub_program *p, struct sub_var v)
 	return p->vars.n - 1;
 }
 
-static void begin(struct sub_program *p)
+static void add_leading_vars(struct sub_program *p)
 {
 	vec_push(p->arena, &p->values, (struct sub_value){0});
 	vec_push(p->arena, &p->traversals, (struct sub_traversal){.down = false});
@@ -68,7 +68,7 @@ void sub_init(struct sub_program *p, struct arena *a, const char *name)
 {
 	*p = (struct sub_program){.arena = a, .name = name, .table_size = 256, .map_lists = map_in(a)};
 	p->table = ARENA_ARRAY(a, uint32_t, p->table_size);
-	begin(p);
+	add_leading_vars(p);
 }
 
 void sub_clear(struct sub_program *p)
@@ -76,7 +76,7 @@ void sub_clear(struct sub_program *p)
 	p->vars.n = p->values.n = p->params.n = p->states.n = p->inputs.n = p->outputs.n = 0;
 	p->traversals.n = p->bodies.n = p->cases.n = p->named.n = p->splits.n = 0;
 	memset(p->table, 0, p->table_size * sizeof *p->table);
-	begin(p);
+	add_leading_vars(p);
 }
 
 struct sub_body sub_map_body(struct arena *a, const struct sub_body *b, const sub_ref *now)
@@ -163,7 +163,7 @@ struct sub_use sub_as_is(const struct sub_program *p, sub_ref r)
 
 /* --- inference --- */
 
-static bool contains(const int *vars, int n, int var)
+static bool contains_var(const int *vars, int n, int var)
 {
 	for (int i = 0; i < n; i++)
 		if (vars[i] == var)
@@ -200,8 +200,8 @@ static bool merge_vars(const struct sub_program *p, const struct sub_use *a, con
 			i++, j++;
 			continue;
 		}
-		bool take_left = left && !contains(b->var + j, b->vars - j, a->var[i]);
-		bool take_right = right && !contains(a->var + i, a->vars - i, b->var[j]);
+		bool take_left = left && !contains_var(b->var + j, b->vars - j, a->var[i]);
+		bool take_right = right && !contains_var(a->var + i, a->vars - i, b->var[j]);
 		if (take_left && take_right)
 			take_left = may_precede(p, a->var[i], b->var[j]);
 		if (!take_left && !take_right)
@@ -254,7 +254,7 @@ static void drop_reduced(struct sub_value *v)
 /* A contraction begins with a value that knows nothing of what is reduced. */
 static bool infer_contraction(const struct sub_program *p, struct sub_value *v)
 {
-	if (!find_reduced_vars(p, v) || contains(v->arg[0].var, v->arg[0].vars, v->reduced))
+	if (!find_reduced_vars(p, v) || contains_var(v->arg[0].var, v->arg[0].vars, v->reduced))
 		return false;
 	drop_reduced(v);
 	return merge_argument(p, v, &v->arg[0]);
@@ -289,7 +289,7 @@ static enum dtype type_of(const struct sub_program *p, const struct sub_value *v
 }
 
 /* Whether arguments from the first one on have the type of that one. */
-static bool agree(const struct sub_program *p, const struct sub_value *v, int first)
+static bool have_one_type(const struct sub_program *p, const struct sub_value *v, int first)
 {
 	for (int a = first; a < v->args; a++)
 		if (type_of(p, v, a) != type_of(p, v, first))
@@ -324,15 +324,15 @@ bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 	switch (types) {
 	case SUB_SELECTS:
 		v->dtype = type_of(p, v, 1);
-		return first == DTYPE_BOOL && agree(p, v, 1);
+		return first == DTYPE_BOOL && have_one_type(p, v, 1);
 	case SUB_COMPARE:
 		v->dtype = DTYPE_BOOL;
-		return first != DTYPE_BOOL && agree(p, v, 0);
+		return first != DTYPE_BOOL && have_one_type(p, v, 0);
 	case SUB_CASTS:
 		return true;
 	default:
 		v->dtype = first;
-		return agree(p, v, 0) &&
+		return have_one_type(p, v, 0) &&
 		       (types == SUB_SAME || (types == SUB_LOGIC) == (first == DTYPE_BOOL)) &&
 		       (types != SUB_FLOAT || first == DTYPE_F32);
 	}
@@ -594,7 +594,7 @@ static sub_ref refuse_types(const struct sub_program *p, const struct sub_value 
 	return (sub_ref){0};
 }
 
-static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct diags *d)
+static sub_ref refuse_order(struct sub_program *p, const struct sub_value *v, struct diags *d)
 {
 	struct str s = str_in(p->arena);
 	str_printf(&s, "%s of [", rows[v->op].spelling);
@@ -610,7 +610,7 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 
 /* As values are kept, with maps that are not the program's; false when the orders of the arguments
  * contradict. */
-static bool normalise(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
+static bool normalise_value(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	v->args = rows[v->op].arity;
 	if (!sub_infer_vars(p, v))
@@ -645,14 +645,14 @@ static const struct sub_map *keep_maps(struct sub_program *p, const struct sub_m
 sub_ref sub_find_value(struct sub_program *p, struct sub_value v)
 {
 	struct sub_map maps[SUB_MAX_VARS];
-	return (sub_ref){normalise(p, &v, maps) && sub_find_type(p, &v) ? *find_slot(p, &v) : 0};
+	return (sub_ref){normalise_value(p, &v, maps) && sub_find_type(p, &v) ? *find_slot(p, &v) : 0};
 }
 
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
 	struct sub_map maps[SUB_MAX_VARS];
-	if (!normalise(p, &v, maps))
-		return d ? refuse(p, &v, d) : (sub_ref){0};
+	if (!normalise_value(p, &v, maps))
+		return d ? refuse_order(p, &v, d) : (sub_ref){0};
 	if (!sub_find_type(p, &v))
 		return d ? refuse_types(p, &v, d) : (sub_ref){0};
 	if (2 * p->values.n > p->table_size)

@@ -32,7 +32,7 @@ static int shape_vars(struct lowering *l, const struct ra_shape *shape, int *var
 }
 
 /* A dimension variable of this extent that is none of `taken`. */
-static int spare_var(struct lowering *l, int64_t extent, const int *taken, int n)
+static int find_free_var(struct lowering *l, int64_t extent, const int *taken, int n)
 {
 	for (int ordinal = 0;; ordinal++) {
 		int var = sub_dim(l->p, extent, ordinal), i = 0;
@@ -70,24 +70,24 @@ static struct sub_use use_under(const struct lowering *l, sub_ref r, const int *
 	return u;
 }
 
-static sub_ref argument(const struct lowering *l, const struct ra_node *n, int i)
+static sub_ref value_of_argument(const struct lowering *l, const struct ra_node *n, int i)
 {
 	return l->values[n->arg[i].i];
 }
 
-static struct sub_map affine(int var, int64_t offset)
+static struct sub_map affine_map(int var, int64_t offset)
 {
 	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = 1, .offset = offset};
 }
 
 /* One index, whatever the variables are. */
-static struct sub_map fixed(int64_t index)
+static struct sub_map fixed_map(int64_t index)
 {
 	return (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = index};
 }
 
 /* Appends lead variables of a use that are not there yet. */
-static void add_leads(const struct lowering *l, struct sub_value *v, const struct sub_use *u)
+static void add_leading_vars(const struct lowering *l, struct sub_value *v, const struct sub_use *u)
 {
 	for (int i = 0; i < u->vars && !is_dim(l->p, u->var[i]); i++) {
 		int j = 0;
@@ -105,30 +105,30 @@ static void add_dims(struct sub_value *v, const int *vars, int n)
 }
 
 /* A copy with dimensions `vars`; dimension d of what is copied is reached by `map[d]`. */
-static sub_ref move(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars, int rank)
+static sub_ref move_value(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars, int rank)
 {
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}, .map = maps};
-	add_leads(l, &v, &v.arg[0]);
+	add_leading_vars(l, &v, &v.arg[0]);
 	for (int i = 0; i < v.arg[0].vars; i++)
-		maps[i] = i < v.vars ? affine(v.var[i], 0) : map[i - v.vars];
+		maps[i] = i < v.vars ? affine_map(v.var[i], 0) : map[i - v.vars];
 	add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
 }
 
 /* The value with a dimension for each axis. */
-static sub_ref whole_value(struct lowering *l, sub_ref r, const struct ra_shape *shape)
+static sub_ref expand_value(struct lowering *l, sub_ref r, const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, shape, vars), dims = dims_of(l, r);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < dims; d++)
-		map[d] = affine(vars[rank - dims + d], 0);
-	return dims == rank ? r : move(l, r, map, vars, rank);
+		map[d] = affine_map(vars[rank - dims + d], 0);
+	return dims == rank ? r : move_value(l, r, map, vars, rank);
 }
 
-static sub_ref whole_argument(struct lowering *l, const struct ra_node *n, int i)
+static sub_ref expand_argument(struct lowering *l, const struct ra_node *n, int i)
 {
-	return whole_value(l, argument(l, n, i), &ra_at(l->model, n->arg[i])->shape);
+	return expand_value(l, value_of_argument(l, n, i), &ra_at(l->model, n->arg[i])->shape);
 }
 
 /* --- elementwise --- */
@@ -141,18 +141,18 @@ static const enum sub_op sub_of[RA_OPS] = {
 
 static sub_ref lower_cast(struct lowering *l, const struct ra_node *n)
 {
-	struct sub_value v = {.op = SUB_CAST, .dtype = n->dtype, .arg = {sub_as_is(l->p, argument(l, n, 0))}};
+	struct sub_value v = {.op = SUB_CAST, .dtype = n->dtype, .arg = {sub_as_is(l->p, value_of_argument(l, n, 0))}};
 	return sub_add(l->p, v, l->diags);
 }
 
-static sub_ref unary(struct lowering *l, enum sub_op op, sub_ref r)
+static sub_ref add_unary(struct lowering *l, enum sub_op op, sub_ref r)
 {
 	return sub_add(l->p, (struct sub_value){.op = op, .arg = {sub_as_is(l->p, r)}}, l->diags);
 }
 
 static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
 {
-	return unary(l, sub_of[n->op], argument(l, n, 0));
+	return add_unary(l, sub_of[n->op], value_of_argument(l, n, 0));
 }
 
 /* An argument of an elementwise operator whose shape `to` has the variables `vars`.  An axis of extent 1 that
@@ -164,18 +164,18 @@ static struct sub_use repeat_axes(struct lowering *l, sub_ref value, const struc
 	int kept[RA_MAX_RANK], n = 0, lacks = to->rank - from->rank;
 	for (int d = 0; d < from->rank; d++) {
 		bool same = d + lacks >= 0 && ra_dim_equal(&from->dim[d], &to->dim[d + lacks]);
-		map[d] = same ? affine(vars[d + lacks], 0) : fixed(0);
+		map[d] = same ? affine_map(vars[d + lacks], 0) : fixed_map(0);
 		if (same)
 			kept[n++] = vars[d + lacks];
 	}
 	if (whole)
-		return sub_as_is(l->p, move(l, value, map, vars, to->rank));
+		return sub_as_is(l->p, move_value(l, value, map, vars, to->rank));
 	return n == from->rank ? use_under(l, value, vars, to->rank)
-			       : sub_as_is(l->p, move(l, value, map, kept, n));
+			       : sub_as_is(l->p, move_value(l, value, map, kept, n));
 }
 
 /* Whether a shape ends with all axes of another. */
-static bool holds_axes(const struct ra_shape *shape, const struct ra_shape *axes)
+static bool ends_with_axes(const struct ra_shape *shape, const struct ra_shape *axes)
 {
 	bool all = shape->rank >= axes->rank;
 	for (int d = 1; all && d <= axes->rank; d++)
@@ -201,7 +201,7 @@ static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
 }
 
 /* One of two arguments has all variables, so that their order is known. */
-static sub_ref elementwise(struct lowering *l, enum sub_op op, const struct ra_shape *shape, sub_ref first,
+static sub_ref add_elementwise(struct lowering *l, enum sub_op op, const struct ra_shape *shape, sub_ref first,
 			   const struct ra_shape *first_shape, sub_ref second,
 			   const struct ra_shape *second_shape)
 {
@@ -209,7 +209,7 @@ static sub_ref elementwise(struct lowering *l, enum sub_op op, const struct ra_s
 	struct ra_shape a = last_axes(first_shape, dims_of(l, first)),
 			b = last_axes(second_shape, dims_of(l, second));
 	struct ra_shape to = axes_of(shape, a.rank, b.rank);
-	bool whole = !holds_axes(&a, &to) && !holds_axes(&b, &to);
+	bool whole = !ends_with_axes(&a, &to) && !ends_with_axes(&b, &to);
 	shape_vars(l, &to, vars);
 	struct sub_value v = {.op = op,
 			      .arg = {repeat_axes(l, first, &a, &to, vars, whole),
@@ -224,34 +224,34 @@ static const struct ra_shape *argument_shape(const struct lowering *l, const str
 
 static sub_ref lower_binary(struct lowering *l, const struct ra_node *n)
 {
-	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 0), argument_shape(l, n, 0),
-			   argument(l, n, 1), argument_shape(l, n, 1));
+	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0), argument_shape(l, n, 0),
+			   value_of_argument(l, n, 1), argument_shape(l, n, 1));
 }
 
 static sub_ref lower_sub(struct lowering *l, const struct ra_node *n)
 {
-	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 0), argument_shape(l, n, 0),
-			   unary(l, SUB_NEG, argument(l, n, 1)), argument_shape(l, n, 1));
+	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0), argument_shape(l, n, 0),
+			   add_unary(l, SUB_NEG, value_of_argument(l, n, 1)), argument_shape(l, n, 1));
 }
 
 /* a > b as b < a */
 static sub_ref lower_swapped(struct lowering *l, const struct ra_node *n)
 {
-	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 1), argument_shape(l, n, 1),
-			   argument(l, n, 0), argument_shape(l, n, 0));
+	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 1), argument_shape(l, n, 1),
+			   value_of_argument(l, n, 0), argument_shape(l, n, 0));
 }
 
 static sub_ref lower_negated(struct lowering *l, const struct ra_node *n)
 {
-	return unary(l, SUB_NOT, lower_binary(l, n));
+	return add_unary(l, SUB_NOT, lower_binary(l, n));
 }
 
 /* An argument copied along the axes that it lacks. */
-static struct sub_use repeated(struct lowering *l, const struct ra_node *n, int i, const int *vars)
+static struct sub_use repeat_argument(struct lowering *l, const struct ra_node *n, int i, const int *vars)
 {
-	sub_ref r = argument(l, n, i);
+	sub_ref r = value_of_argument(l, n, i);
 	struct ra_shape from = last_axes(argument_shape(l, n, i), dims_of(l, r));
-	return repeat_axes(l, r, &from, &n->shape, vars, i == 0 && !holds_axes(&from, &n->shape));
+	return repeat_axes(l, r, &from, &n->shape, vars, i == 0 && !ends_with_axes(&from, &n->shape));
 }
 
 /* The condition has all variables, so that their order is known. */
@@ -261,13 +261,13 @@ static sub_ref lower_where(struct lowering *l, const struct ra_node *n)
 	struct sub_value v = {.op = SUB_SELECT};
 	shape_vars(l, &n->shape, vars);
 	for (int i = 0; i < 3; i++)
-		v.arg[i] = repeated(l, n, i, vars);
+		v.arg[i] = repeat_argument(l, n, i, vars);
 	return sub_add(l->p, v, l->diags);
 }
 
 /* --- sources --- */
 
-static sub_ref constant(struct lowering *l, enum dtype dtype, double value)
+static sub_ref add_constant(struct lowering *l, enum dtype dtype, double value)
 {
 	return sub_add(l->p, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = value},
 		       l->diags);
@@ -275,25 +275,25 @@ static sub_ref constant(struct lowering *l, enum dtype dtype, double value)
 
 static sub_ref lower_const(struct lowering *l, const struct ra_node *n)
 {
-	return constant(l, n->dtype, n->constant);
+	return add_constant(l, n->dtype, n->constant);
 }
 
 static sub_ref lower_extent(struct lowering *l, const struct ra_node *n)
 {
-	return constant(l, n->dtype, ra_dim_value(&n->begin, l->sizes));
+	return add_constant(l, n->dtype, ra_dim_value(&n->begin, l->sizes));
 }
 
 /* A scalar repeated over a shape. */
 static sub_ref lower_zero(struct lowering *l, const struct ra_node *n)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, constant(l, n->dtype, 0))}};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, add_constant(l, n->dtype, 0))}};
 	add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
 }
 
 /* With a row for each of a lead variable; edges are those of a node. */
-static sub_ref source(struct lowering *l, enum sub_op op, int which, int lead, const struct ra_shape *shape)
+static sub_ref add_source(struct lowering *l, enum sub_op op, int which, int lead, const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, shape, vars);
 	struct sub_value v = {.op = op, .which = which};
@@ -307,18 +307,18 @@ static sub_ref source(struct lowering *l, enum sub_op op, int which, int lead, c
 
 static sub_ref lower_param(struct lowering *l, const struct ra_node *n)
 {
-	return source(l, SUB_PARAM, n->param, -1, &l->model->params.at[n->param].shape);
+	return add_source(l, SUB_PARAM, n->param, -1, &l->model->params.at[n->param].shape);
 }
 
 /* Of an edge in a slot: the one of all edges of the node. */
-static sub_ref of_slot(struct lowering *l, sub_ref vector, int slot)
+static sub_ref select_slot(struct lowering *l, sub_ref vector, int slot)
 {
 	struct sub_use u = sub_as_is(l->p, vector);
-	struct sub_map map[SUB_MAX_VARS] = {affine(l->lead, 0)};
+	struct sub_map map[SUB_MAX_VARS] = {affine_map(l->lead, 0)};
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->lead}, .vars = 1, .map = map};
 	map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->lead};
 	for (int i = 2; i < u.vars; i++) {
-		map[i] = affine(u.var[i], 0);
+		map[i] = affine_map(u.var[i], 0);
 		v.var[v.vars++] = u.var[i];
 	}
 	return sub_add(l->p, v, l->diags);
@@ -327,8 +327,8 @@ static sub_ref of_slot(struct lowering *l, sub_ref vector, int slot)
 static sub_ref lower_input(struct lowering *l, const struct ra_node *n)
 {
 	const struct ra_input *in = &l->model->inputs.at[n->input];
-	sub_ref vector = source(l, SUB_VECTOR, n->input, in->edge ? l->p->edge : l->p->node, &in->shape);
-	return in->edge && n->slot != RA_EACH_CHILD ? of_slot(l, vector, n->slot) : vector;
+	sub_ref vector = add_source(l, SUB_VECTOR, n->input, in->edge ? l->p->edge : l->p->node, &in->shape);
+	return in->edge && n->slot != RA_EACH_CHILD ? select_slot(l, vector, n->slot) : vector;
 }
 
 /* What a sum ranges over here: the edges of a node, the nodes of an input. */
@@ -352,7 +352,7 @@ static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, b
 		for (int j = 1; j < i; j++)
 			ordinal += l->p->vars.at[u.var[j]].extent == extent;
 		int var = sub_dim(l->p, extent, ordinal);
-		map[i] = affine(var, 0);
+		map[i] = affine_map(var, 0);
 		v.var[v.vars++] = var;
 	}
 	return sub_add(l->p, v, l->diags);
@@ -363,13 +363,13 @@ static sub_ref lower_lookup(struct lowering *l, const struct ra_node *n)
 	bool edge = l->model->inputs.at[n->input].edge, each = edge && n->slot == RA_EACH_CHILD;
 	struct sub_map row = {.function = SUB_TOKEN, .which = n->input, .var = each ? l->p->edge : l->lead};
 	row.slot = edge && !each ? n->slot : 0;
-	return pick_rows(l, argument(l, n, 0), row, each);
+	return pick_rows(l, value_of_argument(l, n, 0), row, each);
 }
 
 static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
 {
 	int s = n->state.state;
-	sub_ref state = source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
+	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
 	if (l->lead == l->p->node)
 		return state;
 	if (n->state.slot == RA_EACH_MEMBER)
@@ -381,7 +381,7 @@ static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_parent(struct lowering *l, const struct ra_node *n)
 {
 	int s = n->state.state;
-	sub_ref state = source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
+	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
 	bool each = n->state.slot == RA_EACH_CHILD;
 	struct sub_map row = {.function = each ? SUB_EDGE_PARENT : SUB_PARENT,
 			      .var = each ? l->p->edge : l->lead};
@@ -391,7 +391,7 @@ static sub_ref lower_parent(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
 {
 	int s = n->state.state, slot = n->state.slot;
-	sub_ref state = source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
+	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
 	if (slot == RA_EACH_CHILD)
 		return pick_rows(l, state, (struct sub_map){.function = SUB_EDGE_CHILD, .var = l->p->edge},
 				 true);
@@ -429,7 +429,7 @@ static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 			      *b = &ra_at(l->model, n->arg[1])->shape;
 	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), columns = b->rank > 1;
 	const struct ra_dim *depth = &a->dim[a->rank - 1];
-	int k = spare_var(l, ra_dim_value(depth, l->sizes), out, rank);
+	int k = find_free_var(l, ra_dim_value(depth, l->sizes), out, rank);
 	int batch = b->rank > 2 ? rank - columns - (a->rank > 1) : 0;
 	struct named_axes left = first_axes(&n->shape, out, rank - columns),
 			  right = first_axes(&n->shape, out, batch);
@@ -437,11 +437,11 @@ static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 	add_axis(&right, depth, k);
 	if (columns)
 		add_axis(&right, &n->shape.dim[rank - 1], out[rank - 1]);
-	bool whole = a->rank > 1 && !holds_axes(a, &left.shape);
+	bool whole = a->rank > 1 && !ends_with_axes(a, &left.shape);
 	struct sub_value product = {
 	    .op = SUB_MULTIPLY,
-	    .arg = {repeat_axes(l, whole_argument(l, n, 0), a, &left.shape, left.var, whole),
-		    repeat_axes(l, whole_argument(l, n, 1), b, &right.shape, right.var, false)}};
+	    .arg = {repeat_axes(l, expand_argument(l, n, 0), a, &left.shape, left.var, whole),
+		    repeat_axes(l, expand_argument(l, n, 1), b, &right.shape, right.var, false)}};
 	sub_ref r = sub_add(l->p, product, l->diags);
 	if (!r.i)
 		return r;
@@ -453,16 +453,16 @@ static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
 {
 	const struct ra_shape *from = &ra_at(l->model, n->arg[0])->shape;
 	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), under[RA_MAX_RANK];
-	int k = spare_var(l, ra_dim_value(&from->dim[n->axis], l->sizes), out, rank);
+	int k = find_free_var(l, ra_dim_value(&from->dim[n->axis], l->sizes), out, rank);
 	for (int d = 0, o = 0; d < from->rank; d++)
 		under[d] = d == n->axis ? k : out[o++];
 	struct sub_value v = {.op = sub_of[n->op],
-			      .arg = {use_under(l, whole_argument(l, n, 0), under, from->rank)},
+			      .arg = {use_under(l, expand_argument(l, n, 0), under, from->rank)},
 			      .reduced = k};
 	return sub_add(l->p, v, l->diags);
 }
 
-static sub_ref combine(struct lowering *l, enum sub_op op, struct sub_use a, struct sub_use b)
+static sub_ref add_binary(struct lowering *l, enum sub_op op, struct sub_use a, struct sub_use b)
 {
 	return sub_add(l->p, (struct sub_value){.op = op, .arg = {a, b}}, l->diags);
 }
@@ -472,29 +472,29 @@ static sub_ref combine(struct lowering *l, enum sub_op op, struct sub_use a, str
 static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 {
 	struct ra_node largest = *n;
-	sub_ref x = whole_argument(l, n, 0);
+	sub_ref x = expand_argument(l, n, 0);
 	const struct ra_shape *from = &ra_at(l->model, n->arg[0])->shape;
 	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), under[RA_MAX_RANK];
 	int64_t extent = ra_dim_value(&from->dim[n->axis], l->sizes);
-	int k = spare_var(l, extent, out, rank);
+	int k = find_free_var(l, extent, out, rank);
 	for (int d = 0, o = 0; d < from->rank; d++)
 		under[d] = d == n->axis ? k : out[o++];
 	largest.op = RA_MAX;
 	struct sub_use u = use_under(l, x, under, from->rank),
 		       most = use_under(l, lower_reduce(l, &largest), out, rank);
-	sub_ref is_most = combine(l, SUB_EQUALS, u, most), is_number = combine(l, SUB_EQUALS, u, u);
+	sub_ref is_most = add_binary(l, SUB_EQUALS, u, most), is_number = add_binary(l, SUB_EQUALS, u, u);
 	sub_ref is =
-	    combine(l, SUB_OR, sub_as_is(l->p, is_most), sub_as_is(l->p, unary(l, SUB_NOT, is_number)));
+	    add_binary(l, SUB_OR, sub_as_is(l->p, is_most), sub_as_is(l->p, add_unary(l, SUB_NOT, is_number)));
 	sub_ref index = sub_add(l->p, (struct sub_value){.op = SUB_INDEX, .vars = 1, .var = {k}}, l->diags);
 	struct sub_value place = {.op = SUB_SELECT, .arg = {sub_as_is(l->p, is), sub_as_is(l->p, index)}};
-	place.arg[2] = sub_as_is(l->p, constant(l, DTYPE_I32, extent));
+	place.arg[2] = sub_as_is(l->p, add_constant(l, DTYPE_I32, extent));
 	sub_ref places = sub_add(l->p, place, l->diags);
 	struct sub_value least = {.op = SUB_MIN, .arg = {sub_as_is(l->p, places)}, .reduced = k};
 	return sub_add(l->p, least, l->diags);
 }
 
 /* The value repeated for each edge, when it does not depend on the edge. */
-static sub_ref per_edge(struct lowering *l, sub_ref r)
+static sub_ref repeat_per_edge(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
 	struct sub_map map[SUB_MAX_VARS];
@@ -503,7 +503,7 @@ static sub_ref per_edge(struct lowering *l, sub_ref r)
 	for (int i = 0; i < u.vars; i++) {
 		if (u.var[i] == ragged_var(l))
 			return r;
-		map[i] = affine(u.var[i], 0);
+		map[i] = affine_map(u.var[i], 0);
 		if (is_dim(l->p, u.var[i]))
 			v.var[v.vars++] = u.var[i];
 	}
@@ -512,7 +512,7 @@ static sub_ref per_edge(struct lowering *l, sub_ref r)
 
 static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 {
-	sub_ref r = per_edge(l, argument(l, n, 0));
+	sub_ref r = repeat_per_edge(l, value_of_argument(l, n, 0));
 	struct sub_value v = {.op = sub_of[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = ragged_var(l)};
 	return sub_add(l->p, v, l->diags);
 }
@@ -521,23 +521,23 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 
 static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 {
-	struct ra_shape shape = last_axes(&n->shape, dims_of(l, argument(l, n, 0)));
+	struct ra_shape shape = last_axes(&n->shape, dims_of(l, value_of_argument(l, n, 0)));
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &shape, vars), axis = n->axis - (n->shape.rank - rank);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[d] = affine(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
-	return move(l, argument(l, n, 0), map, vars, rank);
+		map[d] = affine_map(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
+	return move_value(l, value_of_argument(l, n, 0), map, vars, rank);
 }
 
 static sub_ref lower_row(struct lowering *l, const struct ra_node *n)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
-	struct sub_map map[RA_MAX_RANK] = {fixed(n->begin.constant)};
-	if (dims_of(l, argument(l, n, 0)) <= rank)
-		return argument(l, n, 0);
+	struct sub_map map[RA_MAX_RANK] = {fixed_map(n->begin.constant)};
+	if (dims_of(l, value_of_argument(l, n, 0)) <= rank)
+		return value_of_argument(l, n, 0);
 	for (int d = 0; d < rank; d++)
-		map[d + 1] = affine(vars[d], 0);
-	return move(l, whole_argument(l, n, 0), map, vars, rank);
+		map[d + 1] = affine_map(vars[d], 0);
+	return move_value(l, expand_argument(l, n, 0), map, vars, rank);
 }
 
 static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
@@ -545,8 +545,8 @@ static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[n->order[d]] = affine(vars[d], 0);
-	return move(l, whole_argument(l, n, 0), map, vars, rank);
+		map[n->order[d]] = affine_map(vars[d], 0);
+	return move_value(l, expand_argument(l, n, 0), map, vars, rank);
 }
 
 static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
@@ -557,9 +557,9 @@ static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
 		const struct ra_shape *shape = &ra_at(l->model, n->arg[a])->shape;
 		int under[RA_MAX_RANK];
 		memcpy(under, out, sizeof under);
-		under[n->axis] = spare_var(l, ra_dim_value(&shape->dim[n->axis], l->sizes), out, rank);
-		v.arg[a] = use_under(l, whole_argument(l, n, a), under, rank);
-		add_leads(l, &v, &v.arg[a]);
+		under[n->axis] = find_free_var(l, ra_dim_value(&shape->dim[n->axis], l->sizes), out, rank);
+		v.arg[a] = use_under(l, expand_argument(l, n, a), under, rank);
+		add_leading_vars(l, &v, &v.arg[a]);
 	}
 	v.axis = v.vars + n->axis;
 	add_dims(&v, out, rank);
@@ -634,7 +634,7 @@ static void start_body(struct lowering *l, const char *name, enum sub_domain dom
 }
 
 /* The value repeated for every row, when it does not depend on the row. */
-static sub_ref per_row(struct lowering *l, sub_ref r)
+static sub_ref repeat_per_row(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
 	struct sub_map map[SUB_MAX_VARS];
@@ -642,7 +642,7 @@ static sub_ref per_row(struct lowering *l, sub_ref r)
 	if (u.vars && !is_dim(l->p, u.var[0]))
 		return r;
 	for (int i = 0; i < u.vars; i++)
-		map[i] = affine(u.var[i], 0);
+		map[i] = affine_map(u.var[i], 0);
 	add_dims(&v, u.var, u.vars);
 	return sub_add(l->p, v, l->diags);
 }
@@ -651,8 +651,8 @@ static void add_store(struct lowering *l, enum sub_target to, int which, ra_ref 
 		      const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, shape, vars);
-	sub_ref whole = whole_value(l, l->values[value.i], shape);
-	struct sub_store s = {to, which, use_under(l, per_row(l, whole), vars, rank)};
+	sub_ref whole = expand_value(l, l->values[value.i], shape);
+	struct sub_store s = {to, which, use_under(l, repeat_per_row(l, whole), vars, rank)};
 	vec_push(l->p->arena, &l->p->bodies.at[l->p->bodies.n - 1].stores, s);
 }
 
@@ -780,7 +780,7 @@ static bool is_looked_up(const struct ra_model *m, size_t input)
 }
 
 /* Outputs of all nodes of an input are computed once for each, at its root. */
-static void declare(struct lowering *l, int at)
+static void declare_model(struct lowering *l, int at)
 {
 	const bool *members = find_members(l);
 	const struct ra_model *m = l->model;
@@ -872,7 +872,7 @@ bool sub_lower_model(struct sub_program *p, const struct ra_model *m, const int6
 	       struct diags *diags)
 {
 	struct lowering l = {.p = p, .model = m, .sizes = sizes, .diags = diags};
-	declare(&l, at);
+	declare_model(&l, at);
 	declare_cases(&l);
 	for (size_t t = 0; t < m->traversals.n; t++)
 		if (!lower_traversal(&l, t))

@@ -27,13 +27,13 @@ static struct sub_named_case *find_named(const struct sub_program *p, const char
 }
 
 /* Whether a case of the program is all or a part of the model's. */
-static bool is_of(const struct sub_program *p, size_t c, const char *base)
+static bool is_part_of(const struct sub_program *p, size_t c, const char *base)
 {
 	return find_named(p, base)->cases >> c & 1;
 }
 
 /* What is known of its nodes. */
-static struct image_case known_of(const struct sub_program *p, const char *base)
+static struct image_case find_known_case(const struct sub_program *p, const char *base)
 {
 	const struct sub_named_case *k = find_named(p, base);
 	return k->cases ? p->cases.at[__builtin_ctz(k->cases)]
@@ -49,7 +49,7 @@ const char *sub_check_split_base(const struct sub_program *p, const char *base)
 
 const char *sub_check_split_children(const struct sub_program *p, const struct sub_split *s)
 {
-	struct image_case known = known_of(p, s->base);
+	struct image_case known = find_known_case(p, s->base);
 	return !known.inner	  ? "is asked of a leaf, which has none"
 	       : p->children >= 0 ? "has one answer for all inner nodes of this structure"
 	       : known.children >= 0 || s->children >= 0 ? "is asked twice: nodes have one number of children"
@@ -78,9 +78,9 @@ static bool is_read(const struct sub_program *p, const struct sub_body *b, size_
 
 /* What the structure says whether nodes of a case carry: they do what cases among them are told apart by, and
  * what they read.  No schedule may ask for more than the program does. */
-static bool carries(const struct sub_program *p, const char *base, size_t input)
+static bool carries_input(const struct sub_program *p, const char *base, size_t input)
 {
-	bool inner = known_of(p, base).inner;
+	bool inner = find_known_case(p, base).inner;
 	unsigned cases = find_named(p, base)->cases, first = cases & -cases;
 	for (size_t i = 0; i < p->cases.n; i++)
 		if (p->cases.at[i].inner == inner &&
@@ -99,18 +99,18 @@ static bool carries(const struct sub_program *p, const char *base, size_t input)
 
 const char *sub_check_split_token(const struct sub_program *p, const struct sub_split *s, size_t input)
 {
-	struct image_case known = known_of(p, s->base);
+	struct image_case known = find_known_case(p, s->base);
 	if (input >= p->inputs.n || !p->inputs.at[input].token || p->inputs.at[input].on_edge)
 		return "is not an input that is a token of nodes";
 	if (has_match(known.match, known.matches, input) || has_match(s->match.at, s->match.n, input))
 		return "is asked twice: a node has one value of it";
-	return carries(p, s->base, input) ? NULL : "no node of the case needs to carry it";
+	return carries_input(p, s->base, input) ? NULL : "no node of the case needs to carry it";
 }
 
 /* --- the new case --- */
 
 /* Behind the name of the base: .children2.tag3 */
-static void put_name(const struct sub_program *p, const struct sub_split *s, struct str *to)
+static void append_suffix(const struct sub_program *p, const struct sub_split *s, struct str *to)
 {
 	if (s->children >= 0)
 		str_printf(to, ".children%d", s->children);
@@ -126,7 +126,7 @@ static struct image_case new_case(const struct sub_program *p, const struct sub_
 	struct image_match *match = ARENA_ARRAY(p->arena, struct image_match, of->matches + s->match.n);
 	struct str name = str_in(p->arena);
 	str_puts(&name, s->base);
-	put_name(p, s, &name);
+	append_suffix(p, s, &name);
 	str_puts(&name, of->name + strlen(s->base));
 	for (int i = 0; i < of->matches; i++)
 		match[i] = of->match[i];
@@ -140,7 +140,7 @@ static struct image_case new_case(const struct sub_program *p, const struct sub_
 }
 
 /* Whether all nodes of a case are taken by another that stands before it. */
-static bool covers(const struct image_case *k, const struct image_case *of)
+static bool covers_case(const struct image_case *k, const struct image_case *of)
 {
 	bool all = k->inner == of->inner && (k->parent == IMAGE_EITHER || k->parent == of->parent) &&
 		   (k->children < 0 || k->children == of->children);
@@ -154,7 +154,7 @@ static bool covers(const struct image_case *k, const struct image_case *of)
 	return all;
 }
 
-static unsigned shifted(unsigned mask, size_t at)
+static unsigned shift_mask(unsigned mask, size_t at)
 {
 	unsigned low = mask & ((1u << at) - 1);
 	return low | (mask ^ low) << 1;
@@ -164,9 +164,9 @@ static unsigned shifted(unsigned mask, size_t at)
 static void shift_masks(struct sub_program *p, size_t at)
 {
 	for (size_t b = 0; b < p->bodies.n; b++)
-		p->bodies.at[b].cases = shifted(p->bodies.at[b].cases, at);
+		p->bodies.at[b].cases = shift_mask(p->bodies.at[b].cases, at);
 	for (size_t i = 0; i < p->named.n; i++)
-		p->named.at[i].cases = shifted(p->named.at[i].cases, at);
+		p->named.at[i].cases = shift_mask(p->named.at[i].cases, at);
 }
 
 static void insert_case(struct sub_program *p, size_t at, struct image_case k)
@@ -199,7 +199,7 @@ static const char *body_name(const struct sub_program *p, const struct sub_split
 	str_puts(&name, s->base);
 	if (traversal)
 		str_printf(&name, "%d", traversal + 1);
-	put_name(p, s, &name);
+	append_suffix(p, s, &name);
 	return sub_find_free_name(p, SUB_NAME_BODY, str_text(&name));
 }
 
@@ -245,12 +245,12 @@ static const char *problem_of(const struct sub_program *p, const struct sub_spli
 {
 	size_t parts = 0;
 	for (size_t c = 0; c < p->cases.n; c++) {
-		if (!is_of(p, c, s->base))
+		if (!is_part_of(p, c, s->base))
 			continue;
 		struct image_case k = new_case(p, s, &p->cases.at[c]);
 		parts++;
 		for (size_t i = 0; i < c; i++)
-			if (covers(&p->cases.at[i], &k))
+			if (covers_case(&p->cases.at[i], &k))
 				return "no node is of the new case: one before it takes them all";
 	}
 	return p->cases.n + parts > IMAGE_MAX_CASES ? "there are too many cases" : NULL;
@@ -265,7 +265,7 @@ const char *sub_split_case(struct sub_program *p, const struct sub_split *s)
 	if (problem)
 		return problem;
 	for (size_t c = 0; c < p->cases.n; c++)
-		if (is_of(p, c, s->base)) {
+		if (is_part_of(p, c, s->base)) {
 			insert_case(p, c, new_case(p, s, &p->cases.at[c]));
 			cases |= 1u << c++;
 		}

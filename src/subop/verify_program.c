@@ -11,7 +11,7 @@ struct verifier {
 	bool ok;
 };
 
-__attribute__((format(printf, 3, 4))) static void fault(struct verifier *v, uint32_t value,
+__attribute__((format(printf, 3, 4))) static void report_fault(struct verifier *v, uint32_t value,
 							const char *format, ...)
 {
 	char text[200];
@@ -35,17 +35,17 @@ static bool same_range(const struct sub_program *p, int a, int b)
 static void check_use(struct verifier *v, uint32_t at, const struct sub_use *u)
 {
 	if (u->value.i == 0 || u->value.i >= at) {
-		fault(v, at, "uses %%%u, which does not come before it", u->value.i);
+		report_fault(v, at, "uses %%%u, which does not come before it", u->value.i);
 		return;
 	}
 	const struct sub_value *from = sub_at(v->p, u->value);
 	if (u->vars != from->vars) {
-		fault(v, at, "names %d of the %d dimensions of %%%u", u->vars, from->vars, u->value.i);
+		report_fault(v, at, "names %d of the %d dimensions of %%%u", u->vars, from->vars, u->value.i);
 		return;
 	}
 	for (int i = 0; i < u->vars; i++)
 		if (!same_range(v->p, u->var[i], from->var[i]))
-			fault(v, at, "dimension %d of %%%u is renamed to one with another range", i,
+			report_fault(v, at, "dimension %d of %%%u is renamed to one with another range", i,
 			      u->value.i);
 }
 
@@ -54,7 +54,7 @@ static void check_distinct(struct verifier *v, uint32_t at, const int *var, int 
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < i; j++)
 			if (var[i] == var[j])
-				fault(v, at, "variable %s stands twice", v->p->vars.at[var[i]].name);
+				report_fault(v, at, "variable %s stands twice", v->p->vars.at[var[i]].name);
 }
 
 static bool has_var(const struct sub_value *v, int var)
@@ -78,11 +78,11 @@ static void check_affine(struct verifier *v, uint32_t at, const struct sub_value
 	int64_t least, most;
 	if (v->p->vars.at[var].set != SUB_DIM) {
 		if (!is_identity(v->p, m, var))
-			fault(v, at, "a row is reached by arithmetic");
+			report_fault(v, at, "a row is reached by arithmetic");
 	} else if (!sub_map_range(v->p, m, &least, &most)) {
-		fault(v, at, "an index has no range");
+		report_fault(v, at, "an index has no range");
 	} else if (!value->fills && sub_map_leaves(v->p, value, i)) {
-		fault(v, at, "an index runs outside its dimension");
+		report_fault(v, at, "an index runs outside its dimension");
 	}
 }
 
@@ -119,7 +119,7 @@ static void check_function(struct verifier *v, uint32_t at, const struct sub_val
 		    [SUB_TOKEN] = {SUB_NODE, SUB_DIM},	 [SUB_SLOT_EDGE] = {SUB_NODE, SUB_EDGE}};
 	const struct sub_map *m = &value->map[i];
 	if (m->function == SUB_TOKEN && (!is_input(v->p, m->which) || !v->p->inputs.at[m->which].token)) {
-		fault(v, at, "rows are picked by what is no token");
+		report_fault(v, at, "rows are picked by what is no token");
 		return;
 	}
 	enum sub_set from = m->var < 0 ? SUB_DIM : v->p->vars.at[m->var].set;
@@ -127,9 +127,9 @@ static void check_function(struct verifier *v, uint32_t at, const struct sub_val
 	bool of_edge = m->function == SUB_TOKEN && v->p->inputs.at[m->which].on_edge && from == SUB_EDGE;
 	int slot = m->function == SUB_TOKEN ? m->slot : m->which;
 	if (to != sets[m->function].to || (from != sets[m->function].from && !of_edge))
-		fault(v, at, "a function of the structure is asked of another index set");
+		report_fault(v, at, "a function of the structure is asked of another index set");
 	else if (is_by_slot(v->p, m) && (slot < 0 || slot >= most_slots(v->p)))
-		fault(v, at, "nodes have no such slot");
+		report_fault(v, at, "nodes have no such slot");
 }
 
 static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *value)
@@ -137,11 +137,11 @@ static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *
 	for (int i = 0; i < value->arg[0].vars; i++) {
 		const struct sub_map *m = &value->map[i];
 		if ((m->var >= 0 && !has_var(value, m->var)) || (m->scale2 && !has_var(value, m->var2)))
-			fault(v, at, "a map uses a variable that the value does not have");
+			report_fault(v, at, "a map uses a variable that the value does not have");
 		else if (m->function == SUB_AFFINE)
 			check_affine(v, at, value, i);
 		else if (m->scale2)
-			fault(v, at, "a function of two variables");
+			report_fault(v, at, "a function of two variables");
 		else
 			check_function(v, at, value, i);
 	}
@@ -155,10 +155,10 @@ static void check_reshape(struct verifier *v, uint32_t at, const struct sub_valu
 		bool lead = i < value->vars && v->p->vars.at[value->var[i]].set != SUB_DIM;
 		bool other = i < from->vars && v->p->vars.at[from->var[i]].set != SUB_DIM;
 		if (lead != other || (lead && !same_range(v->p, value->var[i], from->var[i])))
-			fault(v, at, "the rows are not those of the argument");
+			report_fault(v, at, "the rows are not those of the argument");
 	}
 	if (v->ok && sub_reshape_pieces(v->p, value, pieces) < 0)
-		fault(v, at, "the numbers of elements differ");
+		report_fault(v, at, "the numbers of elements differ");
 }
 
 /* The position of the joined axis in an argument of a COND. */
@@ -190,7 +190,7 @@ static void check_inference(struct verifier *v, uint32_t at, const struct sub_va
 	for (int i = 0; i < value->vars; i++)
 		if (!(value->op == SUB_COND && i == value->axis) &&
 		    !comes_from_argument(value, value->var[i]))
-			fault(v, at, "variable %s comes from no argument", v->p->vars.at[value->var[i]].name);
+			report_fault(v, at, "variable %s comes from no argument", v->p->vars.at[value->var[i]].name);
 	for (int a = 0; a < value->args; a++)
 		for (int j = 0, at_var = -1; j < value->arg[a].vars; j++) {
 			int var = value->arg[a].var[j], k = 0;
@@ -199,7 +199,7 @@ static void check_inference(struct verifier *v, uint32_t at, const struct sub_va
 			while (k < value->vars && value->var[k] != var)
 				k++;
 			if (k == value->vars || k <= at_var)
-				fault(v, at, "variable %s is lost or out of order", v->p->vars.at[var].name);
+				report_fault(v, at, "variable %s is lost or out of order", v->p->vars.at[var].name);
 			at_var = k;
 		}
 }
@@ -214,7 +214,7 @@ static void check_cond(struct verifier *v, uint32_t at, const struct sub_value *
 		sum += joins ? v->p->vars.at[value->arg[a].var[axis]].extent : 0;
 	}
 	if (!joins || sum != v->p->vars.at[value->var[value->axis]].extent)
-		fault(v, at, "the joined extents do not add up");
+		report_fault(v, at, "the joined extents do not add up");
 	else
 		check_inference(v, at, value);
 }
@@ -263,11 +263,11 @@ static void check_source(struct verifier *v, uint32_t at, const struct sub_value
 	bool of_edge = t && value->op == SUB_VECTOR && v->p->inputs.at[value->which].on_edge;
 	if (value->op == SUB_INDEX) {
 		if (!is_index(v->p, value))
-			fault(v, at, "an index is along one dimension");
+			report_fault(v, at, "an index is along one dimension");
 	} else if (!t)
-		fault(v, at, "what it reads is not declared");
+		report_fault(v, at, "what it reads is not declared");
 	else if (!has_shape(v->p, value->var, value->vars, lead, of_node + of_edge, t))
-		fault(v, at, "the variables are not those of what it reads");
+		report_fault(v, at, "the variables are not those of what it reads");
 }
 
 /* The type is that of the arguments, or of what is read. */
@@ -276,7 +276,7 @@ static void check_type(struct verifier *v, uint32_t at, const struct sub_value *
 	struct sub_value again = *value;
 	if (!sub_find_type(v->p, &again) || again.dtype != value->dtype ||
 	    ra_widened(value->dtype) != value->dtype)
-		fault(v, at, "it is %s, which is not what its operator makes of its arguments",
+		report_fault(v, at, "it is %s, which is not what its operator makes of its arguments",
 		      dtype_traits_of(value->dtype)->spelling);
 }
 
@@ -302,7 +302,7 @@ static void check_value(struct verifier *v, uint32_t at)
 		check_inference(v, at, value);
 }
 
-static bool body_fault(struct verifier *v, const struct sub_body *b, const char *what)
+static bool report_body_fault(struct verifier *v, const struct sub_body *b, const char *what)
 {
 	return v->ok = diag_add(v->diags, DIAG_INVALID_SUBOPS, (struct diag_at){0},
 				"this is a fault of the compiler; please report it with the model",
@@ -334,7 +334,7 @@ static void check_masks(struct verifier *v, size_t at)
 		taken |= mask;
 	}
 	if (twice || taken != all)
-		body_fault(v, b, "a case has no body, or several");
+		report_body_fault(v, b, "a case has no body, or several");
 }
 
 /* What a recursion goes along: its own states are known of the neighbours that it has been to. */
@@ -343,16 +343,16 @@ static void check_link(struct verifier *v, const struct sub_body *b, const struc
 	bool child = m->function == SUB_CHILD || m->function == SUB_EDGE_CHILD;
 	bool parent = m->function == SUB_PARENT || m->function == SUB_EDGE_PARENT;
 	if (sub_goes_down(v->p, b) ? child : parent)
-		body_fault(v, b, "a traversal goes along edges of the other direction");
+		report_body_fault(v, b, "a traversal goes along edges of the other direction");
 	else if ((child && b->domain == SUB_LEAF) || (parent && b->domain == SUB_TOP))
-		body_fault(v, b, "a leaf reads a child, or a root a parent");
+		report_body_fault(v, b, "a leaf reads a child, or a root a parent");
 }
 
 /* A value that the body needs. */
 static void check_order(struct verifier *v, const struct sub_body *b, const struct sub_value *value)
 {
 	if (value->op == SUB_STATE && v->p->states.at[value->which].traversal > b->traversal)
-		body_fault(v, b, "reads a state of a later traversal");
+		report_body_fault(v, b, "reads a state of a later traversal");
 	if (value->op == SUB_ASSIGN && value->arg[0].vars)
 		check_link(v, b, &value->map[0]);
 }
@@ -381,17 +381,17 @@ static void check_store(struct verifier *v, const struct sub_body *b, const stru
 	if (!v->ok)
 		return;
 	if (!is_target(v->p, b, s)) {
-		body_fault(v, b, "stores what is not declared, or not its own");
+		report_body_fault(v, b, "stores what is not declared, or not its own");
 		return;
 	}
 	int leads =
 	    s->to == SUB_TO_PARAM ? 0 : 1 + (s->to == SUB_TO_INPUT && v->p->inputs.at[s->which].on_edge);
 	const struct sub_tensor *t = sub_store_tensor(v->p, s);
 	if (!has_shape(v->p, s->value.var, s->value.vars, lead, leads, t))
-		body_fault(v, b, "stores a value of another shape");
+		report_body_fault(v, b, "stores a value of another shape");
 	else if (sub_at(v->p, s->value.value)->dtype !=
 		 (s->to == SUB_TO_PARAM ? ra_widened(t->dtype) : t->dtype))
-		body_fault(v, b, "stores a value of another type");
+		report_body_fault(v, b, "stores a value of another type");
 }
 
 /* A body knows states of earlier traversals and, of its own, those of neighbours; it stores its own. */
@@ -399,7 +399,7 @@ static void check_traversal(struct verifier *v, const struct sub_body *b)
 {
 	bool *live = ARENA_ARRAY(v->p->arena, bool, v->p->values.n);
 	if (b->traversal < 0 || (size_t)b->traversal >= v->p->traversals.n) {
-		body_fault(v, b, "belongs to no traversal");
+		report_body_fault(v, b, "belongs to no traversal");
 		return;
 	}
 	for (size_t i = 0; i < b->stores.n && v->ok; i++)
@@ -413,7 +413,7 @@ static void check_traversal(struct verifier *v, const struct sub_body *b)
 	for (size_t i = 0; i < b->stores.n && v->ok; i++)
 		if (b->stores.at[i].to == SUB_TO_STATE &&
 		    v->p->states.at[b->stores.at[i].which].traversal != b->traversal)
-			body_fault(v, b, "stores a state of another traversal");
+			report_body_fault(v, b, "stores a state of another traversal");
 }
 
 bool sub_verify(const struct sub_program *p, struct diags *diags)
