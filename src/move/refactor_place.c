@@ -66,7 +66,7 @@ static sub_ref moved(const struct refactoring *f, const struct place *to, sub_re
 
 static sub_ref move_value(struct refactoring *f, const struct place *to, struct sub_value v)
 {
-	bool as_is = v.op == SUB_ASSIGN || v.op == SUB_RESHAPE;
+	bool as_is = v.op == SUB_ASSIGN;
 	int vars = v.vars;
 	struct sub_map maps[SUB_MAX_VARS];
 	if (v.op == SUB_ASSIGN)
@@ -147,7 +147,7 @@ static void find_look_up(const struct refactoring *f, sub_ref r, struct look_up 
 		const struct sub_value *v = refactor_value(f, (sub_ref){i});
 		if (!needed[i])
 			continue;
-		l->ok &= v->op != SUB_COND && v->op != SUB_RESHAPE && !v->fills;
+		l->ok &= v->op != SUB_COND && !v->fills;
 		if (refactor_is_child(f->to, v))
 			join_look_up(f, refactor_value(f, v->arg[0].value)->which, l);
 	}

@@ -256,7 +256,7 @@ static sub_ref copy_value(struct contraction *c, sub_ref r)
 	struct sub_value v = *value_of(c, r);
 	for (int a = 0; a < v.args; a++) {
 		v.arg[a].value = c->now[v.arg[a].value.i];
-		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
+		if (v.op == SUB_ASSIGN)
 			v.arg[a] = sub_as_is(c->to, v.arg[a].value);
 	}
 	return sub_add(c->to, v, NULL);

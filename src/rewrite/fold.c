@@ -254,14 +254,13 @@ static bool is_lead_alone(const int *var, int n, int lead)
 	return n > 0;
 }
 
-/* An argument is wanted at the row itself, and its row is its first dimension, all of it.  A reshape has no
- * rows: its elements are counted through. */
+/* An argument is wanted at the row itself, and its row is its first dimension, all of it. */
 static bool keeps_row(const struct folding *f, const struct sub_value *v, int a, struct at at)
 {
 	const struct sub_use *u = &v->arg[a];
 	const struct sub_value *arg = value_of(f, u->value);
 	int var[SUB_MAX_VARS];
-	if (at.lead < 0 || arg->op == SUB_RESHAPE || v->op == SUB_RESHAPE)
+	if (at.lead < 0)
 		return false;
 	if (v->op != SUB_ASSIGN)
 		return is_lead_alone(u->var, u->vars, at.lead);
@@ -275,7 +274,7 @@ static bool keeps_row(const struct folding *f, const struct sub_value *v, int a,
 
 /* --- choices --- */
 
-/* A concatenation or padding chooses by an index what it reads; a reshape, or a map of two variables, mixes
+/* A concatenation or padding chooses by an index what it reads; a map of two variables mixes
  * indices. Loops between constants are cut where the choice changes, and buffers are as long as their last
  * vector reaches.  But rows go from begin to end of a step: whoever chooses by the row, in a vector, reads
  * both sides wherever that is, and where a vector ends whose place the row decides is not known.  So what
@@ -292,8 +291,8 @@ static bool maps_from(const struct sub_map *m, int var)
 
 static bool chooses_by(const struct folding *f, const struct sub_value *v, int var)
 {
-	if (v->op == SUB_COND || v->op == SUB_RESHAPE)
-		return v->op == SUB_RESHAPE || v->var[v->axis] == var;
+	if (v->op == SUB_COND)
+		return v->var[v->axis] == var;
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
 		if (is_choice(f, v, i) && maps_from(&v->map[i], var))
 			return true;
@@ -304,7 +303,7 @@ static void mark_choices(struct folding *f)
 {
 	for (uint32_t i = 1; i < f->from->values.n; i++) {
 		const struct sub_value *v = &f->from->values.at[i];
-		f->chooses[i] = v->op == SUB_COND || v->op == SUB_RESHAPE;
+		f->chooses[i] = v->op == SUB_COND;
 		for (int k = 0; v->op == SUB_ASSIGN && k < v->arg[0].vars; k++)
 			f->chooses[i] |= is_choice(f, v, k);
 		for (int a = 0; a < v->args; a++)
@@ -435,7 +434,7 @@ static sub_ref copy_value(struct folding *f, sub_ref r, struct at at)
 	for (int a = 0; a < v.args; a++) {
 		sub_ref copy = copy_argument(f, value_of(f, r), a, at);
 		rename_var(v.arg[a].var, v.arg[a].vars, at);
-		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
+		if (v.op == SUB_ASSIGN)
 			v.arg[a] = sub_as_is(f->to, copy);
 		v.arg[a].value = copy;
 	}

@@ -253,20 +253,6 @@ static bool match_cond(struct rewrite_match *m, const struct rewrite_term *t, co
 	return true;
 }
 
-/* A reshape: its leads keep their names, what it makes of the rest is its own affair. */
-static bool match_reshape(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_use *u)
-{
-	const struct sub_value *v = sub_at(m->w->p, u->value);
-	struct sub_use inside = v->arg[0];
-	for (int i = 0; i < inside.vars; i++)
-		if (m->w->p->vars.at[inside.var[i]].set == SUB_DIM)
-			inside.var[i] = rewrite_new_var_like(m, inside.var[i]);
-	for (int i = 0; i < inside.vars; i++)
-		if (inside.var[i] < 0)
-			return false;
-	return match_term(m, t->arg[0], inside);
-}
-
 static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_use *u)
 {
 	const struct sub_value *v = sub_at(m->w->p, u->value);
@@ -291,7 +277,7 @@ static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, cons
 	case SUB_CONTRACTION:
 		return match_accumulation(m, t, v, u);
 	default:
-		return v->op == SUB_COND ? match_cond(m, t, v, u) : match_reshape(m, t, u);
+		return match_cond(m, t, v, u);
 	}
 }
 

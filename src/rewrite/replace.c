@@ -46,7 +46,7 @@ static void rename_maps(struct sub_map *map, int n, const struct renaming *r)
 static void rename_args(const struct sub_program *p, struct sub_value *v, const struct renaming *r,
 			struct sub_map *maps)
 {
-	bool moves = v->op == SUB_ASSIGN || v->op == SUB_RESHAPE;
+	bool moves = v->op == SUB_ASSIGN;
 	for (int a = 0; a < v->args && !moves; a++)
 		for (int i = 0; i < v->arg[a].vars; i++)
 			v->arg[a].var[i] = renamed_var(r, v->arg[a].var[i]);
@@ -218,19 +218,6 @@ struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int 
 	return n[0] == n[1] ? rewrite_add_value(m->w, v) : none;
 }
 
-/* The reshape to the dimensions of what is replaced. */
-static struct sub_use reshaped(struct rewrite_match *m, struct sub_use x)
-{
-	struct sub_value v = {.op = SUB_RESHAPE, .arg = {x}, .vars = m->root.vars};
-	const struct sub_program *p = m->w->p;
-	bool same = x.vars == m->root.vars;
-	for (int i = 0; i < x.vars && same; i++)
-		same = p->vars.at[x.var[i]].set == p->vars.at[m->root.var[i]].set &&
-		       p->vars.at[x.var[i]].extent == p->vars.at[m->root.var[i]].extent;
-	memcpy(same ? x.var : v.var, m->root.var, sizeof v.var);
-	return same ? x : rewrite_add_value(m->w, v);
-}
-
 /* Where the a-th argument of a term stands in what is built of it. */
 static int place_of(const struct rewrite_match *m, const struct rewrite_term *t, int a)
 {
@@ -242,8 +229,6 @@ static struct sub_use build_operator(struct rewrite_match *m, const struct rewri
 	struct sub_value v = {.op = t->kind == REWRITE_TERM_OP ? t->op : m->op[t->class - SUB_UNARY]};
 	for (int a = 0; a < t->args; a++)
 		v.arg[place_of(m, t, a)] = rewrite_build_term(m, t->arg[a]);
-	if (v.op == SUB_RESHAPE)
-		return reshaped(m, v.arg[0]);
 	if (v.op == SUB_COND)
 		return rewrite_concatenate(m, rewrite_index_of(m, t), m->index[t->index].side, v.arg[0],
 					   v.arg[1]);

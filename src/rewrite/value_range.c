@@ -247,7 +247,6 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 		return range_of_reduction(w->p, v, a);
 	case SUB_ASSIGN:
 		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)}) : a;
-	case SUB_RESHAPE:
 	case SUB_NOP:
 		return a;
 	case SUB_COND:
@@ -319,7 +318,7 @@ static void find_number(const struct rewriter *w, const struct sub_value *v, str
 	const struct rewrite_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
 	const struct rewrite_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
 	f->uniform = v->op == SUB_CONST ||
-		     ((v->op == SUB_ASSIGN || v->op == SUB_RESHAPE) && a->uniform &&
+		     (v->op == SUB_ASSIGN && a->uniform &&
 		      (!v->fills || memcmp(&v->fill, &a->number, sizeof v->fill) == 0)) ||
 		     (v->op == SUB_COND && a->uniform && b->uniform && a->number == b->number &&
 		      signbit(a->number) == signbit(b->number));

@@ -322,24 +322,6 @@ static double assign_element(struct evaluator *v, const struct sub_value *value)
 	return read_value(v, value->arg[0].value, index);
 }
 
-/* The element at the same place in row-major order. */
-static double reshape_element(struct evaluator *v, const struct sub_value *value)
-{
-	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
-	int64_t index[SUB_MAX_VARS], at = 0;
-	for (int i = 0; i < value->vars; i++)
-		if (v->p->vars.at[value->var[i]].set == SUB_DIM)
-			at = at * extent_of(v, value->var[i]) + v->env[value->var[i]];
-		else
-			index[i] = v->env[value->var[i]];
-	for (int i = from->vars; i-- > 0;)
-		if (v->p->vars.at[from->var[i]].set == SUB_DIM) {
-			index[i] = at % extent_of(v, from->var[i]);
-			at /= extent_of(v, from->var[i]);
-		}
-	return read_value(v, value->arg[0].value, index);
-}
-
 static double reduce_elements(struct evaluator *v, const struct sub_value *value)
 {
 	const struct sub_traits *row = sub_traits_of(value->op);
@@ -394,8 +376,6 @@ static double compute_element(struct evaluator *v, const struct sub_value *value
 		return assign_element(v, value);
 	case SUB_COND:
 		return concatenate_element(v, value);
-	case SUB_RESHAPE:
-		return reshape_element(v, value);
 	default:
 		if (sub_reduces(value->op))
 			return (value->op == SUB_ACCUMULATE ? accumulate_elements : reduce_elements)(v, value);

@@ -384,40 +384,6 @@ bool sub_map_leaves(const struct sub_program *p, const struct sub_value *v, int 
 	return !sub_map_range(p, &v->map[i], &least, &most) || least < 0 || most >= dim->extent;
 }
 
-static int leads_of(const struct sub_program *p, const int *var, int n)
-{
-	int leads = 0;
-	while (leads < n && !is_dim(p, var[leads]))
-		leads++;
-	return leads;
-}
-
-/* The next dimension's extent times `n`; 0 when there is none or the product is too large. */
-static int64_t times_extent(const struct sub_program *p, const int *var, int vars, int *at, int64_t n)
-{
-	return *at < vars && !__builtin_mul_overflow(n, p->vars.at[var[(*at)++]].extent, &n) ? n : 0;
-}
-
-int sub_reshape_pieces(const struct sub_program *p, const struct sub_value *v, struct sub_piece *pieces)
-{
-	const struct sub_value *from = sub_at(p, v->arg[0].value);
-	int i = leads_of(p, from->var, from->vars), j = leads_of(p, v->var, v->vars), n = 0;
-	while (i < from->vars || j < v->vars) {
-		struct sub_piece *piece = &pieces[n++];
-		*piece = (struct sub_piece){.first = i, .out_first = j};
-		int64_t a = i < from->vars ? times_extent(p, from->var, from->vars, &i, 1) : 1;
-		int64_t b = j < v->vars ? times_extent(p, v->var, v->vars, &j, 1) : 1;
-		while (a && b && a != b)
-			*(a < b ? &a : &b) = a < b ? times_extent(p, from->var, from->vars, &i, a)
-						   : times_extent(p, v->var, v->vars, &j, b);
-		if (!a || !b)
-			return -1;
-		piece->n = i - piece->first;
-		piece->out_n = j - piece->out_first;
-	}
-	return n;
-}
-
 /* --- hash-consing --- */
 
 /* Maps that are one function are one map. */
@@ -456,13 +422,12 @@ static void order_map(const struct sub_value *v, struct sub_map *m)
 static void normalise_move(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	bool leaves = false;
-	if (v->op != SUB_ASSIGN && v->op != SUB_RESHAPE)
+	if (v->op != SUB_ASSIGN)
 		return;
 	if (v->arg[0].value.i && v->arg[0].value.i < p->values.n)
 		v->arg[0] = sub_as_is(p, v->arg[0].value);
-	if (v->op == SUB_ASSIGN)
-		sub_copy_maps(v, maps);
-	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
+	sub_copy_maps(v, maps);
+	for (int i = 0; i < v->arg[0].vars; i++) {
 		maps[i] = normal_map(maps[i]);
 		order_map(v, &maps[i]);
 		leaves |= sub_map_leaves(p, v, i);

@@ -333,13 +333,6 @@ int sub_joined_var(const struct sub_value *, int argument);
 bool sub_map_range(const struct sub_program *, const struct sub_map *, int64_t *least, int64_t *most);
 /* Whether the i-th map of an ASSIGN may leave its dimension. */
 bool sub_map_leaves(const struct sub_program *, const struct sub_value *, int i);
-/* A RESHAPE in pieces: dimensions first..first+n-1 of the argument hold the elements of out_first..out_first+out_n-1 of the
- * value, none of fewer dimensions would.  Leads stand before the first piece. */
-struct sub_piece {
-	int first, n, out_first, out_n;
-};
-int sub_reshape_pieces(const struct sub_program *, const struct sub_value *, struct sub_piece *pieces);
-
 /* --- sizes --- */
 
 /* Variables of a value before its dimensions: its row, and perhaps an edge of it. */

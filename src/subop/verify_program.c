@@ -147,20 +147,6 @@ static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *
 	}
 }
 
-static void check_reshape(struct verifier *v, uint32_t at, const struct sub_value *value)
-{
-	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
-	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	for (int i = 0; i < value->vars || i < from->vars; i++) {
-		bool lead = i < value->vars && v->p->vars.at[value->var[i]].set != SUB_DIM;
-		bool other = i < from->vars && v->p->vars.at[from->var[i]].set != SUB_DIM;
-		if (lead != other || (lead && !same_range(v->p, value->var[i], from->var[i])))
-			report_fault(v, at, "the rows are not those of the argument");
-	}
-	if (v->ok && sub_reshape_pieces(v->p, value, pieces) < 0)
-		report_fault(v, at, "the numbers of elements differ");
-}
-
 /* The position of the joined axis in an argument of a COND. */
 static int joined_at(const struct sub_value *value, int a)
 {
@@ -294,8 +280,6 @@ static void check_value(struct verifier *v, uint32_t at)
 		check_maps(v, at, value);
 	else if (value->op == SUB_COND)
 		check_cond(v, at, value);
-	else if (value->op == SUB_RESHAPE)
-		check_reshape(v, at, value);
 	else if (sub_class_of(value->op) == SUB_SOURCE)
 		check_source(v, at, value);
 	else

@@ -179,10 +179,6 @@ static void test_verifier(void)
 	tap_ok(breaks(&b, row, "by arithmetic"), "a map to the next node");
 	rows[0].offset = 0, rows[1].var = b.p.node, row.fills = true;
 	tap_ok(breaks(&b, row, "no range"), "a map of the node to a dimension");
-	struct sub_value shape = {.op = SUB_RESHAPE, .args = 1, .arg = {xu}, .vars = 1, .var = {b.j}};
-	tap_ok(breaks(&b, shape, "numbers of elements"), "a reshape that loses elements");
-	shape.arg[0] = sub_as_is(&b.p, state), shape.var[0] = b.i;
-	tap_ok(breaks(&b, shape, "rows are not"), "a reshape that loses the node");
 	struct sub_value join = {.op = SUB_COND, .args = 2, .arg = {xu, xu}, .vars = 2, .var = {b.i, b.j}, .axis = 1};
 	tap_ok(breaks(&b, join, "do not add up"), "a concatenation of the wrong extent");
 	join.axis = 2;
