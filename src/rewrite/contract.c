@@ -20,7 +20,8 @@ struct contraction {
 	struct arena *arena;
 	struct sub_program *to;
 	const struct sub_program *from;
-	bool *constant, *weighs; /* by value: it depends on no row; on a parameter */
+	const bool *constant;	 /* by value: it depends on weights and numbers alone */
+	bool *reads_weights;	 /* by value: it depends on a parameter */
 	int *sharers;		 /* by value: of all bodies, the values that use it */
 	/* of the body at hand, by value */
 	bool *live, *absorbed; /* a term that is written as part of its sum */
@@ -222,7 +223,7 @@ static struct sub_use take_start(struct contraction *c, struct terms *t)
 {
 	for (size_t i = 0; i < t->all.n; i++) {
 		struct sub_use u = t->all.at[i];
-		if (!c->constant[u.value.i] || !c->weighs[u.value.i] || c->absorbed[u.value.i])
+		if (!c->constant[u.value.i] || !c->reads_weights[u.value.i] || c->absorbed[u.value.i])
 			continue;
 		t->all.at[i].value.i = 0;
 		u.value = c->now[u.value.i];
@@ -309,18 +310,13 @@ static void contract_body(struct contraction *c, const struct sub_body *b)
 	vec_push(c->to->arena, &c->to->bodies, sub_map_body(c->to->arena, b, c->now));
 }
 
-static void mark_constants(struct contraction *c)
+static void mark_weights(struct contraction *c)
 {
 	for (uint32_t i = 1; i < c->from->values.n; i++) {
 		const struct sub_value *v = &c->from->values.at[i];
-		c->constant[i] = v->op == SUB_CONST || v->op == SUB_PARAM || v->args;
-		for (int d = 0; d < v->vars; d++)
-			c->constant[i] &= c->from->vars.at[v->var[d]].set == SUB_DIM;
-		c->weighs[i] = v->op == SUB_PARAM;
-		for (int a = 0; a < v->args; a++) {
-			c->constant[i] &= c->constant[v->arg[a].value.i];
-			c->weighs[i] |= c->weighs[v->arg[a].value.i];
-		}
+		c->reads_weights[i] = v->op == SUB_PARAM;
+		for (int a = 0; a < v->args; a++)
+			c->reads_weights[i] |= c->reads_weights[v->arg[a].value.i];
 	}
 }
 
@@ -333,8 +329,8 @@ void rewrite_contract(struct sub_program *to, const struct sub_program *from,
 	struct contraction c = {.arena = a,
 				.to = to,
 				.from = from,
-				.constant = ARENA_ARRAY(a, bool, n),
-				.weighs = ARENA_ARRAY(a, bool, n),
+				.constant = sub_find_constants(from),
+				.reads_weights = ARENA_ARRAY(a, bool, n),
 				.live = ARENA_ARRAY(a, bool, n),
 				.absorbed = ARENA_ARRAY(a, bool, n),
 				.sharers = ARENA_ARRAY(a, int, n),
@@ -342,7 +338,7 @@ void rewrite_contract(struct sub_program *to, const struct sub_program *from,
 				.uses = ARENA_ARRAY(a, int, n),
 				.now = ARENA_ARRAY(a, sub_ref, n)};
 	sub_copy_declarations(to, from);
-	mark_constants(&c);
+	mark_weights(&c);
 	count_sharers(&c);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		contract_body(&c, &from->bodies.at[b]);

@@ -35,7 +35,8 @@ struct folding {
 	const struct sub_program *from;
 	struct rewrite_trace *trace; /* NULL = nobody asked */
 	bool everything;	     /* fold what is worth it; else what is dear */
-	bool *constant, *root;	     /* by value of `from` */
+	const bool *constant;	     /* by value of `from` */
+	bool *root;		     /* by value of `from`: it becomes a parameter */
 	bool *chooses;		     /* by value: a choice by an index is in it, or a mixture of indices */
 	bool *rowless;		     /* by root: its body has no row */
 	bool *asked;		     /* mark_roots has seen it */
@@ -61,27 +62,7 @@ __attribute__((format(printf, 2, 3))) static void add_note(struct folding *f, co
 	vec_push(f->to->arena, &f->trace->notes, arena_string(f->to->arena, text));
 }
 
-/* --- what is constant, what it is worth --- */
-
-static bool has_fixed_range(const struct sub_program *p, const int *var, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (p->vars.at[var[i]].set != SUB_DIM)
-			return false;
-	return true;
-}
-
-static bool is_constant(const struct folding *f, const struct sub_value *v)
-{
-	if (sub_class_of(v->op) == SUB_SOURCE)
-		return v->op == SUB_CONST || v->op == SUB_INDEX || v->op == SUB_PARAM;
-	if (!has_fixed_range(f->from, v->var, v->vars))
-		return false;
-	for (int a = 0; a < v->args; a++)
-		if (!f->constant[v->arg[a].value.i])
-			return false;
-	return true;
-}
+/* --- what a constant is worth --- */
 
 static bool is_source(const struct folding *f, sub_ref r)
 {
@@ -543,8 +524,8 @@ void rewrite_fold(struct sub_program *to, const struct sub_program *from,
 	struct folding f = {.to = to,
 			    .from = from,
 			    .trace = trace,
+			    .constant = sub_find_constants(from),
 			    .everything = !(options->off >> REWRITE_FAMILY_CONSTANTS & 1)};
-	f.constant = ARENA_ARRAY(a, bool, n);
 	f.root = ARENA_ARRAY(a, bool, n);
 	f.asked = ARENA_ARRAY(a, bool, n);
 	f.chooses = ARENA_ARRAY(a, bool, n);
@@ -555,8 +536,6 @@ void rewrite_fold(struct sub_program *to, const struct sub_program *from,
 	f.copies[INLINED] = ARENA_ARRAY(a, sub_ref, n);
 	memset(f.param, -1, n * sizeof *f.param);
 	sub_copy_declarations(to, from);
-	for (uint32_t i = 1; i < n; i++)
-		f.constant[i] = is_constant(&f, &from->values.at[i]);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		mark_roots_of(&f, &from->bodies.at[b]);
 	mark_choices(&f);

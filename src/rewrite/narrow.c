@@ -205,14 +205,6 @@ static void add_note(struct narrowing *w, int param)
 
 /* --- what is multiplied --- */
 
-static bool is_constant(const struct narrowing *w, const struct sub_value *v)
-{
-	for (int i = 0; i < v->vars; i++)
-		if (w->from->vars.at[v->var[i]].set != SUB_DIM)
-			return false;
-	return true;
-}
-
 static bool is_narrowed(const struct narrowing *w, const struct sub_value *v)
 {
 	return v->op == SUB_PARAM && v->vars > 1 && w->from->params.at[v->which].dtype == DTYPE_F32;
@@ -240,7 +232,7 @@ static sub_ref narrow_weight(struct narrowing *w, sub_ref r, int reduced)
 	struct sub_value v = *sub_at(w->from, r);
 	if (is_narrowed(w, &v))
 		return read_narrow(w, &v, reduced);
-	if (sub_class_of(v.op) != SUB_MOVE || !is_constant(w, &v))
+	if (sub_class_of(v.op) != SUB_MOVE || !sub_may_be_constant(w->from, &v))
 		return w->now[r.i];
 	if (w->narrow[r.i].i)
 		return w->narrow[r.i];

@@ -11,7 +11,8 @@
 /* The program as rewritten, one flag for each of its values. */
 struct tables {
 	const struct sub_program *p;
-	bool *constant, *counted;
+	const bool *constant;
+	bool *counted;
 	int64_t bytes;
 	uint32_t largest;
 	int n;
@@ -29,18 +30,6 @@ static int64_t table_bytes(const struct sub_program *p, uint32_t i)
 {
 	double bytes = rewrite_count_elements(p, &p->values.at[i]) * sizeof(float);
 	return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
-}
-
-static void mark_constants(struct tables *t)
-{
-	for (uint32_t i = 1; i < t->p->values.n; i++) {
-		const struct sub_value *v = &t->p->values.at[i];
-		t->constant[i] = v->op == SUB_PARAM || v->op == SUB_CONST || v->args;
-		for (int d = 0; d < v->vars; d++)
-			t->constant[i] &= t->p->vars.at[v->var[d]].set == SUB_DIM;
-		for (int a = 0; a < v->args; a++)
-			t->constant[i] &= t->constant[v->arg[a].value.i];
-	}
 }
 
 /* All that stands in a rewritten program lives. */
@@ -92,11 +81,9 @@ static void add_note(struct rewrite_trace *trace, struct arena *a, struct str *s
 bool rewrite_check_tables(const struct sub_program *p, const struct sub_program *from,
 			const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred)
 {
-	struct tables t = {.p = p};
+	struct tables t = {.p = p, .constant = sub_find_constants(p)};
 	struct str s = str_in(p->arena), names = str_in(p->arena);
-	t.constant = ARENA_ARRAY(p->arena, bool, p->values.n);
 	t.counted = ARENA_ARRAY(p->arena, bool, p->values.n);
-	mark_constants(&t);
 	count_tables(&t);
 	if (!t.n)
 		return true;

@@ -294,11 +294,9 @@ static struct rewrite_range widen_by_chain(struct rewrite_range r, const struct 
 
 /* --- all facts --- */
 
-static bool depends_on_weights_alone(const struct rewriter *w, const struct sub_value *v)
+static bool is_constant(const struct rewriter *w, const struct sub_value *v)
 {
-	bool constant = v->op == SUB_CONST || v->op == SUB_INDEX || v->op == SUB_PARAM || v->args > 0;
-	for (int i = 0; i < v->vars; i++)
-		constant &= w->p->vars.at[v->var[i]].set == SUB_DIM;
+	bool constant = sub_may_be_constant(w->p, v);
 	for (int a = 0; a < v->args; a++)
 		constant &= w->notes.at[v->arg[a].value.i].fact.constant;
 	return constant;
@@ -358,7 +356,7 @@ static double disorder_of(const struct rewriter *w, const struct sub_value *v)
 
 struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_value *v)
 {
-	struct rewrite_fact f = {.constant = depends_on_weights_alone(w, v), .pieces = 1};
+	struct rewrite_fact f = {.constant = is_constant(w, v), .pieces = 1};
 	f.barred = is_barred(w, v);
 	find_number(w, v, &f);
 	f.range = range_of(w, v);

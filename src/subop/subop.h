@@ -378,6 +378,11 @@ void sub_print_name(const struct sub_program *, sub_ref, struct str *);
 void sub_print_maps(const struct sub_program *, const struct sub_value *assign, struct str *);
 /* Re-infers everything; false after diagnostics. */
 bool sub_verify(const struct sub_program *, struct diags *);
+/* By value: whether it is a constant, which depends on weights, numbers and indices alone and has no leading
+ * dimension.  In the arena of the program. */
+bool *sub_find_constants(const struct sub_program *);
+/* Whether a value is a constant if its arguments are. */
+bool sub_may_be_constant(const struct sub_program *, const struct sub_value *);
 /* By value: it needs a state of this traversal or a later one, or an edge, and so cannot be computed ahead of it. */
 bool *sub_find_recursive(const struct sub_program *, int traversal);
 /* The traversal of which the states are not known before a body runs: that of the body, the first for outputs. */

@@ -119,6 +119,8 @@ static const struct {
     {"an expression of numbers alone stays", HEAD " h = x * dimension(D) * (2 + 1) + previous.h\n",
      "param q[3]\nstate"},
     {"and a sign", HEAD " h = x - p + previous.h\n", "param q[3]\nstate"},
+    {"a bias of indices begins the chain of a sum as others do",
+     HEAD " h = A @ x + exp(cast(argmax(p), f32)) + previous.h\n", "accumulate_j fold1[], A[i,j], x[n,j]"},
 };
 
 static void test_texts(void)
