@@ -87,10 +87,12 @@ static bool is_cheap(enum sub_op op)
 	return !is_expensive(op) && op != SUB_COND && sub_class_of(op) != SUB_SOURCE;
 }
 
+/* Bytes of a constant in memory, where a parameter may have a narrower type than its value. */
 static double bytes_of(const struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
-	double bytes = sizeof(float);
+	enum dtype dtype = v->op == SUB_PARAM ? f->from->params.at[v->which].dtype : v->dtype;
+	double bytes = dtype_traits_of(dtype)->bytes;
 	for (int i = 0; i < v->vars; i++)
 		bytes *= f->from->vars.at[v->var[i]].extent;
 	return bytes;

@@ -159,6 +159,20 @@ static void test_large(void)
 	free_model(&f.model);
 }
 
+static void test_types(void)
+{
+	struct folded f = {0};
+	bool ok = fold_text(&f,
+			    "model m\nstructure sequence\nparam p[D] : i64\nstate n[D] : i64\noutput y = n\n"
+			    "node:\n n = p * p + previous.n\n",
+			    "D=3", 0);
+	bool told = ok && f.trace.notes.n && strstr(f.trace.notes.at[0], "fold0 is computed at binding: 24 bytes");
+	for (size_t i = 0; !told && i < f.trace.notes.n; i++)
+		printf("# %s\n", f.trace.notes.at[i]);
+	tap_ok(told, "an i64 has eight bytes");
+	free_model(&f.model);
+}
+
 static void test_off(void)
 {
 	struct folded f = {0};
@@ -302,6 +316,7 @@ int main(void)
 {
 	test_texts();
 	test_large();
+	test_types();
 	test_off();
 	test_shared();
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
