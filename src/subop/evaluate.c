@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The oracle: every value of a body is computed whole, node by node, with no cleverness at all, in the arithmetic that is
- * asked for. */
+/* The oracle: computes every element of every value of a body, node by node, with no optimisation, in any of several
+ * arithmetics.  `larger`, `power` and `less` are named by expressions of sub_ops.def. */
 #include "base/convert.h"
 #include "subop/subop.h"
 
@@ -69,7 +69,7 @@ double sub_apply_op(enum sub_op op, double a, double b, double c)
 	return functions[op].value(a, b, c);
 }
 
-/* A dyadic number in the field: there is an inverse of 2, so every finite one has a place. */
+/* A binary64 number in the field, where every finite one has a value: it is dyadic, and 2 has an inverse. */
 static double enter_field(double x, bool *refused)
 {
 	int exponent;
@@ -83,8 +83,8 @@ static double enter_field(double x, bool *refused)
 	return n * power(exponent < 0 ? (FIELD + 1) / 2 : 2, abs(exponent)) % FIELD;
 }
 
-/* Leads are fixed while a node is evaluated, except the edge, which is a dimension of as many as the node has children or,
- * in a body of a traversal down, parents. */
+/* While a node is evaluated the leading dimensions are fixed, except edges and members, over which values are computed as
+ * over a dimension: a node has an edge for each child or, in a traversal down, for each parent. */
 struct evaluator {
 	enum sub_arithmetic arithmetic;
 	bool refused;
@@ -92,18 +92,18 @@ struct evaluator {
 	const struct sub_forest *f;
 	const void *const *params;
 	double *const *states, *const *outputs;
-	double **folded;  /* by parameter: what a body at binding gave */
-	double **hoisted; /* by input: the rows that bodies ahead of the recursion gave */
+	double **folded;  /* by parameter: the elements that a body at binding computed */
+	double **hoisted; /* by input: the rows that bodies ahead of the recursion computed */
 	const int32_t *edge_begin[2], *neighbours[2]; /* of children; of parents */
-	bool down;     /* the body at hand belongs to a traversal down */
+	bool down;     /* the current body belongs to a traversal down */
 	int64_t node, input;
-	int64_t *env;      /* by variable: the index at hand */
-	double **tensor;   /* by value: the elements of this node */
+	int64_t *env;      /* by variable: the current index */
+	double **tensor;   /* by value: its elements at this node */
 	size_t *capacity;  /* of tensor, in elements */
 	struct arena *scratch;
 };
 
-/* A number from outside. */
+/* A number of a tensor or of the program in the arithmetic. */
 static double round_number(struct evaluator *v, double x)
 {
 	return v->arithmetic == SUB_FIELD      ? enter_field(x, &v->refused)
@@ -111,13 +111,13 @@ static double round_number(struct evaluator *v, double x)
 					       : x;
 }
 
-/* Integers of a type, of which 64 bits are given: i32 keeps the lower half. */
+/* An integer of 64 bits in a type: i32 keeps the lower half. */
 static double keep_bits(enum dtype dtype, uint64_t i)
 {
 	return sub_element_of(dtype == DTYPE_I32 ? (int32_t)(uint32_t)i : (int64_t)i);
 }
 
-/* The integer nearest to zero beside a number; NaN is 0, and what is out of range the nearest of the type. */
+/* Rounds a number toward zero; a NaN gives 0, and a number out of range the nearest integer of the type. */
 static int64_t truncate_number(enum dtype dtype, double x)
 {
 	double limit = dtype == DTYPE_I32 ? 0x1p31 : 0x1p63;
@@ -137,7 +137,7 @@ static int64_t saturate_integer(enum dtype dtype, int64_t i)
 	return i < INT32_MIN ? INT32_MIN : i > INT32_MAX ? INT32_MAX : i;
 }
 
-/* An element of one type as one of another; where both are f32 or neither is, `number` does not round. */
+/* Converts an element from one type to another. */
 static double cast_element(struct evaluator *v, enum dtype from, enum dtype to, double x)
 {
 	int64_t i = sub_integer(x);
@@ -151,8 +151,8 @@ static double cast_element(struct evaluator *v, enum dtype from, enum dtype to, 
 	return sub_element_of(to == DTYPE_BOOL ? i != 0 : saturate_integer(to, i));
 }
 
-/* Of f32: rounding a binary64 result once more gives the binary32 result of + - * / and sqrt: 53 >= 2 * 24 + 2; not that of a
- * fused multiply-add. */
+/* Applies an operator of f32.  In binary32, rounding the binary64 result once more gives the result of + - * / and sqrt, since
+ * 53 >= 2 * 24 + 2; but not that of a fused multiply-add. */
 static double apply_float(struct evaluator *v, enum sub_op op, double a, double b, double c)
 {
 	if (v->arithmetic == SUB_FIELD)
@@ -163,7 +163,7 @@ static double apply_float(struct evaluator *v, enum sub_op op, double a, double 
 	return v->arithmetic == SUB_BINARY32 ? (float)x : x;
 }
 
-/* Arguments are of `from`, and so is the value unless numbers are compared. */
+/* Applies an operator to arguments of type `from`; the value has type `to`. */
 static double apply_operator(struct evaluator *v, enum sub_op op, enum dtype from, enum dtype to, double a, double b, double c)
 {
 	if (op == SUB_SELECT)
@@ -199,7 +199,7 @@ static double read_element(struct evaluator *v, enum dtype dtype, const void *at
 	}
 }
 
-/* A number of the program, in a type. */
+/* A number of the program in a type. */
 static double number_of(struct evaluator *v, enum dtype dtype, double x)
 {
 	return dtype == DTYPE_F32 ? round_number(v, x) : sub_element_of(truncate_number(dtype, x));
@@ -226,7 +226,7 @@ static bool is_fixed(const struct evaluator *v, int var)
 	return v->p->vars.at[var].set == SUB_NODE || v->p->vars.at[var].set == SUB_INPUT;
 }
 
-/* Where the element at the given indices stands in a value's tensor. */
+/* The offset of the element at the given indices in a value's tensor. */
 static int64_t find_position(const struct evaluator *v, const struct sub_value *value, const int64_t *index)
 {
 	int64_t at = 0;
@@ -244,7 +244,7 @@ static int64_t row_elements(const struct sub_tensor *t)
 	return n;
 }
 
-/* An element of any value: sources are read where they are, rows by the first index. */
+/* Reads an element of any value.  Sources are read from their own arrays, in the row of the first index. */
 static double read_value(struct evaluator *v, sub_ref r, const int64_t *index)
 {
 	const struct sub_value *value = sub_at(v->p, r);
@@ -332,7 +332,7 @@ static double reduce_elements(struct evaluator *v, const struct sub_value *value
 	return total;
 }
 
-/* Of f32, as all contractions are. */
+/* An element of a contraction, which is of f32. */
 static double accumulate_elements(struct evaluator *v, const struct sub_value *value)
 {
 	double total = read_use(v, &value->arg[0]);
@@ -342,7 +342,7 @@ static double accumulate_elements(struct evaluator *v, const struct sub_value *v
 	return total;
 }
 
-/* Both sides of a concatenation name the axis by variables of their own. */
+/* An element of a concatenation.  Each side has its own variable for the axis. */
 static double concatenate_element(struct evaluator *v, const struct sub_value *value)
 {
 	int64_t at = v->env[value->var[value->axis]];
@@ -424,13 +424,13 @@ static void write_store(struct evaluator *v, const struct sub_store *s, int64_t 
 	double *to = rows[s->which] + row * row_elements(t);
 	int64_t index[SUB_MAX_VARS] = {0};
 	const struct sub_value *value = sub_at(v->p, s->value.value);
-	int leads = value->vars - t->rank;
-	for (int i = 0; i < leads; i++)
+	int leading = value->vars - t->rank;
+	for (int i = 0; i < leading; i++)
 		index[i] = v->env[value->var[i]];
 	for (int64_t e = 0, n = row_elements(t); e < n; e++) {
 		int64_t rest = e;
 		for (int d = t->rank; d-- > 0; rest /= t->shape[d])
-			index[leads + d] = rest % t->shape[d];
+			index[leading + d] = rest % t->shape[d];
 		to[e] = read_value(v, s->value.value, index);
 	}
 }
@@ -457,7 +457,7 @@ static double round_digits(double x, int digits, int least, int greatest)
 	return fabs(nearest) < ldexp(1, greatest + 1) ? nearest : copysign(INFINITY, x);
 }
 
-/* A value as memory of a type keeps it. */
+/* Rounds a value to what memory of a type holds. */
 static double narrow_element(struct evaluator *v, enum dtype dtype, double x)
 {
 	bool rounds = dtype == DTYPE_F16 || dtype == DTYPE_BF16;
@@ -467,7 +467,7 @@ static double narrow_element(struct evaluator *v, enum dtype dtype, double x)
 	return dtype == DTYPE_I8 ? sub_element_of(clamp_integer(sub_integer(x), INT8_MIN, INT8_MAX)) : x;
 }
 
-/* The body's one value becomes a parameter, whole. */
+/* Evaluates a body at binding, whose one value becomes a parameter. */
 static void evaluate_constant(struct evaluator *v, const struct sub_body *b, const bool *live)
 {
 	const struct sub_store *s = &b->stores.at[0];
@@ -498,7 +498,7 @@ static bool fits_case(const struct evaluator *v, const struct image_case *k)
 	return ok;
 }
 
-/* The first that the node fits. */
+/* The case of the node: the first that it fits. */
 static size_t case_of(const struct evaluator *v)
 {
 	size_t c = 0;
@@ -518,7 +518,7 @@ static bool runs_at_node(const struct evaluator *v, const struct sub_body *b)
 	       b->domain == (leaf ? SUB_LEAF : SUB_INNER) || (b->domain == SUB_AHEAD_INNER && !leaf);
 }
 
-/* The edges from the other end, those of a node by their parents. */
+/* Makes the lists of the parents of each node. */
 static void find_parents(struct evaluator *v)
 {
 	const struct sub_forest *f = v->f;
@@ -550,7 +550,7 @@ static void evaluate_traversal(struct evaluator *v, int traversal, bool **live)
 	}
 }
 
-/* Those of outputs. */
+/* Evaluates the bodies of outputs in one domain at a node or input. */
 static void evaluate_bodies(struct evaluator *v, enum sub_domain domain, int64_t row, bool **live)
 {
 	for (size_t b = 0; b < v->p->bodies.n; b++)

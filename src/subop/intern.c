@@ -117,7 +117,7 @@ void sub_copy_declarations(struct sub_program *to, const struct sub_program *fro
 	COPY_LIST(a, &to->outputs, &from->outputs);
 }
 
-/* i j k l m, then x5 x6 ... */
+/* The names of dimensions are i j k l m, then x5 x6 ... */
 static const char *dim_name(struct sub_program *p, int count)
 {
 	static const char *const letters[] = {"i", "j", "k", "l", "m"};
@@ -179,14 +179,13 @@ static bool add_var(struct sub_value *v, int var)
 	return true;
 }
 
-/* Index sets come in the order of enum sub_set: a variable may stand before those of its own and later sets.
- */
+/* Whether one variable may stand before another: index sets come in the order of enum sub_set. */
 static bool may_precede(const struct sub_program *p, int var, int other)
 {
 	return p->vars.at[var].set <= p->vars.at[other].set;
 }
 
-/* Merges two orders: a variable is next when the other side does not have it still to come. */
+/* Merges two orders of variables.  A variable is next if the rest of the other side lacks it. */
 static bool merge_vars(const struct sub_program *p, const struct sub_use *a, const struct sub_use *b,
 		       struct sub_value *out)
 {
@@ -218,7 +217,7 @@ static void copy_vars(struct sub_value *v, const struct sub_use *from)
 	memcpy(v->var, from->var, sizeof v->var);
 }
 
-/* Merges one more argument into the variables of a value. */
+/* Merges the variables of one more argument into those of a value. */
 static bool merge_argument(const struct sub_program *p, struct sub_value *v, const struct sub_use *u)
 {
 	struct sub_use before = {.vars = v->vars};
@@ -226,7 +225,7 @@ static bool merge_argument(const struct sub_program *p, struct sub_value *v, con
 	return merge_vars(p, &before, u, v);
 }
 
-/* The variables of what a value reduces, among them that one. */
+/* Sets the variables of a value to those of the elements that it reduces. */
 static bool find_reduced_vars(const struct sub_program *p, struct sub_value *v)
 {
 	bool product = rows[v->op].class == SUB_CONTRACTION;
@@ -251,7 +250,7 @@ static void drop_reduced(struct sub_value *v)
 	v->vars = kept;
 }
 
-/* A contraction begins with a value that knows nothing of what is reduced. */
+/* The first argument of a contraction, its initial value, lacks the variable that is reduced. */
 static bool infer_contraction(const struct sub_program *p, struct sub_value *v)
 {
 	if (!find_reduced_vars(p, v) || contains_var(v->arg[0].var, v->arg[0].vars, v->reduced))
@@ -288,7 +287,7 @@ static enum dtype type_of(const struct sub_program *p, const struct sub_value *v
 	return sub_at(p, v->arg[a].value)->dtype;
 }
 
-/* Whether arguments from the first one on have the type of that one. */
+/* Whether the arguments from number `first` on have one type. */
 static bool have_one_type(const struct sub_program *p, const struct sub_value *v, int first)
 {
 	for (int a = first; a < v->args; a++)
@@ -356,7 +355,7 @@ static bool has_extent(const struct sub_program *p, int var)
 	return is_dim(p, var) || p->vars.at[var].set == SUB_ROW;
 }
 
-/* Adds the range of scale*var. */
+/* Adds the range of scale*var to a range. */
 static bool add_term(const struct sub_program *p, int var, int64_t scale, int64_t *least, int64_t *most)
 {
 	int64_t reach;
@@ -386,7 +385,7 @@ bool sub_map_leaves(const struct sub_program *p, const struct sub_value *v, int 
 
 /* --- hash-consing --- */
 
-/* Maps that are one function are one map. */
+/* The canonical form of a map: equal functions have equal forms. */
 static struct sub_map normal_map(struct sub_map m)
 {
 	if (m.function != SUB_AFFINE)
@@ -406,7 +405,7 @@ static struct sub_map normal_map(struct sub_map m)
 	return m;
 }
 
-/* The variable that stands first in the value comes first. */
+/* Puts the variable first that stands first in the value. */
 static void order_map(const struct sub_value *v, struct sub_map *m)
 {
 	for (int i = 0; m->scale2 && i < v->vars && v->var[i] != m->var; i++)
@@ -418,7 +417,7 @@ static void order_map(const struct sub_value *v, struct sub_map *m)
 		}
 }
 
-/* How the argument of what is moved is named says nothing, nor does a fill that nothing reads. */
+/* Removes what has no meaning in an assign: other names of the argument's dimensions, and a fill that nothing reads. */
 static void normalise_move(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	bool leaves = false;
@@ -435,7 +434,7 @@ static void normalise_move(const struct sub_program *p, struct sub_value *v, str
 	v->fills &= leaves;
 }
 
-/* Unused array places must compare equal. */
+/* Clears unused array elements, so that equal values compare equal. */
 static void clear_unused(struct sub_value *v)
 {
 	for (int i = v->vars; i < SUB_MAX_VARS; i++)
@@ -451,7 +450,7 @@ static void clear_unused(struct sub_value *v)
 
 enum { MAP_NUMBERS = 8 };
 
-/* Maps as numbers, since structs have padding; returns their bytes. */
+/* Writes maps as numbers without padding; returns their bytes. */
 static size_t number_maps(const struct sub_map *map, int n, int64_t *to)
 {
 	for (int i = 0; i < n; i++) {
@@ -463,7 +462,7 @@ static size_t number_maps(const struct sub_map *map, int n, int64_t *to)
 	return n * MAP_NUMBERS * sizeof *to;
 }
 
-/* One number that stands for a value, field by field: structs have padding. */
+/* Hashes a value field by field: structs have padding. */
 static unsigned long hash_value(const struct sub_value *v)
 {
 	int64_t head[] = {v->op, v->dtype, v->args, v->vars, v->which, v->reduced, v->axis, v->fills};
@@ -500,7 +499,7 @@ static bool same_use(const struct sub_use *a, const struct sub_use *b)
 	       memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
 }
 
-/* Numbers are compared by their bits: 0 and -0 differ, a NaN equals itself. */
+/* Compares numbers by their bits: 0 and -0 differ, a NaN equals itself. */
 static bool same_value(const struct sub_value *a, const struct sub_value *b)
 {
 	if (a->op != b->op || a->dtype != b->dtype || a->args != b->args || a->vars != b->vars ||
@@ -573,8 +572,8 @@ static sub_ref refuse_order(struct sub_program *p, const struct sub_value *v, st
 	return (sub_ref){0};
 }
 
-/* As values are kept, with maps that are not the program's; false when the orders of the arguments
- * contradict. */
+/* Brings a value into the form in which values are kept, with its maps in `maps`; false if the arguments order their
+ * variables in contradictory ways. */
 static bool normalise_value(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	v->args = rows[v->op].arity;
@@ -593,7 +592,7 @@ struct sub_map *sub_copy_maps(struct sub_value *v, struct sub_map *to)
 	return to;
 }
 
-/* The program's own copy of these maps. */
+/* The program's own copy of a list of maps. */
 static const struct sub_map *keep_maps(struct sub_program *p, const struct sub_map *map, int n)
 {
 	int64_t key[MAP_NUMBERS * SUB_MAX_VARS];
@@ -630,7 +629,7 @@ sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 	}
 	return (sub_ref){*slot};
 }
-/* The last one first: each was put behind those that stood when it came. */
+/* Removes the last value first: probing put each into a slot after those that were taken when it was added. */
 void sub_forget_values(struct sub_program *p, size_t n)
 {
 	for (; p->values.n > n; p->values.n--)

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Cases that a schedule makes of others:
+/* Splitting cases, as a schedule requests:
  *
  *     case inner: inner                       case inner.children2: inner, children 2
  *     body inner                       ->     case inner: inner
@@ -8,16 +8,15 @@
  *                                             body inner
  *                                               ...
  *
- * The bodies compute the same, so no bit changes; but what they are for is known, how many turns a loop over
- * children has. Where nodes are told apart by their parents, too, a case of the model is two, `inner.root`
- * and `inner.below`. */
+ * The copies of a body compute the same, so no bit changes; but their loops over children have a known number of
+ * iterations.  If a traversal goes down, a case of the model is two, `inner.root` and `inner.below`. */
 #include "subop/subop.h"
 
 #include <string.h>
 
 /* --- cases --- */
 
-/* NULL = the model names none so. */
+/* NULL = the model has no case of this name. */
 static struct sub_named_case *find_named(const struct sub_program *p, const char *name)
 {
 	for (size_t i = 0; i < p->named.n; i++)
@@ -26,13 +25,13 @@ static struct sub_named_case *find_named(const struct sub_program *p, const char
 	return NULL;
 }
 
-/* Whether a case of the program is all or a part of the model's. */
+/* Whether a case of the program was made of a case of the model. */
 static bool is_part_of(const struct sub_program *p, size_t c, const char *base)
 {
 	return find_named(p, base)->cases >> c & 1;
 }
 
-/* What is known of its nodes. */
+/* What every node of a case of the model fulfils. */
 static struct image_case find_known_case(const struct sub_program *p, const char *base)
 {
 	const struct sub_named_case *k = find_named(p, base);
@@ -76,8 +75,8 @@ static bool is_read(const struct sub_program *p, const struct sub_body *b, size_
 	return found;
 }
 
-/* What the structure says whether nodes of a case carry: they do what cases among them are told apart by, and
- * what they read.  No schedule may ask for more than the program does. */
+/* Whether nodes of a case carry an input: they do if it distinguishes cases of such nodes, or if their body reads it.
+ * A schedule may not require inputs that the program does not. */
 static bool carries_input(const struct sub_program *p, const char *base, size_t input)
 {
 	bool inner = find_known_case(p, base).inner;
@@ -109,7 +108,7 @@ const char *sub_check_split_token(const struct sub_program *p, const struct sub_
 
 /* --- the new case --- */
 
-/* Behind the name of the base: .children2.tag3 */
+/* Appends the conditions of a split, as .children2.tag3, to the name of its case. */
 static void append_suffix(const struct sub_program *p, const struct sub_split *s, struct str *to)
 {
 	if (s->children >= 0)
@@ -118,7 +117,7 @@ static void append_suffix(const struct sub_program *p, const struct sub_split *s
 		str_printf(to, ".%s%d", p->inputs.at[s->match.at[i].input].name, s->match.at[i].value);
 }
 
-/* The name of a part of a case begins with that of the case. */
+/* The case that a split makes of a case of the program; its name begins with that of the model's case. */
 static struct image_case new_case(const struct sub_program *p, const struct sub_split *s,
 				  const struct image_case *of)
 {
@@ -139,7 +138,7 @@ static struct image_case new_case(const struct sub_program *p, const struct sub_
 	return k;
 }
 
-/* Whether all nodes of a case are taken by another that stands before it. */
+/* Whether all nodes of a case `of` fit case `k`, too. */
 static bool covers_case(const struct image_case *k, const struct image_case *of)
 {
 	bool all = k->inner == of->inner && (k->parent == IMAGE_EITHER || k->parent == of->parent) &&
@@ -160,7 +159,7 @@ static unsigned shift_mask(unsigned mask, size_t at)
 	return low | (mask ^ low) << 1;
 }
 
-/* Masks after a case was put before the one at a place. */
+/* Updates all masks after a case was inserted at `at`. */
 static void shift_masks(struct sub_program *p, size_t at)
 {
 	for (size_t b = 0; b < p->bodies.n; b++)
@@ -178,7 +177,7 @@ static void insert_case(struct sub_program *p, size_t at, struct image_case k)
 	shift_masks(p, at);
 }
 
-/* Where the model names none, leaves and inner nodes are all. */
+/* Declares leaf and inner as the cases of a program that has none. */
 static void declare_cases(struct sub_program *p)
 {
 	vec_push(p->arena, &p->cases, (struct image_case){.name = "leaf", .children = -1});
@@ -192,7 +191,7 @@ static void declare_cases(struct sub_program *p)
 
 /* --- its bodies --- */
 
-/* In the second traversal: inner2.children2 */
+/* The name of a new body, as inner2.children2 in the second traversal. */
 static const char *body_name(const struct sub_program *p, const struct sub_split *s, int traversal)
 {
 	struct str name = str_in(p->arena);
@@ -203,7 +202,7 @@ static const char *body_name(const struct sub_program *p, const struct sub_split
 	return sub_find_free_name(p, SUB_NAME_BODY, str_text(&name));
 }
 
-/* A body like this one for the new cases, behind it. */
+/* Inserts a copy of a body, for the new cases, after it. */
 static void insert_body(struct sub_program *p, const struct sub_split *s, size_t at, unsigned cases)
 {
 	struct sub_body copy = sub_body_like(&p->bodies.at[at]);
@@ -217,7 +216,7 @@ static void insert_body(struct sub_program *p, const struct sub_split *s, size_t
 	p->bodies.at[at + 1] = copy;
 }
 
-/* Of a traversal down, bodies are of nodes with a parent or without, whatever else they are. */
+/* Gives the new cases bodies.  Bodies of a traversal down only depend on whether there is a parent, so they cover them. */
 static void split_bodies(struct sub_program *p, const struct sub_split *s, unsigned bases, unsigned cases)
 {
 	for (size_t b = p->bodies.n; b-- > 0;) {
@@ -243,17 +242,17 @@ int sub_children_of(const struct sub_program *p, const struct sub_body *b)
 
 static const char *problem_of(const struct sub_program *p, const struct sub_split *s)
 {
-	size_t parts = 0;
+	size_t made = 0;
 	for (size_t c = 0; c < p->cases.n; c++) {
 		if (!is_part_of(p, c, s->base))
 			continue;
 		struct image_case k = new_case(p, s, &p->cases.at[c]);
-		parts++;
+		made++;
 		for (size_t i = 0; i < c; i++)
 			if (covers_case(&p->cases.at[i], &k))
 				return "no node is of the new case: one before it takes them all";
 	}
-	return p->cases.n + parts > IMAGE_MAX_CASES ? "there are too many cases" : NULL;
+	return p->cases.n + made > IMAGE_MAX_CASES ? "there are too many cases" : NULL;
 }
 
 const char *sub_split_case(struct sub_program *p, const struct sub_split *s)

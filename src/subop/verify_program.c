@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The rules of the sub-operator IR, checked again from the values as they stand. */
+/* Checks the rules of the sub-operator IR, from the values alone. */
 #include "subop/subop.h"
 
 #include <stdarg.h>
@@ -24,7 +24,7 @@ __attribute__((format(printf, 3, 4))) static void report_fault(struct verifier *
 			 "%s: value %%%u: %s", v->p->name, value, text);
 }
 
-/* Two names for one dimension must have one range; a row is a dimension of what it is read from. */
+/* Whether two variables may name one dimension: they have one range.  A row may name a dimension. */
 static bool same_range(const struct sub_program *p, int a, int b)
 {
 	const struct sub_var *x = &p->vars.at[a], *y = &p->vars.at[b];
@@ -65,7 +65,7 @@ static bool has_var(const struct sub_value *v, int var)
 	return false;
 }
 
-/* Only functions of the structure lead from row to row. */
+/* Whether a map keeps the index of a leading dimension; only functions of the structure may change it. */
 static bool is_identity(const struct sub_program *p, const struct sub_map *m, int var)
 {
 	return m->var >= 0 && same_range(p, m->var, var) && m->scale == 1 && m->offset == 0 && m->scale2 == 0;
@@ -86,7 +86,7 @@ static void check_affine(struct verifier *v, uint32_t at, const struct sub_value
 	}
 }
 
-/* Of the nodes that have most; where any number is allowed, of those that a case asks for. */
+/* The most children that a node may have; if any number is allowed, the most that a case specifies. */
 static int most_slots(const struct sub_program *p)
 {
 	int most = p->children;
@@ -100,7 +100,7 @@ static bool is_input(const struct sub_program *p, int which)
 	return which >= 0 && (size_t)which < p->inputs.n;
 }
 
-/* A child, an edge, or the token of an edge, that is told by its slot. */
+/* Whether a map reads a child, an edge, or the token of an edge by its slot. */
 static bool is_by_slot(const struct sub_program *p, const struct sub_map *m)
 {
 	bool token =
@@ -108,7 +108,7 @@ static bool is_by_slot(const struct sub_program *p, const struct sub_map *m)
 	return token || m->function == SUB_CHILD || m->function == SUB_SLOT_EDGE;
 }
 
-/* From which index set to which a function of the structure leads. */
+/* Checks the index sets of a function of the structure: its argument and its value. */
 static void check_function(struct verifier *v, uint32_t at, const struct sub_value *value, int i)
 {
 	static const struct {
@@ -127,7 +127,7 @@ static void check_function(struct verifier *v, uint32_t at, const struct sub_val
 	bool of_edge = m->function == SUB_TOKEN && v->p->inputs.at[m->which].on_edge && from == SUB_EDGE;
 	int slot = m->function == SUB_TOKEN ? m->slot : m->which;
 	if (to != sets[m->function].to || (from != sets[m->function].from && !of_edge))
-		report_fault(v, at, "a function of the structure is asked of another index set");
+		report_fault(v, at, "a function of the structure is applied to another index set");
 	else if (is_by_slot(v->p, m) && (slot < 0 || slot >= most_slots(v->p)))
 		report_fault(v, at, "nodes have no such slot");
 }
@@ -153,7 +153,7 @@ static int joined_at(const struct sub_value *value, int a)
 	return value->arg[a].vars - (value->vars - value->axis);
 }
 
-/* A variable that the value does not have from its argument: what is reduced, or joined. */
+/* Whether a variable of an argument is not passed on to the value: it is reduced, or joined. */
 static bool is_own(const struct sub_value *value, int a, int j)
 {
 	if (sub_reduces(value->op))
@@ -170,7 +170,7 @@ static bool comes_from_argument(const struct sub_value *value, int var)
 	return false;
 }
 
-/* What the argument uses say the variables are must be what the value says. */
+/* Checks that the variables of a value are those of its arguments, in an order that agrees with each. */
 static void check_inference(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
 	for (int i = 0; i < value->vars; i++)
@@ -207,20 +207,20 @@ static void check_cond(struct verifier *v, uint32_t at, const struct sub_value *
 
 /* --- what is declared --- */
 
-/* Variables are the leads, and then those of the dimensions of what is declared. */
-static bool has_shape(const struct sub_program *p, const int *var, int vars, const int *lead, int leads,
+/* Whether variables are the given leading dimensions and then one for each dimension of a tensor. */
+static bool has_shape(const struct sub_program *p, const int *var, int vars, const int *leading, int n_leading,
 		      const struct sub_tensor *t)
 {
-	bool has = vars == leads + t->rank;
+	bool has = vars == n_leading + t->rank;
 	for (int i = 0; has && i < vars; i++) {
 		const struct sub_var *x = &p->vars.at[var[i]];
 		bool fixed = x->set == SUB_DIM || x->set == SUB_ROW;
-		has = i < leads ? var[i] == lead[i] : fixed && x->extent == t->shape[i - leads];
+		has = i < n_leading ? var[i] == leading[i] : fixed && x->extent == t->shape[i - n_leading];
 	}
 	return has;
 }
 
-/* What a source is of; NULL = it is not declared. */
+/* The tensor that a source reads; NULL = it is not declared. */
 static const struct sub_tensor *tensor_of(const struct sub_program *p, const struct sub_value *value)
 {
 	size_t which = value->which;
@@ -234,7 +234,7 @@ static const struct sub_tensor *tensor_of(const struct sub_program *p, const str
 	}
 }
 
-/* The index along one dimension. */
+/* Whether an INDEX is along one dimension. */
 static bool is_index(const struct sub_program *p, const struct sub_value *value)
 {
 	return value->vars == 1 && p->vars.at[value->var[0]].set == SUB_DIM;
@@ -243,7 +243,7 @@ static bool is_index(const struct sub_program *p, const struct sub_value *value)
 static void check_source(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
 	static const struct sub_tensor number = {.rank = 0};
-	const int lead[] = {v->p->node, v->p->edge};
+	const int leading[] = {v->p->node, v->p->edge};
 	const struct sub_tensor *t = value->op == SUB_CONST ? &number : tensor_of(v->p, value);
 	bool of_node = value->op == SUB_STATE || value->op == SUB_VECTOR;
 	bool of_edge = t && value->op == SUB_VECTOR && v->p->inputs.at[value->which].on_edge;
@@ -252,11 +252,11 @@ static void check_source(struct verifier *v, uint32_t at, const struct sub_value
 			report_fault(v, at, "an index is along one dimension");
 	} else if (!t)
 		report_fault(v, at, "what it reads is not declared");
-	else if (!has_shape(v->p, value->var, value->vars, lead, of_node + of_edge, t))
+	else if (!has_shape(v->p, value->var, value->vars, leading, of_node + of_edge, t))
 		report_fault(v, at, "the variables are not those of what it reads");
 }
 
-/* The type is that of the arguments, or of what is read. */
+/* Checks that a value has the type that its arguments or declaration give it. */
 static void check_type(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
 	struct sub_value again = *value;
@@ -301,7 +301,7 @@ static bool is_case_of(const struct image_case *k, enum sub_domain domain)
 				     : k->parent == IMAGE_YES;
 }
 
-/* Every case of a domain has one body in each traversal that has bodies of that domain. */
+/* Checks that every case of a body's domain has one body in its traversal. */
 static void check_masks(struct verifier *v, size_t at)
 {
 	const struct sub_body *b = &v->p->bodies.at[at];
@@ -321,7 +321,7 @@ static void check_masks(struct verifier *v, size_t at)
 		report_body_fault(v, b, "a case has no body, or several");
 }
 
-/* What a recursion goes along: its own states are known of the neighbours that it has been to. */
+/* Checks that a body reads neighbours that its traversal has visited: children going up, parents going down. */
 static void check_link(struct verifier *v, const struct sub_body *b, const struct sub_map *m)
 {
 	bool child = m->function == SUB_CHILD || m->function == SUB_EDGE_CHILD;
@@ -332,7 +332,7 @@ static void check_link(struct verifier *v, const struct sub_body *b, const struc
 		report_body_fault(v, b, "a leaf reads a child, or a root a parent");
 }
 
-/* A value that the body needs. */
+/* Checks that a value is known when the body runs. */
 static void check_order(struct verifier *v, const struct sub_body *b, const struct sub_value *value)
 {
 	if (value->op == SUB_STATE && v->p->states.at[value->which].traversal > b->traversal)
@@ -360,7 +360,7 @@ static bool is_target(const struct sub_program *p, const struct sub_body *b, con
 
 static void check_store(struct verifier *v, const struct sub_body *b, const struct sub_store *s)
 {
-	const int lead[] = {b->domain == SUB_EVERY_INPUT ? v->p->input : v->p->node, v->p->edge};
+	const int leading[] = {b->domain == SUB_EVERY_INPUT ? v->p->input : v->p->node, v->p->edge};
 	check_use(v, v->p->values.n, &s->value);
 	if (!v->ok)
 		return;
@@ -368,17 +368,17 @@ static void check_store(struct verifier *v, const struct sub_body *b, const stru
 		report_body_fault(v, b, "stores what is not declared, or not its own");
 		return;
 	}
-	int leads =
+	int n_leading =
 	    s->to == SUB_TO_PARAM ? 0 : 1 + (s->to == SUB_TO_INPUT && v->p->inputs.at[s->which].on_edge);
 	const struct sub_tensor *t = sub_store_tensor(v->p, s);
-	if (!has_shape(v->p, s->value.var, s->value.vars, lead, leads, t))
+	if (!has_shape(v->p, s->value.var, s->value.vars, leading, n_leading, t))
 		report_body_fault(v, b, "stores a value of another shape");
 	else if (sub_at(v->p, s->value.value)->dtype !=
 		 (s->to == SUB_TO_PARAM ? ra_widened(t->dtype) : t->dtype))
 		report_body_fault(v, b, "stores a value of another type");
 }
 
-/* A body knows states of earlier traversals and, of its own, those of neighbours; it stores its own. */
+/* Checks what a body reads and stores against the traversal that it belongs to. */
 static void check_traversal(struct verifier *v, const struct sub_body *b)
 {
 	bool *live = ARENA_ARRAY(v->p->arena, bool, v->p->values.n);
