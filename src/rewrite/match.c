@@ -185,10 +185,10 @@ static bool takes_either(const struct rewrite_term *t)
 }
 
 /* The argument of a value that one of the pattern stands for. */
-static int argument_place(const struct rewrite_term *t, int a, bool turned)
+static int argument_place(const struct rewrite_term *t, int a, bool reversed)
 {
 	int first = first_of_pair(t), second = first + 1;
-	return turned && first >= 0 ? a == first ? second : a == second ? first : a : a;
+	return reversed && first >= 0 ? a == first ? second : a == second ? first : a : a;
 }
 
 /* Which of the two arguments is the first, this time. */
@@ -199,12 +199,12 @@ static int first_argument(struct rewrite_match *m, const struct rewrite_term *t)
 
 /* Which of two zeros smax gives depends on the order of its arguments, and a quotient altogether; so `binary`
  * stands for it in one order, everywhere. */
-static bool bind_order(struct rewrite_match *m, enum sub_op op, bool turned)
+static bool bind_order(struct rewrite_match *m, enum sub_op op, bool reversed)
 {
-	if (!m->turn_bound)
-		m->turned = turned;
-	m->turn_bound = true;
-	return m->turned == turned || op == SUB_ADD || op == SUB_MULTIPLY;
+	if (!m->order_bound)
+		m->reversed = reversed;
+	m->order_bound = true;
+	return m->reversed == reversed || op == SUB_ADD || op == SUB_MULTIPLY;
 }
 
 static bool match_binary(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
@@ -221,13 +221,13 @@ static bool match_binary(struct rewrite_match *m, const struct rewrite_term *t, 
 static bool match_accumulation(struct rewrite_match *m, const struct rewrite_term *t,
 			       const struct sub_value *v, const struct sub_use *u)
 {
-	bool turned = first_argument(m, t);
+	bool reversed = first_argument(m, t);
 	int own = t->class == SUB_CONTRACTION ? v->reduced : -1,
 	    k = own < 0 ? -1 : bind_reduced(m, t->index, own);
 	if (own >= 0 && k < 0)
 		return false;
 	for (int a = 0; a < t->args; a++)
-		if (!match_term(m, t->arg[a], argument_use(v, u, argument_place(t, a, turned), own, k)))
+		if (!match_term(m, t->arg[a], argument_use(v, u, argument_place(t, a, reversed), own, k)))
 			return false;
 	return true;
 }
@@ -364,7 +364,7 @@ static void start_over(struct rewrite_match *m)
 	m->in_scope = m->choices = 0;
 	memset(m->value_bound, 0, sizeof m->value_bound);
 	memset(m->op_bound, 0, sizeof m->op_bound);
-	m->turn_bound = m->turned = false;
+	m->order_bound = m->reversed = false;
 	for (int i = 0; i < m->rule->indices; i++)
 		m->index[i] = (struct rewrite_bound_index){false, -1, {-1, -1}};
 	for (int i = 0; i < m->rule->moves; i++)

@@ -221,7 +221,7 @@ struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int 
 /* Where the a-th argument of a term stands in what is built of it. */
 static int place_of(const struct rewrite_match *m, const struct rewrite_term *t, int a)
 {
-	return t->kind == REWRITE_TERM_CLASS && t->class == SUB_BINARY && m->turned ? !a : a;
+	return t->kind == REWRITE_TERM_CLASS && t->class == SUB_BINARY && m->reversed ? !a : a;
 }
 
 static struct sub_use build_operator(struct rewrite_match *m, const struct rewrite_term *t)
