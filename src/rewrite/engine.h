@@ -192,7 +192,7 @@ rewrite_function rewrite_compose_moves, rewrite_rename_outside, rewrite_rename_i
 /* --- the rest --- */
 
 /* Checks that the tables of a rewritten program keep to the budget.  If not, bars the parameters of the largest table
- * and returns false: the program must be rewritten again. */
+ * and returns false: the program must be rewritten again.  True if there is nothing left to bar. */
 bool rewrite_check_tables(const struct sub_program *, const struct sub_program *from,
 			const struct rewrite_options *, struct rewrite_trace *, bool *barred);
 /* Prints a value as text, as deep as a term. */

@@ -1,14 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Matching a pattern at a value.
  *
- * Everything in a match is named in one namespace, that of the value at the root: a use of an argument gives
- * its dimensions other names than the argument has, and so on down, and variables that are born inside (what
- * a reduction reduces, the sides of a cond, all that is inside of an assign) get names that have no meaning
- * yet.  So the parts that a pattern binds can be put together anew in any way.
+ * All variables in a match have names in one namespace, that of the value at the root.  Each use renames the
+ * dimensions of its argument, and so on down; variables that occur only inside (those that a reduction reduces, of
+ * the sides of a cond, and inside of an assign) get names that are not in use yet.  So the values that a pattern
+ * binds can be combined in any way.
  *
- * A node's children and roots have no spare names: there is one variable for nodes.  What is inside of an
- * assign that leads to other nodes therefore has the name of the nodes around, and must not leave the assign
- * (rewrite_add_value sees to it). */
+ * There is only one variable for nodes.  So inside of an assign that reads other nodes it names those, and values
+ * from there must not be used outside of the assign (may_move in replace.c). */
 #include "rewrite/engine.h"
 
 static bool in_scope(const struct rewrite_match *m, int var)
@@ -45,10 +44,10 @@ int rewrite_new_var_like(struct rewrite_match *m, int like)
 	return !in_scope(m, like) && enter_scope(m, like) ? like : -1;
 }
 
-/* --- names of parts --- */
+/* --- names of arguments --- */
 
-/* The use of an argument, from the names of the value to those it is used under; `own` is a variable of the
- * argument's use alone, and is named `as`. */
+/* The use of argument `a` of `v` with its variables named as in `u`, a use of `v`.  `own`, a variable that `v` itself
+ * lacks, is named `as`. */
 static struct sub_use argument_use(const struct sub_value *v, const struct sub_use *u, int a, int own, int as)
 {
 	struct sub_use arg = v->arg[a];
@@ -68,7 +67,7 @@ static bool same_range(const struct sub_program *p, int a, int b)
 	return x->set == y->set && x->extent == y->extent;
 }
 
-/* A reduction's variable: a name that is known must have its range. */
+/* Binds the variable of a reduction and returns its name; -1 if the name is bound to another range. */
 static int bind_reduced(struct rewrite_match *m, int index, int reduced)
 {
 	struct rewrite_bound_index *k = &m->index[index];
@@ -78,7 +77,7 @@ static int bind_reduced(struct rewrite_match *m, int index, int reduced)
 	return k->var;
 }
 
-/* The axis of a cond, and the names that its sides have for it. */
+/* Binds the axis of a cond, and gives it a name in each side. */
 static bool bind_axis(struct rewrite_match *m, int index, const struct sub_value *v, const struct sub_use *u)
 {
 	struct rewrite_bound_index *k = &m->index[index];
@@ -107,9 +106,9 @@ static struct sub_map renamed_map(const struct sub_value *v, const struct sub_us
 	return map;
 }
 
-/* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one
- * for a plain dimension that the first use lacks.  It does not lack one of which it takes other elements. */
-static int known_dimension(const struct rewrite_match *m, const struct rewrite_move *move,
+/* The name of a dimension in a move that is bound already: that of a dimension with the same map; -1 = there is
+ * none. */
+static int find_dimension(const struct rewrite_match *m, const struct rewrite_move *move,
 			   const struct sub_map *map, int like, const struct sub_use *so_far)
 {
 	for (int i = 0; i < move->n; i++)
@@ -119,6 +118,8 @@ static int known_dimension(const struct rewrite_match *m, const struct rewrite_m
 	return -1;
 }
 
+/* Adds a dimension to a move and returns its name.  A second use may add only dimensions that its maps leave as they
+ * are and that the first use lacks; -1 for others. */
 static int add_dimension(struct rewrite_match *m, struct rewrite_move *move, struct sub_map map, int like,
 			 bool first)
 {
@@ -135,7 +136,7 @@ static int add_dimension(struct rewrite_match *m, struct rewrite_move *move, str
 	return name;
 }
 
-/* Names what an assign moves; false when it is not the move that this name stands for already. */
+/* Binds a move to an assign, and names the argument's dimensions; false if it is bound to other maps. */
 static bool bind_move(struct rewrite_match *m, struct rewrite_move *move, const struct sub_value *v,
 		      const struct sub_use *u, struct sub_use *inside)
 {
@@ -148,7 +149,7 @@ static bool bind_move(struct rewrite_match *m, struct rewrite_move *move, const 
 	*inside = (struct sub_use){.value = v->arg[0].value};
 	for (int d = 0; d < v->arg[0].vars; d++) {
 		struct sub_map map = renamed_map(v, u, d);
-		int like = v->arg[0].var[d], name = first ? -1 : known_dimension(m, move, &map, like, inside);
+		int like = v->arg[0].var[d], name = first ? -1 : find_dimension(m, move, &map, like, inside);
 		if (name < 0)
 			name = add_dimension(m, move, map, like, first);
 		if (name < 0)
@@ -171,34 +172,33 @@ static bool match_name(struct rewrite_match *m, int name, const struct sub_use *
 	return true;
 }
 
-/* The first of two arguments that match in either order; -1 = each has its place.  What `binary` stands for
- * is built in the order in which it was met. */
+/* The first of two adjacent arguments that match in either order; -1 = the order of all is fixed. */
 static int first_of_pair(const struct rewrite_term *t)
 {
 	bool either = t->class == SUB_BINARY && (t->kind == REWRITE_TERM_CLASS || sub_commutes(t->op));
 	return either || t->op == SUB_FMA ? 0 : t->class == SUB_CONTRACTION ? 1 : -1;
 }
 
-static bool takes_either(const struct rewrite_term *t)
+static bool matches_either_order(const struct rewrite_term *t)
 {
 	return first_of_pair(t) >= 0;
 }
 
-/* The argument of a value that one of the pattern stands for. */
+/* The position in a value of argument `a` of a pattern. */
 static int argument_place(const struct rewrite_term *t, int a, bool reversed)
 {
 	int first = first_of_pair(t), second = first + 1;
 	return reversed && first >= 0 ? a == first ? second : a == second ? first : a : a;
 }
 
-/* Which of the two arguments is the first, this time. */
+/* Which of the two arguments of the value matches first, in the current order. */
 static int first_argument(struct rewrite_match *m, const struct rewrite_term *t)
 {
-	return takes_either(t) ? m->swapped >> m->choices++ & 1 : 0;
+	return matches_either_order(t) ? m->swapped >> m->choices++ & 1 : 0;
 }
 
-/* Which of two zeros smax gives depends on the order of its arguments, and a quotient altogether; so `binary`
- * stands for it in one order, everywhere. */
+/* Binds the order in which arguments of `binary` match; false if it is bound to the other one.  The order matters to a
+ * quotient, and to smax of two zeros. */
 static bool bind_order(struct rewrite_match *m, enum sub_op op, bool reversed)
 {
 	if (!m->order_bound)
@@ -217,7 +217,7 @@ static bool match_binary(struct rewrite_match *m, const struct rewrite_term *t, 
 	       match_term(m, t->arg[1], argument_use(v, u, !first, -1, -1));
 }
 
-/* A product that is added goes on either way. */
+/* Matches fma or accumulate, whose factors commute. */
 static bool match_accumulation(struct rewrite_match *m, const struct rewrite_term *t,
 			       const struct sub_value *v, const struct sub_use *u)
 {
@@ -289,7 +289,7 @@ static bool match_move(struct rewrite_match *m, const struct rewrite_term *t, co
 	       match_term(m, t->arg[0], inside);
 }
 
-/* Rules of data movement hold for all types, others for f32 alone. */
+/* Whether the rule holds for the type of a value: rules of data movement do for all types, others for f32 alone. */
 static bool fits_type(const struct rewrite_match *m, sub_ref r)
 {
 	return m->rule->rule->law == REWRITE_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
@@ -314,8 +314,8 @@ static bool match_term(struct rewrite_match *m, const struct rewrite_term *t, st
 	}
 }
 
-/* The next way to order arguments after one that failed: the last choice that was made and can still be
- * changed.  False after the last way. */
+/* Goes on to the next order of arguments: reverses the last pair that is not reversed yet and resets those after it.
+ * False after the last order. */
 static bool next_order(struct rewrite_match *m)
 {
 	for (int c = m->choices; c-- > 0;) {
@@ -355,10 +355,10 @@ bool rewrite_may_match(struct rewriter *w, const struct rewrite_term *t, sub_ref
 		if (v->op != t->op)
 			return false;
 	}
-	return fits_args(w, t, v, false) || (takes_either(t) && fits_args(w, t, v, true));
+	return fits_args(w, t, v, false) || (matches_either_order(t) && fits_args(w, t, v, true));
 }
 
-/* Nothing is bound, but the variables of the root are known. */
+/* Clears all bindings; the variables of the root are in use. */
 static void start_over(struct rewrite_match *m)
 {
 	m->in_scope = m->choices = 0;

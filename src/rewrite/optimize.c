@@ -1,14 +1,14 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The rewrite engine.
  *
- * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the
- * value, and at what replaced it, until none applies; no application is taken back later.  What is new in a
- * replacement is settled in the same way before the replacement is.  Sweeps follow until one changes nothing,
- * since a value that several others want may come to have one user.
+ * Each body is rewritten by itself, from the sources up: first the arguments of a value, then the value by every
+ * rule, then its replacement, until no rule applies; no application is undone later.  New values in a replacement are
+ * settled in the same way before the replacement is.  Sweeps are repeated until one changes nothing, because a
+ * value with several users may have become one with a single user.
  *
- * A rule is applied on trial: the replacement takes over the uses of what it replaces, and if the measure is
- * not lower then, they are given back.  So each application lowers the measure of the body, which is bounded
- * from below, and rebuilding a value on replaced arguments never raises it: rewriting ends. */
+ * A rule is applied on trial: the uses of a value become uses of its replacement, and if the measure is not lower
+ * then, they are returned.  So each application lowers the measure of the body, which is bounded from below, and
+ * rebuilding a value on replaced arguments never raises it: rewriting ends. */
 #include "rewrite/engine.h"
 
 /* The rules that may apply at one operator, in the order of the table. */
@@ -16,7 +16,7 @@ struct rules {
 	VEC(const struct rewrite_parsed *) all;
 };
 
-enum { ROUNDS = 2 }; /* in which rules are tried everywhere */
+enum { ROUNDS = 2 }; /* the most rounds of sweeps that begin by trying rules at all values */
 
 struct optimizer {
 	struct rewriter w;
@@ -64,8 +64,8 @@ static void restore_touched(struct rewriter *w)
 		w->notes.at[w->touched.at[i].value].touched = w->touched.at[i].touched;
 }
 
-/* A rebuilt value stands for the old one.  That is no news, unless it was there already, or something else
- * stands for it. */
+/* Replaces a value by the one rebuilt from it.  Rules are tried at its users again only if the new value existed before,
+ * or had been replaced. */
 static void substitute_rebuilt(struct rewriter *w, sub_ref old, sub_ref new)
 {
 	bool merges = rewrite_note_of(w, new)->uses > 0 || w->met_replaced;
@@ -82,7 +82,7 @@ static void substitute_rebuilt(struct rewriter *w, sub_ref old, sub_ref new)
 	w->notes.at[new.i].tried = w->notes.at[old.i].tried;
 }
 
-/* Lets one value stand for another; false, and nothing has changed, when that would not lower the measure. */
+/* Replaces a value if that lowers the measure; otherwise returns false and changes nothing. */
 static bool replace_value(struct rewriter *w, sub_ref from, sub_ref to)
 {
 	struct rewrite_measure before = w->measure;
@@ -103,10 +103,10 @@ static bool replace_value(struct rewriter *w, sub_ref from, sub_ref to)
 	return false;
 }
 
-enum { WALK = 1000 }; /* values to look at before an answer is not worth more */
+enum { WALK = 1000 }; /* the most values that may_need visits */
 
-/* Whether a value needs another one, for all that is known after a walk of bounded length.  A replacement may
- * only when something that it is made of had been replaced before, by what now is to be replaced. */
+/* Whether a value may need another one; true if a walk of bounded length does not tell.  A replacement can need the value
+ * that it replaces only if one of its own values had been replaced before. */
 static bool may_need(struct rewriter *w, sub_ref r, sub_ref other)
 {
 	if (r.i == other.i || !w->met_replaced)
@@ -133,7 +133,7 @@ static bool records_texts(const struct rewriter *w)
 	return w->trace && w->trace->texts;
 }
 
-/* What was replaced must be described before it is: its parts may come to stand for others. */
+/* Records an application; `before` was printed before the replacement, which changes what values stand for. */
 static void record_change(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref to, double cost,
 		   const char *before)
 {
@@ -146,7 +146,7 @@ static void record_change(struct rewriter *w, const struct rewrite_parsed *rule,
 		vec_push(w->arena, &w->trace->changes, c);
 }
 
-/* What was made for a replacement that is not to be is forgotten. */
+/* Forgets the values that were added for a replacement. */
 static void forget_replacement(struct rewriter *w, size_t values)
 {
 	sub_forget_values(w->p, values);
@@ -154,7 +154,7 @@ static void forget_replacement(struct rewriter *w, size_t values)
 		w->notes.n = values;
 }
 
-/* Applies a rule in the first of the ways in which it matches that lowers the measure. */
+/* Applies the first match of a rule that lowers the measure; false if none does. */
 static bool apply_rule(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref at)
 {
 	struct rewrite_match m;
@@ -193,7 +193,7 @@ static bool apply_any(struct optimizer *o, sub_ref at)
 
 /* --- sweeps --- */
 
-/* The value on the values that stand for its arguments now; itself when these are its arguments. */
+/* The value with its arguments replaced by what stands for them now; the value itself if none was replaced. */
 static sub_ref rebuild_value(struct rewriter *w, sub_ref r)
 {
 	struct sub_value v = *sub_at(w->p, r);
@@ -212,6 +212,7 @@ static sub_ref rebuild_value(struct rewriter *w, sub_ref r)
 	return made.i ? made : r;
 }
 
+/* Pushes the first argument that is not settled; false if all are. */
 static bool push_unsettled(struct optimizer *o, sub_ref r)
 {
 	const struct sub_value *v = sub_at(o->w.p, r);
@@ -225,13 +226,13 @@ static bool push_unsettled(struct optimizer *o, sub_ref r)
 	return false;
 }
 
-/* Whether anything that a pattern at this value can see was touched since rules were tried here.  Its
- * arguments know. */
-static bool is_news(struct rewriter *w, sub_ref r)
+/* Whether a value within reach of a pattern was touched since rules were last tried at `r`.  Updates the times of `r`
+ * from those of its arguments. */
+static bool is_touched(struct rewriter *w, sub_ref r)
 {
 	struct rewrite_note *n = &w->notes.at[r.i];
 	const struct sub_value *v = sub_at(w->p, r);
-	bool news = n->touched > n->tried;
+	bool touched = n->touched > n->tried;
 	n->recent[0] = n->touched;
 	for (int d = 1; d <= REWRITE_REACH; d++) {
 		n->recent[d] = 0;
@@ -239,13 +240,13 @@ static bool is_news(struct rewriter *w, sub_ref r)
 			long below = w->notes.at[rewrite_resolve(w, v->arg[a].value).i].recent[d - 1];
 			n->recent[d] = below > n->recent[d] ? below : n->recent[d];
 		}
-		news |= n->recent[d] > n->tried;
+		touched |= n->recent[d] > n->tried;
 	}
-	return news;
+	return touched;
 }
 
-/* Settles a value and all that it needs; with rules tried where there is news, or everywhere.  By a stack of
- * its own: chains of operators are as long as they like. */
+/* Settles a value and all that it needs: tries rules at the values within reach of a change or, if `everywhere`, at all.
+ * Uses an explicit stack, because chains of operators may be of any length. */
 static bool settle_value(struct optimizer *o, sub_ref root, bool everywhere)
 {
 	struct rewriter *w = &o->w;
@@ -265,7 +266,7 @@ static bool settle_value(struct optimizer *o, sub_ref root, bool everywhere)
 		if (now.i != r.i) {
 			substitute_rebuilt(w, r, now);
 			changed = true;
-		} else if ((is_news(w, r) || everywhere) && apply_any(o, r)) {
+		} else if ((is_touched(w, r) || everywhere) && apply_any(o, r)) {
 			changed = true;
 		} else {
 			w->notes.at[r.i].settled = w->sweep;
@@ -284,15 +285,14 @@ static struct sub_use use_under_names(const struct sub_program *p, sub_ref r, co
 	return u;
 }
 
-/* The variable of another program that is the same. */
+/* The same variable in another program. */
 static int same_var(struct sub_program *to, const struct sub_program *from, int var)
 {
 	const struct sub_var *v = &from->vars.at[var];
 	return var < 0 || v->set != SUB_DIM ? var : sub_dim(to, v->extent, v->ordinal);
 }
 
-/* A value of one program with its variables named by another, and its arguments not yet.  `maps` holds its
- * maps. */
+/* A value of one program with the variables of another, but not its arguments; its maps are in `maps`. */
 static struct sub_value rename_value(struct sub_program *to, const struct sub_program *from,
 				      const struct sub_value *v, struct sub_map *maps)
 {
@@ -340,7 +340,7 @@ static void forget_uses(struct rewriter *w)
 	w->measure = (struct rewrite_measure){0};
 }
 
-/* Copies what a value needs to the resulting program, arguments first; by a stack, as above. */
+/* Copies a value and all that it needs to the resulting program, arguments first; with an explicit stack, as above. */
 static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 {
 	struct rewriter *w = &o->w;
@@ -368,8 +368,8 @@ static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 	return map[root.i];
 }
 
-/* Sweeps.  What comes to life somewhere may be what a rule elsewhere waits for, to share it; so when nothing
- * is news any more rules are tried everywhere again, but not without end: that is worth little. */
+/* Sweeps over all roots.  A rule may apply because it can share a value that became live elsewhere; so once nothing is
+ * touched any more, rules are tried at all values again.  The number of such rounds is bounded, as they gain little. */
 static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
 {
 	bool changed = true, everywhere = true;
@@ -387,7 +387,7 @@ static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
 	}
 }
 
-/* Rewrites what a body stores, from the text. */
+/* Rewrites the values that a body stores, beginning from the source program. */
 static void rewrite_body(struct optimizer *o, const struct sub_body *b, sub_ref *root)
 {
 	struct rewriter *w = &o->w;
@@ -491,7 +491,7 @@ void rewrite_optimize(struct sub_program *to, const struct sub_program *from,
 		trace->effort = effort;
 }
 
-/* --- one application for itself --- */
+/* --- a single application --- */
 
 enum rewrite_outcome rewrite_apply_rule(struct sub_program *p, sub_ref at, const struct rewrite_parsed *rule,
 					enum rewrite_math math, int ignore, sub_ref *to, int *failed)

@@ -1,9 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Building what replaces a match.
+/* Building the replacement of a match.
  *
- * rewrite_add_value is the one way to add a value: it gives variables canonical names (those of a shape: the
- * variable of the extent that no earlier dimension has), so that values that differ in names alone are one.
- */
+ * Only rewrite_add_value adds values: it gives their variables canonical names (each dimension has the variable of its
+ * extent that no earlier dimension has), so that values that differ in names alone are one. */
 #include "rewrite/engine.h"
 
 static const struct sub_use none = {.value = {0}};
@@ -57,14 +56,13 @@ static void rename_args(const struct sub_program *p, struct sub_value *v, const 
 	v->arg[0] = sub_as_is(p, v->arg[0].value);
 }
 
-/* The axis of a cond's side. */
+/* The position of the axis in a side of a cond. */
 static int side_axis(const struct sub_value *v, int a)
 {
 	return v->arg[a].vars - (v->vars - v->axis);
 }
 
-/* The sides of a cond name the axis alike when their extents are equal; else by the variable of the extent.
- */
+/* Renames the variables of the sides of a cond, the axis of each to a canonical variable of its extent. */
 static void rename_sides(struct sub_program *p, struct sub_value *v, const struct renaming *r)
 {
 	for (int a = 0; a < 2; a++) {
@@ -94,9 +92,9 @@ static void make_canonical(struct sub_program *p, struct sub_value *v, struct su
 	memcpy(v->var, r.to, v->vars * sizeof *v->var);
 }
 
-/* --- what may be made --- */
+/* --- what may be added --- */
 
-/* Rows that a token picks are computed ahead, as a table, if that is wanted. */
+/* Whether a token may select rows of a value: of a computed one only if it may become a table. */
 static bool may_look_up(struct rewriter *w, const struct sub_value *v)
 {
 	const struct sub_value *from = sub_at(w->p, v->arg[0].value);
@@ -106,7 +104,8 @@ static bool may_look_up(struct rewriter *w, const struct sub_value *v)
 	return f->constant && !f->barred && !(w->options->off & 1u << REWRITE_FAMILY_TABLES);
 }
 
-/* A computed value is there for the rows of its own body only: other nodes are reached through states. */
+/* Whether an assign may read its argument: a computed value has only the rows of its own body, so other nodes are read
+ * through states and inputs. */
 static bool may_move(struct rewriter *w, const struct sub_value *v)
 {
 	for (int d = 0; d < v->arg[0].vars; d++) {
@@ -145,9 +144,9 @@ struct sub_use rewrite_add_value(struct rewriter *w, struct sub_value v)
 	u.value = w->finding ? sub_find_value(w->p, v) : sub_add(w->p, v, NULL);
 	if (!u.value.i)
 		return none;
-	sub_ref stands = rewrite_resolve(w, u.value);
-	w->met_replaced |= stands.i != u.value.i;
-	u.value = stands;
+	sub_ref current = rewrite_resolve(w, u.value);
+	w->met_replaced |= current.i != u.value.i;
+	u.value = current;
 	return u;
 }
 
@@ -180,7 +179,8 @@ static int find_position(const struct sub_use *u, int var)
 	return -1;
 }
 
-/* Lead variables of both sides, then the rest as the first side has it. */
+/* The result has the leading dimensions of both sides, then the dimensions of the first, which must be those of the
+ * second. */
 struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int *sides, struct sub_use x,
 				   struct sub_use y)
 {
@@ -200,7 +200,7 @@ struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int 
 				return none;
 			v.var[v.vars++] = var;
 		}
-	int leads = v.vars, n[2] = {0, 0};
+	int leading = v.vars, n[2] = {0, 0};
 	for (int i = 0; i < x.vars; i++) {
 		if (p->vars.at[x.var[i]].set != SUB_DIM)
 			continue;
@@ -213,12 +213,12 @@ struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int 
 	}
 	for (int i = 0; i < y.vars; i++)
 		if (p->vars.at[y.var[i]].set == SUB_DIM &&
-		    (leads + n[1] >= v.vars || v.var[leads + n[1]++] != (i == at[1] ? axis : y.var[i])))
+		    (leading + n[1] >= v.vars || v.var[leading + n[1]++] != (i == at[1] ? axis : y.var[i])))
 			return none;
 	return n[0] == n[1] ? rewrite_add_value(m->w, v) : none;
 }
 
-/* Where the a-th argument of a term stands in what is built of it. */
+/* The position of argument `a` of a term in the value built from it. */
 static int place_of(const struct rewrite_match *m, const struct rewrite_term *t, int a)
 {
 	return t->kind == REWRITE_TERM_CLASS && t->class == SUB_BINARY && m->reversed ? !a : a;
@@ -258,7 +258,7 @@ struct sub_use rewrite_build_term(struct rewrite_match *m, const struct rewrite_
 	}
 }
 
-/* The use with just these variables in this order: by an assign, if need be. */
+/* A use with exactly the variables of `as`, in this order; adds an assign if they differ. */
 static struct sub_use arrange_use(struct rewrite_match *m, struct sub_use u, const struct sub_use *as)
 {
 	struct sub_map map[SUB_MAX_VARS];
@@ -282,9 +282,9 @@ struct sub_use rewrite_build_replacement(struct rewrite_match *m)
 
 /* --- functions --- */
 
-/* The operator at the numbers that its arguments are.  The result is the number that binary32 arithmetic
- * gives (one operation in binary64 on binary32 operands, rounded once more, is that); in more digits where
- * they round to it. */
+/* Applies an operator to arguments that are numbers.  The result is that of binary32 arithmetic (one operation in
+ * binary64 on binary32 operands, rounded once more), or a binary64 number that rounds to it.  `exact`: every
+ * implementation computes this result. */
 static double fold_operator(struct rewrite_match *m, const struct rewrite_term *call, bool *exact)
 {
 	const struct rewrite_term *t = call->arg[0];
@@ -298,7 +298,7 @@ static double fold_operator(struct rewrite_match *m, const struct rewrite_term *
 	return (float)wide == (float)here ? wide : (float)here;
 }
 
-/* there(t): t, when that lives already, for something else. */
+/* there(t): t, if it is live already. */
 static struct sub_use find_existing(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	m->w->finding = true;
@@ -307,15 +307,15 @@ static struct sub_use find_existing(struct rewrite_match *m, const struct rewrit
 	return u.value.i && rewrite_note_of(m->w, u.value)->uses ? u : none;
 }
 
-/* fold(binary(a, b)) of numbers. */
+/* fold(binary(a, b)): the result for two numbers. */
 static struct sub_use build_folded(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	bool exact;
 	return add_number(m->w, fold_operator(m, call, &exact));
 }
 
-/* The same where nothing else can have been computed: a product that is yet to be contracted into an
- * addition is not rounded, and the expansions of compounds are not those of the host's library. */
+/* fold_exact(t): the same, only where the result is certain.  A product that contraction will add is not rounded, and
+ * the expansions of compounds may differ from the host's library. */
 static struct sub_use build_folded_exact(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	bool exact;
