@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Geometry: replacements made of moves, which are how assigns map the variables around to those of what they
- * move. */
+/* Functions of replacements that combine moves.  A move is the maps of an assign, from the variables outside to the
+ * dimensions of its argument. */
 #include "rewrite/engine.h"
 
 static const struct sub_use none = {.value = {0}};
@@ -18,7 +18,7 @@ static struct sub_map identity_map(int var)
 	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = 1};
 }
 
-/* Variables in the order of the sets and, where the root has both, in its order. */
+/* Whether one variable comes after another: in the order of their sets, then of the root if it has both. */
 static bool comes_after(const struct rewrite_match *m, int a, int b)
 {
 	int at[2] = {-1, -1};
@@ -41,7 +41,7 @@ static void sort_vars(const struct rewrite_match *m, int *var, int n)
 		}
 }
 
-/* The value under other names, when that is all that the maps do. */
+/* Whether maps only rename variables; if so, sets `out` to the use under the new names. */
 static bool only_renames(const struct sub_value *v, const struct sub_use *u, struct sub_use *out)
 {
 	*out = (struct sub_use){.value = u->value};
@@ -53,7 +53,7 @@ static bool only_renames(const struct sub_value *v, const struct sub_use *u, str
 	return true;
 }
 
-/* Maps keep ranges: an identity to a variable of another range is a slice. */
+/* Whether two uses have equal ranges: an identity to a variable of another range is a slice, not a renaming. */
 static bool same_extents(const struct sub_program *p, const struct sub_use *a, const struct sub_use *b)
 {
 	for (int i = 0; i < a->vars; i++) {
@@ -92,7 +92,8 @@ static bool add_var(struct sub_value *v, int var)
 	return true;
 }
 
-/* The maps of v over u.  What never leaves its dimension has no fill. */
+/* Adds the assign of `u` by the maps of `v`, without a fill if no map leaves its dimension; if the maps only rename, adds
+ * nothing and returns the renamed use. */
 static struct sub_use add_move(struct rewrite_match *m, struct sub_value v, struct sub_use u)
 {
 	struct sub_use out;
@@ -124,7 +125,7 @@ struct sub_use rewrite_move_value(struct rewrite_match *m, const struct rewrite_
 	return u.value.i ? add_move(m, v, u) : none;
 }
 
-/* Adds scale times an index to a map; false when no map is that. */
+/* Adds scale times an index to a map; false if the sum is no map. */
 static bool add_scaled_index(struct sub_map *out, const struct sub_map *index, int64_t scale)
 {
 	int var[] = {index->var, index->scale2 ? index->var2 : -1};
@@ -151,8 +152,8 @@ static bool add_scaled_index(struct sub_map *out, const struct sub_map *index, i
 	return true;
 }
 
-/* The map that applies `second` where A leads; false when no map does: a function of the structure never
- * reads a fill. */
+/* Composes a map, `second`, with the maps of A that give its variables; false if the composition is no map.
+ * `leaves`: the map may leave its dimension, where a function of the structure must not be applied. */
 static bool compose_maps(const struct rewrite_move *a, const struct sub_map *second, bool leaves,
 		  struct sub_map *out)
 {
@@ -175,7 +176,7 @@ static bool compose_maps(const struct rewrite_move *a, const struct sub_map *sec
 		(other && other->function == SUB_AFFINE && add_scaled_index(out, other, second->scale2)));
 }
 
-/* compose(A, B, x) is A(B(x)). */
+/* compose(A, B, x): A(B(x)) as one assign. */
 struct sub_use rewrite_compose_moves(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
@@ -190,7 +191,7 @@ struct sub_use rewrite_compose_moves(struct rewrite_match *m, const struct rewri
 	return x.value.i ? add_move(m, v, x) : none;
 }
 
-/* under(A, x): x, the inside of A, under the names that A's identities give it. */
+/* under(A, x): x, named as inside of A, with the names that its dimensions have outside. */
 struct sub_use rewrite_rename_outside(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name];
@@ -204,8 +205,8 @@ struct sub_use rewrite_rename_outside(struct rewrite_match *m, const struct rewr
 	return x;
 }
 
-/* through(A, b): b, which stands beside A(...), as the inside of A sees it: A moves it to what it is.
- * Impossible where it has a variable that A maps by anything but an identity. */
+/* through(A, b): b, named as outside of A, with names from inside, so that A(through(A, b)) is b.  Impossible if b has a
+ * variable that A maps by anything but an identity. */
 struct sub_use rewrite_rename_inside(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name];
@@ -228,8 +229,7 @@ struct sub_use rewrite_rename_inside(struct rewrite_match *m, const struct rewri
 	return b;
 }
 
-/* side(A, j, a, b): what A takes of the concatenation of a and b along j, when it takes of one of them alone.
- */
+/* side(A, j, a, b): A applied to the concatenation of a and b along j, if it reads only one of them. */
 struct sub_use rewrite_select_side(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	struct rewrite_move a = m->move[call->arg[0]->name];
@@ -253,8 +253,8 @@ struct sub_use rewrite_select_side(struct rewrite_match *m, const struct rewrite
 	return none;
 }
 
-/* join(A, B, j, x): the concatenation along j of two parts of x, the second of which goes on where the first
- * ends. */
+/* join(A, B, j, x): the concatenation along j of A(x) and B(x), two slices of x of which the second begins where the
+ * first ends, as one assign. */
 struct sub_use rewrite_join_slices(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
@@ -280,7 +280,7 @@ struct sub_use rewrite_join_slices(struct rewrite_match *m, const struct rewrite
 	return x.value.i ? add_move(m, v, x) : none;
 }
 
-/* join_moved(A, j, x, y): A(the concatenation along j of x and y), x and y having been moved by A each. */
+/* join_moved(A, j, x, y): the concatenation of A(x) and A(y) along j as A applied to a concatenation of x and y. */
 struct sub_use rewrite_join_arguments(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	struct rewrite_move *a = &m->move[call->arg[0]->name];
@@ -301,7 +301,7 @@ struct sub_use rewrite_join_arguments(struct rewrite_match *m, const struct rewr
 	return rewrite_move_value(m, &out, joined);
 }
 
-/* A part of a value along the axis of a cond: what meets its first side, or its second. */
+/* The slice of a value along the axis of a cond that belongs to one of its sides. */
 static struct sub_use slice_side(struct rewrite_match *m, const struct rewrite_term *call, int side)
 {
 	struct sub_use w = rewrite_build_term(m, call->arg[0]);
@@ -324,8 +324,8 @@ struct sub_use rewrite_slice_second(struct rewrite_match *m, const struct rewrit
 	return slice_side(m, call, 1);
 }
 
-/* regroup(j, i, a, b, c): the concatenation along j of a and, along a new axis, b and c; i is where a and b
- * were joined. */
+/* regroup(j, i, a, b, c): the concatenation of a with that of b and c, from the concatenation along j of c with that of a
+ * and b along i. */
 struct sub_use rewrite_regroup_sides(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_bound_index *j = &m->index[call->arg[0]->name],
@@ -341,8 +341,8 @@ struct sub_use rewrite_regroup_sides(struct rewrite_match *m, const struct rewri
 	return rewrite_concatenate(m, j->var, all, rewrite_build_term(m, call->arg[2]), rest);
 }
 
-/* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the
- * concatenation of x and y, when that lives already. */
+/* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the concatenation of x and y,
+ * if that is live already. */
 struct sub_use rewrite_find_concatenation(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	int k[2] = {rewrite_index_of(m, call->arg[0]), rewrite_index_of(m, call->arg[1])};

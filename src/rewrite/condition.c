@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The predicates that conditions are made of.  Those about values are proved from ranges (value_range.c);
- * those about maps and variables are looked up in the match. */
+/* The predicates of conditions.  Those about values are proved from their facts (value_range.c); those about maps and
+ * variables are read from the match. */
 #include "rewrite/engine.h"
 
 #include <float.h>
@@ -46,7 +46,7 @@ static bool is_nonnegative(struct rewrite_match *m, const struct rewrite_term *c
 	return fact_of(m, arg[0])->range.low >= 0;
 }
 
-/* No number in the range has lost digits by being so small, nor has its reciprocal. */
+/* Whether no number in the range is zero or denormal, nor its reciprocal. */
 static bool keeps_digits(const struct rewrite_range *r)
 {
 	double least = r->low > 0    ? r->low
@@ -56,14 +56,14 @@ static bool keeps_digits(const struct rewrite_range *r)
 	return least >= FLT_MIN && most <= 1 / FLT_MIN;
 }
 
-/* x and 1/x are neither zero nor infinite, nor have they lost digits by being so small. */
+/* x and 1/x are normal numbers: neither zero, denormal, infinite nor NaN. */
 static bool is_normal(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_range *r = &fact_of(m, arg[0])->range;
 	return !r->nan && keeps_digits(r);
 }
 
-/* A number for each edge, or whatever there is of: no sum of them gets too large. */
+/* Whether a value is a sum of one and the same number, which cannot overflow: a count of edges, say. */
 static bool is_count(const struct rewriter *w, const struct sub_value *v)
 {
 	const struct rewrite_fact *term = &w->notes.at[v->arg[0].value.i].fact;
@@ -71,8 +71,8 @@ static bool is_count(const struct rewriter *w, const struct sub_value *v)
 	return v->op == SUB_SUM && term->uniform && size >= FLT_MIN && size <= 0x1p90;
 }
 
-/* The product with 1/x is the quotient by x but for rounding: x and 1/x have all their digits wherever x is
- * finite and not zero.  Roots are within 2^-75 and 2^64. */
+/* The product with 1/x is the quotient by x but for rounding: x and 1/x are normal wherever x is finite and not zero.
+ * Square roots are, since they are between 2^-75 and 2^64. */
 static bool is_invertible(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct sub_value *v = sub_at(m->w->p, use_of(m, arg[0])->value);
@@ -100,13 +100,13 @@ static bool is_above(struct rewrite_match *m, const struct rewrite_term *const *
 	return !y->nan && fact_of(m, arg[0])->range.low > y->high;
 }
 
-/* One value, perhaps under different variables. */
+/* x and y are one value, perhaps under different variables. */
 static bool is_same_value(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return use_of(m, arg[0])->value.i == use_of(m, arg[1])->value.i;
 }
 
-/* Put together, they have fewer elements than what was matched. */
+/* An elementwise operator of a and b has fewer dimensions than the matched value. */
 static bool has_fewer_dims(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	struct sub_use both = *use_of(m, arg[0]);
@@ -120,7 +120,7 @@ static bool has_fewer_dims(struct rewrite_match *m, const struct rewrite_term *c
 	return both.vars < m->root.vars;
 }
 
-/* No product: the lowering contracts products into the additions and sums that want them. */
+/* x is no product, which the lowering would contract with an addition or sum of it. */
 static bool is_not_product(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return sub_at(m->w->p, use_of(m, arg[0])->value)->op != SUB_MULTIPLY;
@@ -133,7 +133,7 @@ static bool lacks_index(struct rewrite_match *m, const struct rewrite_term *cons
 	return !sub_use_has(use_of(m, arg[0]), rewrite_index_of(m, arg[1]));
 }
 
-/* No edges: how many there are is known, and that there are any. */
+/* k is a dimension: its extent is known and not zero, unlike the number of edges. */
 static bool ranges_over_dimension(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return m->w->p->vars.at[rewrite_index_of(m, arg[0])].set == SUB_DIM;
@@ -152,8 +152,7 @@ static bool same_extent(const struct rewrite_match *m, int a, int b)
 	return x->set == y->set && x->extent == y->extent;
 }
 
-/* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside
- * lacks. */
+/* Every index is a variable of the same range, none twice; variables outside that no index uses are allowed. */
 static bool only_renames(const struct rewrite_match *m, const struct rewrite_move *a)
 {
 	for (int i = 0; i < a->n; i++) {
@@ -171,7 +170,7 @@ static bool is_renaming(struct rewrite_match *m, const struct rewrite_term *cons
 	return only_renames(m, move_of(m, arg[0]));
 }
 
-/* A maps k, all of it and nothing else, to a whole dimension of what it moves. */
+/* A maps k alone, by an identity, to one dimension of the same extent. */
 static bool maps_whole_dim(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]);
@@ -185,7 +184,7 @@ static bool maps_whole_dim(struct rewrite_match *m, const struct rewrite_term *c
 	return maps == 1 && identity;
 }
 
-/* A does not look at k: it repeats along it. */
+/* A has no index with k: it repeats its argument along k. */
 static bool ignores_index(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]);
@@ -195,13 +194,14 @@ static bool ignores_index(struct rewrite_match *m, const struct rewrite_term *co
 	return true;
 }
 
-/* A never looks outside of what it moves. */
+/* A reads no fill. */
 static bool stays_inside(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return !rewrite_reads_fill(m, move_of(m, arg[0]));
 }
 
-/* What the matched reduction makes of fills alone.  There may be none, of edges; a sum begins with +0. */
+/* The matched reduction of elements that are all the fill; NaN if it depends on their number.  A sum begins with +0, and of
+ * edges there may be none. */
 static double reduce_fills(const struct rewrite_match *m, double fill)
 {
 	if (m->op[SUB_REDUCE - SUB_UNARY] != SUB_MAX)
@@ -213,7 +213,7 @@ static double reduce_fills(const struct rewrite_match *m, double fill)
 	return fill;
 }
 
-/* What the matched operator makes of fills alone. */
+/* The matched operator applied to the fill. */
 static double apply_to_fill(const struct rewrite_match *m, double fill)
 {
 	for (int class = SUB_UNARY; class <= SUB_BINARY; class ++)
@@ -222,8 +222,8 @@ static double apply_to_fill(const struct rewrite_match *m, double fill)
 	return m->op_bound[SUB_REDUCE - SUB_UNARY] ? reduce_fills(m, fill) : fill;
 }
 
-/* An operation on what A moves leaves its fill what it is, and every operand is filled where A leaves: none
- * lacks a dimension that A leaves along.  Only for rules all of whose values are inside of A. */
+/* The matched operator maps the fill of A to itself, and every operand is filled where A leaves a dimension: none lacks
+ * that dimension.  Only for rules all of whose values are inside of A. */
 static bool keeps_fill(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]);
@@ -239,8 +239,8 @@ static bool keeps_fill(struct rewrite_match *m, const struct rewrite_term *const
 	return true;
 }
 
-/* k is the index of one dimension, forwards or backwards, and reaches every element of it; fills add nothing
- * to the reduction. */
+/* k is the index of one dimension, in either direction, and reaches every element of it; fills do not change the
+ * reduction. */
 static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]);
@@ -258,12 +258,12 @@ static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const 
 		return false;
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
 	bool same = op == SUB_MAX &&
-		    !rewrite_index_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
+		    !rewrite_index_leaves(m->w->p, &a->map[at], a->inner[at]); /* then fills fill whole rows */
 	return !rewrite_reads_fill(m, a) || same || a->fill == sub_traits_of(op)->neutral;
 }
 
-/* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills
- * are one. */
+/* Where A reads outside of B(x), the maps of B, extended beyond its dimensions, read outside of x; and both have the same
+ * fill. */
 static bool has_nesting_fills(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]), *b = move_of(m, arg[1]);
@@ -284,7 +284,7 @@ static bool has_nesting_fills(struct rewrite_match *m, const struct rewrite_term
 		     most < m->w->p->vars.at[b->inner[i]].extent - 1))
 			return false;
 	}
-	/* and what B repeats along must not be left by A */
+	/* B has no index to leave for a dimension along which it repeats, so A must not leave that one. */
 	for (int i = 0; i < a->n; i++) {
 		bool used = false;
 		for (int j = 0; j < b->n; j++)
@@ -295,7 +295,7 @@ static bool has_nesting_fills(struct rewrite_match *m, const struct rewrite_term
 	return true;
 }
 
-/* All variables of b are among those that A maps. */
+/* A has an index with every variable of b. */
 static bool is_within(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct sub_use *b = use_of(m, arg[0]);
@@ -310,7 +310,7 @@ static bool is_within(struct rewrite_match *m, const struct rewrite_term *const 
 	return true;
 }
 
-/* A picks rows by a token: the choice of the row is all that depends on the node. */
+/* A selects rows by a token. */
 static bool is_look_up(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]);

@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The measure of the body at hand, kept up to date as values come to live and die.
+/* The measure of the current body, updated whenever a value becomes live or dead.
  *
- * A value lives while a store or a live value wants it; so a value that others share does not die with one of
- * its users, and a replacement that finds its parts there already costs nothing.  An argument that was
- * replaced counts as its replacement: users are rebuilt when the sweep comes to them. */
+ * A value is live while a store or a live value uses it.  So a shared value outlives any one of its users, and a
+ * replacement costs nothing for values that are live already.  A use of a replaced value counts as a use of its
+ * replacement; users are rebuilt when the sweep comes to them. */
 #include "rewrite/engine.h"
 
 struct rewrite_note *rewrite_note_of(struct rewriter *w, sub_ref r)
@@ -46,7 +46,7 @@ static void touch_value(struct rewriter *w, uint32_t value)
 	n->touched = w->clock;
 }
 
-/* Changes the uses of a value, and those of what it needs when it comes to live or dies. */
+/* Changes the number of uses of a value and, if it becomes live or dead, of all that it needs. */
 static void change_uses(struct rewriter *w, sub_ref r, int by)
 {
 	rewrite_note_of(w, r);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the optimiser may do, as texts. */
+/* Options of rewriting as texts: families of rules, arithmetic, types of weights. */
 #include "rewrite/rewrite.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static bool is_word(const char *text, size_t length, const char *word)
 	return strlen(word) == length && memcmp(text, word, length) == 0;
 }
 
-/* The families of one word as bits, 0 when there are none of that name. */
+/* The families of one word as bits; 0 if there are none of that name. */
 static unsigned bits_of(const char *text, size_t length)
 {
 	for (int i = 0; i < REWRITE_FAMILIES; i++)
@@ -41,7 +41,7 @@ static bool refuse_family(const char *word, size_t length, struct diags *diags)
 			"there is no family of rules '%.*s'", length < 40 ? (int)length : 40, word);
 }
 
-/* What comes first says what the rest is taken from: all of them when it is a minus. */
+/* Begins with all families if the text begins with a minus, else with none. */
 bool rewrite_read_families(const char *text, unsigned *off, struct diags *diags)
 {
 	unsigned all = (1u << REWRITE_FAMILIES) - 1, on = *text == '-' ? all : 0;

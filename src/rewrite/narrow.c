@@ -1,25 +1,25 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Weights that are multiplied are kept in a narrow type, and widened where they are read.
+/* Keeping the weights of products in a narrow type, widened where they are read.
  *
  *     leaf [n without children]                          W_f16 at binding
  *       %2[n,i] = accumulate_k b[i], W[i,k], x[n,k]        store W_f16[r0,k] : f16 = W[r0,k]
  *                                                  ->    leaf [n without children]
  *                                                          %2[n,i] = accumulate_k b[i], W_f16[i,k], x[n,k]
  *
- * The narrow parameter is one that is computed at binding, as what is folded is; so a binding holds it alone,
- * unless the wide one is read elsewhere.  Of i8 there are two: the numbers, and what each row of them is
- * multiplied by, where it is read:
+ * The narrow parameter is computed at binding, like a folded constant; so a binding holds it alone, unless the wide
+ * one is read elsewhere.  For i8 there are two parameters: the numbers, and the scale by which each row of them is
+ * multiplied where it is read:
  *
  *     W_scale[i] = max_k abs W[i,k] / 127        W_i8[i,k] = round(W[i,k] / W_scale[i])
  *     W[i,k]  ->  W_scale[i] * cast W_i8[i,k]
  *
- * A row is what a product reduces: of parameters that products read in several ways, what the first of them
- * does. */
+ * A row is the axis that a product reduces: if several products reduce different axes of a parameter, that of the
+ * first. */
 #include "rewrite/rewrite.h"
 
 #include <stdio.h>
 
-/* What is read instead of a parameter: -1 = nothing yet. */
+/* The parameters that are read instead of a wide one; -1 = none yet. */
 struct narrowed {
 	int number, scale;
 	int reduced; /* the axis that has no scale of its own */
@@ -28,10 +28,10 @@ struct narrowed {
 struct narrowing {
 	struct sub_program *to;
 	const struct sub_program *from;
-	struct rewrite_trace *trace; /* NULL = nobody asked */
+	struct rewrite_trace *trace; /* may be NULL */
 	enum dtype dtype;
 	struct narrowed *params;
-	sub_ref *now, *narrow;	     /* by value: its copy, and that of what a product multiplies */
+	sub_ref *now, *narrow;	     /* by value: its copy, and the copy that products read */
 	VEC(struct sub_body) bodies; /* at binding */
 };
 
@@ -75,7 +75,7 @@ static sub_ref copy_value(struct narrowing *w, uint32_t i)
 
 /* --- at binding --- */
 
-/* The axes of a tensor but one: those of its scale. */
+/* A tensor without one axis: the shape of its scale. */
 static struct sub_tensor drop_axis(const struct sub_tensor *t, int axis)
 {
 	struct sub_tensor s = *t;
@@ -104,7 +104,7 @@ static int declare_param(struct narrowing *w, const struct sub_tensor *like, enu
 	return w->to->params.n - 1;
 }
 
-/* A body that computes a parameter, row by row: the first dimension of its value is the row. */
+/* Adds a body that computes a parameter row by row: the first dimension of its value is the row. */
 static void add_body(struct narrowing *w, int param, sub_ref value)
 {
 	struct sub_body b = {.name = w->to->params.at[param].name, .domain = SUB_AT_BINDING};
@@ -112,7 +112,7 @@ static void add_body(struct narrowing *w, int param, sub_ref value)
 	vec_push(w->to->arena, &w->bodies, b);
 }
 
-/* The parameter's element for each row, and beside it all of a tensor's other axes. */
+/* A use of a parameter whose first dimension is the row of the body. */
 static struct sub_use use_rows(struct narrowing *w, int param, const struct sub_tensor *t)
 {
 	struct sub_use u = sub_as_is(w->to, add_param(w, param, t->var, t->rank));
@@ -125,7 +125,7 @@ static sub_ref copy_rows(struct narrowing *w, int param, const struct sub_tensor
 	return add_value(w, (struct sub_value){.op = SUB_NOP, .arg = {use_rows(w, param, t)}});
 }
 
-/* The same with the axis that is reduced behind all others, the first of which is the row. */
+/* A copy of a parameter with the reduced axis last; its first dimension is the row of the body. */
 static sub_ref copy_reduced_last(struct narrowing *w, int param, const struct sub_tensor *t, int axis)
 {
 	struct sub_map map[SUB_MAX_VARS];
@@ -162,7 +162,7 @@ static int add_scale(struct narrowing *w, int param, int axis)
 	return made;
 }
 
-/* The scale of each element of a parameter, whose axes have these names. */
+/* The scale of each element of a parameter whose axes have these names. */
 static struct sub_use use_scale(struct narrowing *w, const struct narrowed *n, const struct sub_tensor *t,
 				const int *var)
 {
@@ -203,7 +203,7 @@ static void add_note(struct narrowing *w, int param)
 		vec_push(w->to->arena, &w->trace->notes, str_text(&s));
 }
 
-/* --- what is multiplied --- */
+/* --- products --- */
 
 static bool is_narrowed(const struct narrowing *w, const struct sub_value *v)
 {
@@ -225,8 +225,8 @@ static sub_ref read_narrow(struct narrowing *w, const struct sub_value *v, int r
 	return add_binary(w, SUB_MULTIPLY, sub_as_is(w->to, wide), use_scale(w, n, t, v->var));
 }
 
-/* Weights as a product reads them, moved about: `reduced` is the axis that it reduces, as far as that is
- * known. */
+/* The narrow copy of weights that a product reads, through data movement.  `reduced` is the axis that the product
+ * reduces; behind a movement the last one is assumed. */
 static sub_ref narrow_weight(struct narrowing *w, sub_ref r, int reduced)
 {
 	struct sub_value v = *sub_at(w->from, r);
@@ -260,14 +260,14 @@ static sub_ref copy_product(struct narrowing *w, uint32_t i)
 	return add_value(w, v);
 }
 
-/* --- the whole --- */
+/* --- the pass --- */
 
 static void copy_body(struct narrowing *w, const struct sub_body *b)
 {
 	vec_push(w->to->arena, &w->to->bodies, sub_map_body(w->to->arena, b, w->now));
 }
 
-/* Bodies at binding, in their order, then those that read what these compute. */
+/* Copies the bodies in their order, with the new ones after all others at binding. */
 static void copy_bodies(struct narrowing *w)
 {
 	const struct sub_body *b = w->from->bodies.at, *end = b + w->from->bodies.n;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The table, and its texts as trees. */
+/* The table of rules, and parsing their texts. */
 #include "rewrite/engine.h"
 
 #include <ctype.h>
@@ -49,7 +49,7 @@ static size_t word_length(const struct parser *s)
 	return n;
 }
 
-/* The number of a name among those of its kind; a pattern adds it.  -1 when nothing binds it. */
+/* The number of a name among those of its kind; a pattern adds new ones.  -1 if nothing binds it. */
 static int name_of(struct parser *s, char *names, int *n, char letter)
 {
 	for (int i = 0; i < *n; i++)
@@ -84,8 +84,7 @@ static bool find_op(const char *word, size_t n, struct rewrite_term *t)
 	return false;
 }
 
-/* `k`, or `k0` and `k1` for the sides of the cond along k, or `kA` and `k0A` for what these index inside of
- * A. */
+/* Parses `k`, or `k0` and `k1` for the sides of the cond along k, or `kA` and `k0A` for what these index inside of A. */
 static bool parse_index(struct parser *s, struct rewrite_term *t, int *index)
 {
 	struct rewrite_parsed *r = s->rule;
@@ -133,7 +132,7 @@ static bool parse_move(struct parser *s, struct rewrite_term *t)
 	return !t->args || parse_args(s, t, 1, false);
 }
 
-/* Among the arguments of a call a letter may be a value or an index variable: what the pattern says it is. */
+/* Parses a letter.  As an argument of a call it is an index variable if it is one in the pattern, else a value. */
 static bool parse_name(struct parser *s, struct rewrite_term *t, bool in_call)
 {
 	struct rewrite_parsed *r = s->rule;

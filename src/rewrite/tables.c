@@ -1,14 +1,14 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Tables: what depends on a node's word alone, and their budget.
+/* The budget of tables, which hold what depends on a node's word alone.
  *
- * That a look-up passes through an operator is the rules' work; each makes the table a little further.  What
- * they come to is known when they are done: if the tables together are too large, the look-ups that the
- * largest of them comes from stay what they are, and the program is rewritten once more. */
+ * Rules move look-ups past operators one by one, so the sizes of tables are known only after rewriting.  If the
+ * tables together are too large, the look-ups that the largest one was made from are barred from becoming tables,
+ * and the program is rewritten again. */
 #include "rewrite/engine.h"
 
 #include <inttypes.h>
 
-/* The program as rewritten, one flag for each of its values. */
+/* The tables of a rewritten program; the flags are by value. */
 struct tables {
 	const struct sub_program *p;
 	const bool *constant;
@@ -33,7 +33,7 @@ static int64_t table_bytes(const struct sub_program *p, uint32_t i)
 	return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
 }
 
-/* All that stands in a rewritten program lives. */
+/* Counts the tables; all values of a rewritten program are live. */
 static void count_tables(struct tables *t)
 {
 	for (uint32_t i = 1; i < t->p->values.n; i++) {
@@ -51,7 +51,8 @@ static void count_tables(struct tables *t)
 	}
 }
 
-/* Bars the look-ups, in the program as written, of the parameters that a table is made from. */
+/* Bars the parameters that the largest table is made from, if the source program looks up rows of them; false if there is
+ * no such parameter left. */
 static bool bar_parameters(const struct tables *t, const struct sub_program *from, bool *barred, struct str *names)
 {
 	bool *within = ARENA_ARRAY(t->p->arena, bool, t->p->values.n), any = false;

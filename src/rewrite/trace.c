@@ -35,7 +35,6 @@ static void describe_value(struct rewriter *w, sub_ref r, int depth, struct str 
 	str_puts(s, ")");
 }
 
-/* As deep as the pattern or the replacement that speaks of it. */
 const char *rewrite_describe_value(struct rewriter *w, sub_ref r, const struct rewrite_term *as)
 {
 	struct str s = str_in(w->arena);

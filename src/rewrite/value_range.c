@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Facts about values, from those of their arguments: whether they depend on weights alone, what range their
- * elements are in.  A bound holds in binary32: what may overflow is infinite, what may be infinite minus
- * infinite is NaN. Weights are taken to be finite unless arithmetic is to be exact; of inputs nothing is
- * known, of states what the bodies that compute them say. */
+/* Facts about values, from the facts of their arguments: whether they are constant, and the range of their elements.
+ * Bounds hold in binary32: a result that may overflow may be infinite, and infinity minus infinity a NaN.  Weights are
+ * assumed to be finite unless arithmetic is exact.  Nothing is known of inputs; states are in the range of the values
+ * that bodies store in them. */
 #include "rewrite/engine.h"
 
 #include <float.h>
@@ -35,8 +35,8 @@ static double reduced_volume(const struct sub_program *p, const struct sub_value
 
 static const struct rewrite_range anything = {-INFINITY, INFINITY, true};
 
-/* Bounds as binary32 may have them: operators round, what is beyond the largest number is infinite, and what
- * is too small is zero. */
+/* Widens bounds computed in binary64 to what binary32 may give: operators round, numbers beyond the largest become
+ * infinite, and denormal ones zero. */
 static struct rewrite_range widen_range(struct rewrite_range r)
 {
 	r.low -= fabs(r.low) * 0x1p-20;
@@ -115,7 +115,7 @@ static struct rewrite_range range_of_quotient(struct rewrite_range a, struct rew
 	return range_of_product(a, range_of_rec(b));
 }
 
-/* Bounds of what never falls. */
+/* The range of a monotone function, which is between `least` and `most`. */
 static struct rewrite_range range_of_monotone(double (*f)(double), struct rewrite_range a, double least, double most)
 {
 	struct rewrite_range r = widen_range((struct rewrite_range){f(a.low), f(a.high), a.nan});
@@ -129,7 +129,7 @@ static double compute_logistic(double x)
 	return 1 / (1 + exp(-x));
 }
 
-/* Of a logarithm, which is minus infinity at `zero`. */
+/* The range of a logarithm that is minus infinity at `zero`. */
 static struct rewrite_range range_of_log(double (*f)(double), struct rewrite_range a, double zero)
 {
 	struct rewrite_range r = {a.low > zero ? f(a.low) : -INFINITY, a.high > zero ? f(a.high) : INFINITY,
@@ -177,8 +177,7 @@ static struct rewrite_range range_of_source(const struct rewriter *w, const stru
 	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
 }
 
-/* Integers wrap, so that of results only the type is known; a choice is one of two, and a cast does not
- * reverse an order. */
+/* The range of an integer or bool.  Integers wrap, so a result may be any of its type; a select is one of two values. */
 static struct rewrite_range range_of_integer(const struct sub_value *v, struct rewrite_range b,
 					     struct rewrite_range c)
 {
@@ -279,9 +278,9 @@ static struct rewrite_chain chain_of(const struct rewriter *w, const struct sub_
 				      a->chain.high + n * fabs(each.high)};
 }
 
-/* Bounds of a sum however its terms are chained.  Rounding never reverses an order, so the sum of what the
- * terms are at least is as low as it gets; and that is off by half a unit in the last place of all their
- * magnitudes together, for each term.  Of two terms the sum is rounded once. */
+/* Widens the range of a sum to hold in whatever order its terms are added.  Rounding is monotone, so no sum is less than
+ * that of the least values of the terms, rounded in the same order; each addition rounds that by at most half a unit in
+ * the last place of the sum of all magnitudes.  A sum of two terms has one order. */
 static struct rewrite_range widen_by_chain(struct rewrite_range r, const struct rewrite_chain *c)
 {
 	if (c->terms <= 2)
@@ -292,7 +291,7 @@ static struct rewrite_range widen_by_chain(struct rewrite_range r, const struct 
 	return widen_range(r);
 }
 
-/* --- all facts --- */
+/* --- facts --- */
 
 static bool is_constant(const struct rewriter *w, const struct sub_value *v)
 {
@@ -323,19 +322,18 @@ static void find_number(const struct rewriter *w, const struct sub_value *v, str
 	f->number = v->op == SUB_CONST ? v->constant : f->uniform ? a->number : 0;
 }
 
-/* A concatenation is a choice of index. */
+/* The cost of an element.  A concatenation only chooses an index. */
 static double weight_of(enum sub_op op)
 {
 	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : REWRITE_OPERATION * sub_traits_of(op)->weight;
 }
 
-/* No row has as many elements.  Below this costs are whole numbers that doubles add exactly, in any order: so
- * equal programs cost the same, and what is taken back leaves no trace. */
+/* The most elements that a cost counts; no row in memory has as many.  So costs are whole numbers that doubles add exactly
+ * in any order: equal programs cost the same, and an undone application restores the measure. */
 static const double most_elements = 0x1p36;
 
-/* One for being there, and for each element what its operator weighs.  Values of weights alone are computed
- * once, or, where that is switched off, for each row like others; then their concatenations are no mere
- * choice either. */
+/* The cost of a value per row: 1, and the weight of its operator for each element.  Constants cost nothing, unless folding
+ * is off: then they are computed in each row like other values, and their concatenations copy elements. */
 static double cost_of(const struct rewriter *w, const struct sub_value *v, const struct rewrite_fact *f)
 {
 	bool computed = w->options->off & 1u << REWRITE_FAMILY_CONSTANTS;
@@ -346,7 +344,7 @@ static double cost_of(const struct rewriter *w, const struct sub_value *v, const
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 
-/* Moves of moves, and concatenations that lean to the left. */
+/* Counts assigns of assigns, and concatenations on the left side of concatenations. */
 static double disorder_of(const struct rewriter *w, const struct sub_value *v)
 {
 	if (v->op == SUB_ASSIGN)
