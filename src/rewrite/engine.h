@@ -94,8 +94,6 @@ const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *
 						 struct arena *);
 /* The value that stands for this one now. */
 sub_ref rewrite_resolve(struct rewriter *, sub_ref);
-/* Elements of a value per row, as the measure counts them. */
-double rewrite_count_elements(const struct sub_program *, const struct sub_value *);
 
 /* --- the measure (cost.c) --- */
 

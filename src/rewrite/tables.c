@@ -29,7 +29,7 @@ static bool is_look_up(const struct sub_value *v)
 static int64_t table_bytes(const struct sub_program *p, uint32_t i)
 {
 	const struct sub_value *v = &p->values.at[i];
-	double bytes = rewrite_count_elements(p, v) * dtype_traits_of(v->dtype)->bytes;
+	double bytes = sub_row_elements(p, v) * dtype_traits_of(v->dtype)->bytes;
 	return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
 }
 

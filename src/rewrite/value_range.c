@@ -8,29 +8,6 @@
 #include <float.h>
 #include <math.h>
 
-enum { RAGGED = 2 }; /* what an index over the edges of a node counts for */
-
-static double volume_of(const struct sub_program *p, const int *vars, int count)
-{
-	double n = 1;
-	for (int i = 0; i < count; i++) {
-		const struct sub_var *var = &p->vars.at[vars[i]];
-		n *= var->set == SUB_DIM ? var->extent : sub_is_ragged(p, vars[i]) ? RAGGED : 1;
-	}
-	return n;
-}
-
-double rewrite_count_elements(const struct sub_program *p, const struct sub_value *v)
-{
-	return volume_of(p, v->var, v->vars);
-}
-
-static double reduced_volume(const struct sub_program *p, const struct sub_value *v)
-{
-	int vars[SUB_MAX_VARS] = {0};
-	return volume_of(p, vars, sub_reduced_vars(p, v, vars));
-}
-
 /* --- ranges --- */
 
 static const struct rewrite_range anything = {-INFINITY, INFINITY, true};
@@ -340,7 +317,7 @@ static double cost_of(const struct rewriter *w, const struct sub_value *v, const
 	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
 		return 0;
 	double volume =
-	    fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : rewrite_count_elements(w->p, v), most_elements);
+	    fmin(sub_reduces(v->op) ? sub_reduced_elements(w->p, v) : sub_row_elements(w->p, v), most_elements);
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 
