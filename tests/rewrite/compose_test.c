@@ -281,17 +281,17 @@ static double pooled_exp(const struct data *d, int64_t node, int64_t e)
 }
 
 /* Values are negative or not: only the right fill is never the largest. */
-static void test_pooling(const struct window *w, bool dear, const char *what)
+static void test_pooling(const struct window *w, bool expensive, const char *what)
 {
 	struct bench b;
 	int v[5];
 	bench_open(&b);
 	window = w;
 	sub_ref x = make_grid(&b, "x", SHAPE(CHANNELS, HEIGHT, WIDTH));
-	sub_ref y = windows_of(&b, dear ? unary_of(&b, SUB_EXP, x) : x, dear ? 0 : -INFINITY, v);
+	sub_ref y = windows_of(&b, expensive ? unary_of(&b, SUB_EXP, x) : x, expensive ? 0 : -INFINITY, v);
 	y = reduce_of(&b, SUB_MAX, reduce_of(&b, SUB_MAX, y, v[4]), v[3]);
 	output(&b, y);
-	check(&b, what, dear ? pooled_exp : pooled);
+	check(&b, what, expensive ? pooled_exp : pooled);
 	bench_close(&b);
 }
 

@@ -72,7 +72,7 @@ static const struct {
      "fold0 at binding\n"
      "  %2[] = max_i p[i]\n"
      "  store fold0[] = %2[]\n"},
-    {"what is dear without a row comes before", HEAD " h = A * sum(exp(p)) @ x + previous.h\n",
+    {"an expensive value without a row comes before", HEAD " h = A * sum(exp(p)) @ x + previous.h\n",
      "fold0 at binding\n"
      "  %2[r0] = exp p[r0]\n"
      "  store fold0[r0] = %2[r0]\n"
@@ -133,7 +133,7 @@ static void test_texts(void)
 	}
 }
 
-/* --- what is not worth it --- */
+/* --- what is not profitable --- */
 
 static const char outer[] =
     "model m\nstructure sequence\ninput x[D]\nparam p[D], q[D]\nstate h[D]\noutput y = h\nnode:\n"
@@ -144,7 +144,7 @@ static void test_large(void)
 	struct folded f = {0};
 	bool ok = fold_text(&f, outer, "D=200", 0) && f.trace.notes.n == 2;
 	tap_ok(ok && bodies_at_binding(&f.program) == 1 && f.program.params.at[2].rank == 1,
-	       "of a large product of two vectors only the dear one is folded");
+	       "of a large product of two vectors only the expensive one is folded");
 	bool told = ok &&
 		    strstr(f.trace.notes.at[0],
 			   "160000 bytes is made again where it is used, from 1604 bytes by 2 cheap") &&
@@ -184,7 +184,7 @@ static void test_off(void)
 	f = (struct folded){0};
 	tap_ok(fold_text(&f, HEAD " h = (tanh(A) + B) @ x + previous.h\n", "D=3", off) &&
 		   bodies_at_binding(&f.program) == 1 && says(&f.program, "store fold0[r0,j] = %2[r0,j]\n"),
-	       "and what is dear does not");
+	       "and an expensive value does not");
 	free_model(&f.model);
 }
 
@@ -220,7 +220,7 @@ static const struct {
 };
 
 /* What planner and lowering count on. */
-static bool dear_values_have_rows(const struct sub_program *p)
+static bool expensive_values_have_rows(const struct sub_program *p)
 {
 	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n), ok = true;
 	for (size_t b = 0; b < p->bodies.n; b++)
@@ -307,7 +307,7 @@ static void test_model(const char *path, const char *sizes, unsigned off)
 		 off ? ", without the family" : "");
 	if (!tap_ok(load_model(&f.model, path, sizes) && fold(&f, &options), "%s: folded", name))
 		return;
-	tap_ok(dear_values_have_rows(&f.program), "%s: what is dear has a row", name);
+	tap_ok(expensive_values_have_rows(&f.program), "%s: expensive values have rows", name);
 	tap_ok(gives_the_same(&f), "%s: the same numbers, %d constants", name, bodies_at_binding(&f.program));
 	free_model(&f.model);
 }

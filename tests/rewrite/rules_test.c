@@ -138,7 +138,7 @@ struct checks {
 	const struct rewrite_rule *rule;
 	const struct rewrite_parsed *parsed;
 	struct arena arena;
-	int applied, agreed, fielded, cheaper, equal, dearer, lowered;
+	int applied, agreed, fielded, cheaper, equal, costlier, lowered;
 	bool whole; /* else only that both sides mean the same */
 	bool wrong, bits_differ;
 	bool refuted[REWRITE_MAX_PREDICATES],
@@ -185,7 +185,7 @@ static void check_measure(struct checks *c, struct pair *p)
 	enum rewrite_math math = math_of(c->rule);
 	struct rewrite_measure from = measure_of(&p->b, p->from, math), to = measure_of(&p->b, p->to, math);
 	c->cheaper += rewrite_is_lower(to, from);
-	c->dearer += rewrite_is_lower(from, to);
+	c->costlier += rewrite_is_lower(from, to);
 	c->equal += !rewrite_is_lower(to, from) && !rewrite_is_lower(from, to);
 }
 
@@ -435,7 +435,7 @@ static bool satisfied(const struct checks *c)
 		done &= c->refuted[i];
 	return (done || (is_cautious(c->rule) && c->lowered >= MOST_LOWERED)) &&
 	       (c->rule->cost == REWRITE_CHEAPER  ? c->cheaper > 0
-		: c->rule->cost == REWRITE_COSTLIER ? c->dearer > 0
+		: c->rule->cost == REWRITE_COSTLIER ? c->costlier > 0
 						  : true);
 }
 
@@ -462,8 +462,8 @@ static void try_instance(struct checks *c, uint64_t seed)
 static bool costs_as_said(const struct checks *c)
 {
 	return c->rule->cost == REWRITE_CHEAPER	 ? c->cheaper > 0
-	       : c->rule->cost == REWRITE_COSTLIER ? c->dearer > 0
-						 : c->equal + c->dearer + c->cheaper > 0;
+	       : c->rule->cost == REWRITE_COSTLIER ? c->costlier > 0
+						 : c->equal + c->costlier + c->cheaper > 0;
 }
 
 static void report(const struct checks *c, int64_t tries)
@@ -474,8 +474,8 @@ static void report(const struct checks *c, int64_t tries)
 	       c->agreed, c->applied, c->fielded, (long long)tries);
 	if (!c->whole)
 		return;
-	tap_ok(costs_as_said(c), "%s: cheaper in %d, as dear in %d, dearer in %d", name, c->cheaper, c->equal,
-	       c->dearer);
+	tap_ok(costs_as_said(c), "%s: cheaper in %d, as costly in %d, costlier in %d", name, c->cheaper, c->equal,
+	       c->costlier);
 	if (c->rule->exactness != REWRITE_BITS)
 		tap_ok(c->bits_differ != is_cautious(c->rule), "%s: %s", name,
 		       c->bits_differ ? "changes a bit somewhere" : "may change a bit");
