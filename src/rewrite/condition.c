@@ -258,7 +258,7 @@ static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const 
 		return false;
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
 	bool same = op == SUB_MAX &&
-		    !rewrite_index_leaves(m->w->p, &a->map[at], a->inner[at]); /* then fills fill whole rows */
+		    !rewrite_index_leaves(m->w->p, &a->map[at], a->inner[at]); /* where another index leaves, all reduced elements are the fill */
 	return !rewrite_reads_fill(m, a) || same || a->fill == sub_traits_of(op)->neutral;
 }
 

@@ -124,7 +124,7 @@ static sub_ref expand_argument(struct lowering *l, const struct ra_node *n, int 
 
 /* The sub-operator that ra/ra_ops.def names. */
 static const enum sub_op sub_of[RA_OPS] = {
-#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = SUB_##sub,
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = SUB_##sub,
 #include "ra/ra_ops.def"
 };
 
@@ -580,7 +580,7 @@ struct sub_use sub_lower_result(struct lowering *l, sub_ref r, const struct ra_s
 /* --- the table --- */
 
 static lower_op *const lowerings[RA_OPS] = {
-#define RA_OP(name, arity, spelling, types, function, strategy, sub) [RA_##name] = lower_##strategy,
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = lower_##lowering,
 #include "ra/ra_ops.def"
 };
 
