@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Functions of replacements that combine moves.  A move is the maps of an assign, from the variables outside to the
- * dimensions of its argument. */
+/* Functions of replacements that combine moves.  A move is the maps of an assign, from the variables outside
+ * to the dimensions of its argument. */
 #include "rewrite/engine.h"
 
 static const struct sub_use none = {.value = {0}};
@@ -53,7 +53,7 @@ static bool only_renames(const struct sub_value *v, const struct sub_use *u, str
 	return true;
 }
 
-/* Whether two uses have equal ranges: an identity to a variable of another range is a slice, not a renaming. */
+/* Whether two uses have equal ranges: an identity to a variable of another range is a slice. */
 static bool same_extents(const struct sub_program *p, const struct sub_use *a, const struct sub_use *b)
 {
 	for (int i = 0; i < a->vars; i++) {
@@ -92,8 +92,8 @@ static bool add_var(struct sub_value *v, int var)
 	return true;
 }
 
-/* Adds the assign of `u` by the maps of `v`, without a fill if no map leaves its dimension; if the maps only rename, adds
- * nothing and returns the renamed use. */
+/* Adds the assign of `u` by the maps of `v`, without a fill if no map leaves its dimension; if the maps only
+ * rename, adds nothing and returns the renamed use. */
 static struct sub_use add_move(struct rewrite_match *m, struct sub_value v, struct sub_use u)
 {
 	struct sub_use out;
@@ -155,7 +155,7 @@ static bool add_scaled_index(struct sub_map *out, const struct sub_map *index, i
 /* Composes a map, `second`, with the maps of A that give its variables; false if the composition is no map.
  * `leaves`: the map may leave its dimension, where a function of the structure must not be applied. */
 static bool compose_maps(const struct rewrite_move *a, const struct sub_map *second, bool leaves,
-		  struct sub_map *out)
+			 struct sub_map *out)
 {
 	const struct sub_map *first = second->var < 0 ? NULL : map_of(a, second->var);
 	*out = *second;
@@ -186,7 +186,8 @@ struct sub_use rewrite_compose_moves(struct rewrite_match *m, const struct rewri
 	struct sub_value v = {.fills = fills->fills, .fill = fills->fill, .map = maps};
 	for (int i = 0; i < x.vars; i++)
 		if (i >= b->n ||
-		    !compose_maps(a, &b->map[i], rewrite_index_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
+		    !compose_maps(a, &b->map[i], rewrite_index_leaves(m->w->p, &b->map[i], b->inner[i]),
+				  &maps[i]))
 			return none;
 	return x.value.i ? add_move(m, v, x) : none;
 }
@@ -205,8 +206,8 @@ struct sub_use rewrite_rename_outside(struct rewrite_match *m, const struct rewr
 	return x;
 }
 
-/* through(A, b): b, named as outside of A, with names from inside, so that A(through(A, b)) is b.  Impossible if b has a
- * variable that A maps by anything but an identity. */
+/* through(A, b): b, named as outside of A, with names from inside, so that A(through(A, b)) is b.  Impossible
+ * if b has a variable that A maps by anything but an identity. */
 struct sub_use rewrite_rename_inside(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name];
@@ -253,8 +254,8 @@ struct sub_use rewrite_select_side(struct rewrite_match *m, const struct rewrite
 	return none;
 }
 
-/* join(A, B, j, x): the concatenation along j of A(x) and B(x), two slices of x of which the second begins where the
- * first ends, as one assign. */
+/* join(A, B, j, x): the concatenation along j of A(x) and B(x), two slices of x of which the second begins
+ * where the first ends, as one assign. */
 struct sub_use rewrite_join_slices(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
@@ -280,7 +281,8 @@ struct sub_use rewrite_join_slices(struct rewrite_match *m, const struct rewrite
 	return x.value.i ? add_move(m, v, x) : none;
 }
 
-/* join_moved(A, j, x, y): the concatenation of A(x) and A(y) along j as A applied to a concatenation of x and y. */
+/* join_moved(A, j, x, y): the concatenation of A(x) and A(y) along j as A applied to a concatenation of x and
+ * y. */
 struct sub_use rewrite_join_arguments(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	struct rewrite_move *a = &m->move[call->arg[0]->name];
@@ -324,8 +326,8 @@ struct sub_use rewrite_slice_second(struct rewrite_match *m, const struct rewrit
 	return slice_side(m, call, 1);
 }
 
-/* regroup(j, i, a, b, c): the concatenation of a with that of b and c, from the concatenation along j of c with that of a
- * and b along i. */
+/* regroup(j, i, a, b, c): the concatenation of a with that of b and c, from the concatenation along j of c
+ * with that of a and b along i. */
 struct sub_use rewrite_regroup_sides(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_bound_index *j = &m->index[call->arg[0]->name],
@@ -341,8 +343,8 @@ struct sub_use rewrite_regroup_sides(struct rewrite_match *m, const struct rewri
 	return rewrite_concatenate(m, j->var, all, rewrite_build_term(m, call->arg[2]), rest);
 }
 
-/* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the concatenation of x and y,
- * if that is live already. */
+/* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the
+ * concatenation of x and y, if that is live already. */
 struct sub_use rewrite_find_concatenation(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	int k[2] = {rewrite_index_of(m, call->arg[0]), rewrite_index_of(m, call->arg[1])};
@@ -352,12 +354,13 @@ struct sub_use rewrite_find_concatenation(struct rewrite_match *m, const struct 
 	int axis = rewrite_new_var(m, p->vars.at[k[0]].extent + p->vars.at[k[1]].extent);
 	if (axis < 0)
 		return none;
-	struct sub_use xy =
-	    rewrite_concatenate(m, axis, k, rewrite_build_term(m, call->arg[2]), rewrite_build_term(m, call->arg[4]));
+	struct sub_use xy = rewrite_concatenate(m, axis, k, rewrite_build_term(m, call->arg[2]),
+						rewrite_build_term(m, call->arg[4]));
 	if (!xy.value.i || !rewrite_note_of(m->w, xy.value)->uses)
 		return none;
-	struct sub_use ab =
-	    rewrite_concatenate(m, axis, k, rewrite_build_term(m, call->arg[3]), rewrite_build_term(m, call->arg[5]));
-	struct sub_use product = rewrite_add_value(m->w, (struct sub_value){.op = SUB_MULTIPLY, .arg = {xy, ab}});
+	struct sub_use ab = rewrite_concatenate(m, axis, k, rewrite_build_term(m, call->arg[3]),
+						rewrite_build_term(m, call->arg[5]));
+	struct sub_use product =
+	    rewrite_add_value(m->w, (struct sub_value){.op = SUB_MULTIPLY, .arg = {xy, ab}});
 	return rewrite_add_value(m->w, (struct sub_value){.op = SUB_SUM, .arg = {product}, .reduced = axis});
 }

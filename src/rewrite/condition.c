@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The predicates of conditions.  Those about values are proved from their facts (value_range.c); those about maps and
- * variables are read from the match. */
+/* The predicates of conditions.  Those about values are proved from their facts (value_range.c); those about
+ * maps and variables are read from the match. */
 #include "rewrite/engine.h"
 
 #include <float.h>
@@ -71,8 +71,8 @@ static bool is_count(const struct rewriter *w, const struct sub_value *v)
 	return v->op == SUB_SUM && term->uniform && size >= FLT_MIN && size <= 0x1p90;
 }
 
-/* The product with 1/x is the quotient by x but for rounding: x and 1/x are normal wherever x is finite and not zero.
- * Square roots are, since they are between 2^-75 and 2^64. */
+/* The product with 1/x is the quotient by x but for rounding: x and 1/x are normal wherever x is finite and
+ * not zero. Square roots are, since they are between 2^-75 and 2^64. */
 static bool is_invertible(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct sub_value *v = sub_at(m->w->p, use_of(m, arg[0])->value);
@@ -152,7 +152,7 @@ static bool same_extent(const struct rewrite_match *m, int a, int b)
 	return x->set == y->set && x->extent == y->extent;
 }
 
-/* Every index is a variable of the same range, none twice; variables outside that no index uses are allowed. */
+/* Every index is a variable of the same range, none twice; some variables outside may have no index. */
 static bool only_renames(const struct rewrite_match *m, const struct rewrite_move *a)
 {
 	for (int i = 0; i < a->n; i++) {
@@ -200,8 +200,8 @@ static bool stays_inside(struct rewrite_match *m, const struct rewrite_term *con
 	return !rewrite_reads_fill(m, move_of(m, arg[0]));
 }
 
-/* The matched reduction of elements that are all the fill; NaN if it depends on their number.  A sum begins with +0, and of
- * edges there may be none. */
+/* The matched reduction of elements that are all the fill; NaN if it depends on their number.  A sum begins
+ * with +0, and of edges there may be none. */
 static double reduce_fills(const struct rewrite_match *m, double fill)
 {
 	if (m->op[SUB_REDUCE - SUB_UNARY] != SUB_MAX)
@@ -222,8 +222,8 @@ static double apply_to_fill(const struct rewrite_match *m, double fill)
 	return m->op_bound[SUB_REDUCE - SUB_UNARY] ? reduce_fills(m, fill) : fill;
 }
 
-/* The matched operator maps the fill of A to itself, and every operand is filled where A leaves a dimension: none lacks
- * that dimension.  Only for rules all of whose values are inside of A. */
+/* The matched operator maps the fill of A to itself, and every operand is filled where A leaves a dimension:
+ * none lacks that dimension.  Only for rules all of whose values are inside of A. */
 static bool keeps_fill(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]);
@@ -233,14 +233,15 @@ static bool keeps_fill(struct rewrite_match *m, const struct rewrite_term *const
 	if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
 		return false;
 	for (int i = 0; i < a->n; i++)
-		for (int v = 0; v < m->rule->values && rewrite_index_leaves(m->w->p, &a->map[i], a->inner[i]); v++)
+		for (int v = 0; v < m->rule->values && rewrite_index_leaves(m->w->p, &a->map[i], a->inner[i]);
+		     v++)
 			if (!sub_use_has(&m->value[v], a->inner[i]))
 				return false;
 	return true;
 }
 
-/* k is the index of one dimension, in either direction, and reaches every element of it; fills do not change the
- * reduction. */
+/* k is the index of one dimension, in either direction, and reaches every element of it; fills do not change
+ * the reduction. */
 static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]);
@@ -257,13 +258,13 @@ static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const 
 	    most < m->w->p->vars.at[a->inner[at]].extent - 1)
 		return false;
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
-	bool same = op == SUB_MAX &&
-		    !rewrite_index_leaves(m->w->p, &a->map[at], a->inner[at]); /* where another index leaves, all reduced elements are the fill */
+	/* where an index without k leaves its dimension, all reduced elements are the fill */
+	bool same = op == SUB_MAX && !rewrite_index_leaves(m->w->p, &a->map[at], a->inner[at]);
 	return !rewrite_reads_fill(m, a) || same || a->fill == sub_traits_of(op)->neutral;
 }
 
-/* Where A reads outside of B(x), the maps of B, extended beyond its dimensions, read outside of x; and both have the same
- * fill. */
+/* Where A reads outside of B(x), the maps of B, extended beyond its dimensions, read outside of x; and both
+ * have the same fill. */
 static bool has_nesting_fills(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]), *b = move_of(m, arg[1]);

@@ -6,13 +6,14 @@
  *     ... %5 = U h, %6 = g * c                  ->    %2[n,i] = accumulate_k %1[n,i], U[i,k], h[child.0(n),k]
  *     %3 + %5 + b + %6                                %3[n,i] = fma g[n,i], c[n,i], %2[n,i]
  *
- * A product is added without being rounded first.  Sums of products that are terms of one sum form a chain: each
- * starts from the result of the one before it, the first from a term of weights alone (a bias) or from zero.
- * Terms that need no state come first, so that a beginning of the chain, a value like any other, can be computed
- * elsewhere.  A sum absorbs a term if it is the term's only user; a term with other users is added as it is.
+ * A product is added without being rounded first.  Sums of products that are terms of one sum form a chain:
+ * each starts from the result of the one before it, the first from a term of weights alone (a bias) or from
+ * zero. Terms that need no state come first, so that a beginning of the chain, a value like any other, can be
+ * computed elsewhere.  A sum absorbs a term if it is the term's only user; a term with other users is added
+ * as it is.
  *
- * Only this pass decides about rounding by how often values are used.  After it an operator is computed as it is
- * written, so neither moving it, nor storing it, nor computing it again changes a bit. */
+ * Only this pass decides about rounding by how often values are used.  After it an operator is computed as it
+ * is written, so neither moving it, nor storing it, nor computing it again changes a bit. */
 #include "rewrite/rewrite.h"
 
 struct contraction {
@@ -58,14 +59,15 @@ static bool can_be_absorbed(const struct contraction *c, const struct sub_value 
 	return v->dtype == DTYPE_F32 && (v->op == SUB_ADD || v->op == SUB_MULTIPLY || is_chain(c, v));
 }
 
-/* Whether a value has one user.  For constants, which are computed once for all bodies, users in all bodies count. */
+/* Whether a value has one user.  For constants, which are computed once for all bodies, users in all bodies
+ * count. */
 static bool is_used_once(const struct contraction *c, sub_ref r)
 {
 	return c->uses[r.i] == 1 && !(c->constant[r.i] && c->sharers[r.i] > 1);
 }
 
-/* Whether a sum can absorb its argument a: a term with all variables of the sum, so that it is not computed again along
- * one that it lacks. */
+/* Whether a sum can absorb its argument a: a term with all variables of the sum, so that it is not computed
+ * again along one that it lacks. */
 static bool is_own_term(const struct contraction *c, const struct sub_value *v, int a)
 {
 	const struct sub_use *u = &v->arg[a];
@@ -131,7 +133,8 @@ static void count_sharers(struct contraction *c)
 			c->sharers[c->from->values.at[i].arg[a].value.i]++;
 }
 
-/* Marks terms from the last value to the first: users come after what they use, so a sum comes before its terms. */
+/* Marks terms from the last value to the first: users come after what they use, so a sum comes before its
+ * terms. */
 static void mark_absorbed(struct contraction *c)
 {
 	memset(c->absorbed, 0, c->from->values.n * sizeof *c->absorbed);
@@ -263,7 +266,7 @@ static sub_ref copy_value(struct contraction *c, sub_ref r)
 	return sub_add(c->to, v, NULL);
 }
 
-/* Writes an addition outside of chains.  Of two products the first is rounded, and the second is added to it. */
+/* Writes an addition outside of chains.  Of two products the first is rounded, and the second added to it. */
 static sub_ref write_addition(struct contraction *c, sub_ref r)
 {
 	const struct sub_value *v = value_of(c, r);

@@ -13,8 +13,8 @@ struct rewrite_range {
 	bool nan;
 };
 
-/* The terms of a sum that the lowering may add in another order than the text, with a rounding for each.  A value
- * that is no sum is one term. */
+/* The terms of a sum that the lowering may add in another order than the text, with a rounding for each.  A
+ * value that is no sum is one term. */
 struct rewrite_chain {
 	double terms;
 	double low, high; /* magnitudes of their least values together, and of their largest */
@@ -50,9 +50,9 @@ struct rewrite_note {
 	long recent[REWRITE_REACH + 1]; /* when a value so many steps down was last touched */
 };
 
-/* Compared lexicographically in this order.  Rebuilding a value on replaced arguments changes at most its disorder,
- * and only if an argument became a move or a concatenation; a rule that changes disorder alone does not turn
- * another operator into one of these.  So all applications together end. */
+/* Compared lexicographically in this order.  Rebuilding a value on replaced arguments changes at most its
+ * disorder, and only if an argument became a move or a concatenation; a rule that changes disorder alone does
+ * not turn another operator into one of these.  So all applications together end. */
 struct rewrite_measure {
 	double cost;
 	double constants; /* operators on weights, which cost nothing; a repeated number counts as none */
@@ -90,8 +90,8 @@ struct rewriter {
 struct rewrite_note *rewrite_note_of(struct rewriter *, sub_ref);
 struct rewrite_fact rewrite_facts_of(const struct rewriter *, const struct sub_value *);
 /* By state: a range that all bodies which compute it keep to, whatever states they read. */
-const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *, const struct rewrite_options *,
-						 struct arena *);
+const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *,
+						      const struct rewrite_options *, struct arena *);
 /* The value that stands for this one now. */
 sub_ref rewrite_resolve(struct rewriter *, sub_ref);
 
@@ -107,7 +107,8 @@ bool rewrite_is_lower(struct rewrite_measure, struct rewrite_measure);
 
 /* --- a match (match.c) --- */
 
-/* The maps of an assign: for each dimension of the argument, named inner[i], its index by the variables outside. */
+/* The maps of an assign: for each dimension of the argument, named inner[i], its index by the variables
+ * outside. */
 struct rewrite_move {
 	bool bound;
 	int n, inner[SUB_MAX_VARS];
@@ -136,17 +137,18 @@ struct rewrite_match {
 	bool op_bound[3];
 	/* what `binary` stands for has its arguments in the other order than the pattern */
 	bool order_bound, reversed;
-	unsigned swapped; /* by commutative operator, as they are met: a bit = its arguments match in the other order */
+	unsigned swapped; /* by commutative operator, as they are met: a bit = its arguments match in the
+			     other order */
 	int choices;	  /* commutative operators met so far */
 };
 
 /* Whether the operators at a value are those of a pattern: a quick test before matching. */
 bool rewrite_may_match(struct rewriter *, const struct rewrite_term *, sub_ref);
-/* Matches the pattern of a rule at a value, in the value's own names; then again with the next order of the arguments
- * of commutative operators, until no further order matches. */
+/* Matches the pattern of a rule at a value, in the value's own names; then again with the next order of the
+ * arguments of commutative operators, until no further order matches. */
 bool rewrite_find_match(struct rewrite_match *, struct rewriter *, const struct rewrite_parsed *, sub_ref at);
 bool rewrite_next_match(struct rewrite_match *, bool first);
-/* A variable of the range of `like`, or of this extent, that is not in use in the match; -1 = there is none. */
+/* A variable of the range of `like`, or of this extent, that the match does not use; -1 = there is none. */
 int rewrite_new_var_like(struct rewrite_match *, int like);
 int rewrite_new_var(struct rewrite_match *, int64_t extent);
 
@@ -164,7 +166,7 @@ int rewrite_find_refuted(struct rewrite_match *, int ignore);
 
 /* --- replacements (replace.c, compose.c) --- */
 
-/* A function of replacements: builds a value, used under names of the match; value.i = 0: it cannot be built. */
+/* A function of replacements: builds a value, under names of the match; value.i = 0: it cannot be built. */
 typedef struct sub_use rewrite_function(struct rewrite_match *, const struct rewrite_term *call);
 
 int rewrite_find_function(const char *name, size_t length);
@@ -172,11 +174,11 @@ rewrite_function *rewrite_function_at(int);
 /* The variable that an index of a rule stands for; -1 = none. */
 int rewrite_index_of(const struct rewrite_match *, const struct rewrite_term *);
 struct sub_use rewrite_build_term(struct rewrite_match *, const struct rewrite_term *);
-/* Builds the replacement of a match with the dimensions, in order, of the matched value; value.i = 0: it cannot be
- * built. */
+/* Builds the replacement of a match with the dimensions, in order, of the matched value; value.i = 0: it
+ * cannot be built. */
 struct sub_use rewrite_build_replacement(struct rewrite_match *);
-/* Adds a value, renaming its variables canonically, so that values that differ in names alone are one; returns its use
- * under the given names.  None if it cannot be added: see REWRITE_UNBUILT. */
+/* Adds a value, renaming its variables canonically, so that values that differ in names alone are one;
+ * returns its use under the given names.  None if it cannot be added: see REWRITE_UNBUILT. */
 struct sub_use rewrite_add_value(struct rewriter *, struct sub_value);
 /* The concatenation along `axis` of values that have it as sides[0] and sides[1]. */
 struct sub_use rewrite_concatenate(struct rewrite_match *, int axis, const int *sides, struct sub_use,
@@ -184,15 +186,17 @@ struct sub_use rewrite_concatenate(struct rewrite_match *, int axis, const int *
 /* Applies a move to a value; variables that the move does not map stay. */
 struct sub_use rewrite_move_value(struct rewrite_match *, const struct rewrite_move *, struct sub_use);
 
-rewrite_function rewrite_compose_moves, rewrite_rename_outside, rewrite_rename_inside, rewrite_select_side, rewrite_join_slices,
-    rewrite_join_arguments, rewrite_slice_first, rewrite_slice_second, rewrite_regroup_sides, rewrite_find_concatenation;
+rewrite_function rewrite_compose_moves, rewrite_rename_outside, rewrite_rename_inside, rewrite_select_side,
+    rewrite_join_slices, rewrite_join_arguments, rewrite_slice_first, rewrite_slice_second,
+    rewrite_regroup_sides, rewrite_find_concatenation;
 
 /* --- the rest --- */
 
-/* Checks that the tables of a rewritten program keep to the budget.  If not, bars the parameters of the largest table
- * and returns false: the program must be rewritten again.  True if there is nothing left to bar. */
+/* Checks that the tables of a rewritten program keep to the budget.  If not, bars the parameters of the
+ * largest table and returns false: the program must be rewritten again.  True if there is nothing left to
+ * bar. */
 bool rewrite_check_tables(const struct sub_program *, const struct sub_program *from,
-			const struct rewrite_options *, struct rewrite_trace *, bool *barred);
+			  const struct rewrite_options *, struct rewrite_trace *, bool *barred);
 /* Prints a value as text, as deep as a term. */
 const char *rewrite_describe_value(struct rewriter *, sub_ref, const struct rewrite_term *as);
 

@@ -8,10 +8,10 @@
  *                                                           %2[n,i,j] = multiply fold0[i,j], x[n,j]
  *
  * A *root* is a constant that becomes a parameter.  Roots are the largest constants that values of a row use;
- * data movement above them stays in the body, as a change of the index.  A body at binding computes its root row
- * by row, with the first dimension as its leading dimension, so it is planned and tiled like any other.  An
- * expensive value without the row would be computed again in each row, so it becomes a root itself; so does an
- * expensive value that two roots need.
+ * data movement above them stays in the body, as a change of the index.  A body at binding computes its root
+ * row by row, with the first dimension as its leading dimension, so it is planned and tiled like any other.
+ * An expensive value without the row would be computed again in each row, so it becomes a root itself; so
+ * does an expensive value that two roots need.
  *
  * A constant is not folded if it is cheap to compute and much larger than its operands, as the product of a
  * column and a row: reading it would cost more than computing it. */
@@ -37,7 +37,7 @@ struct folding {
 	bool everything;	     /* fold what is profitable, else only what must be */
 	const bool *constant;	     /* by value of `from` */
 	bool *root;		     /* by value of `from`: it becomes a parameter */
-	bool *chooses;		     /* by value: computing it chooses by an index, or mixes two (is_choice) */
+	bool *chooses; /* by value: computing it chooses by an index, or mixes two (is_choice) */
 	bool *rowless;		     /* by root: its body has no row */
 	bool *visited;		     /* by value, in mark_roots */
 	int *param;		     /* by value: the folded parameter that it is, -1 = none yet */
@@ -98,8 +98,8 @@ static double bytes_of(const struct folding *f, sub_ref r)
 	return bytes;
 }
 
-/* What recomputing a constant takes: its cheap operators, at most one more than allowed, down to the values that
- * are read. */
+/* What recomputing a constant takes: its cheap operators, at most one more than allowed, down to the values
+ * that are read. */
 struct recomputation {
 	int operators;
 	double bytes; /* of the values that are read */
@@ -135,10 +135,11 @@ static void note_recomputed(struct folding *f, sub_ref r)
 	struct recomputation p = {0};
 	count_recomputation(f, r, &p);
 	if (p.weights && !is_free(value_of(f, r)))
-		add_note(f,
-		     "a constant of %.0f bytes is made again where it is used, from %.0f bytes by %d cheap "
-		     "operators",
-		     bytes_of(f, r), p.bytes, p.operators);
+		add_note(
+		    f,
+		    "a constant of %.0f bytes is made again where it is used, from %.0f bytes by %d cheap "
+		    "operators",
+		    bytes_of(f, r), p.bytes, p.operators);
 }
 
 /* Counts the operators of a constant as a tree; returns more than `most` if there are more. */
@@ -169,8 +170,8 @@ static bool is_profitable(const struct folding *f, sub_ref r)
 
 /* --- roots --- */
 
-/* Marks the roots in a constant that values of a row use.  `noted`: it belongs to a recomputed constant that the
- * trace has. */
+/* Marks the roots in a constant that values of a row use.  `noted`: it belongs to a recomputed constant that
+ * the trace has. */
 static void mark_roots(struct folding *f, sub_ref r, bool noted)
 {
 	const struct sub_value *v = value_of(f, r);
@@ -258,11 +259,11 @@ static bool keeps_row(const struct folding *f, const struct sub_value *v, int a,
 
 /* --- choices --- */
 
-/* Whether a map of an assign is a choice: padding and concatenation choose by an index what they read, and a map
- * of two variables mixes indices.  Loops over constant extents are split where the choice changes, and buffers
- * have room for the last vector.  The rows of a step have no constant extent: a vector that chooses by the row
- * would read both sides everywhere, and one whose offset depends on the row could end outside its buffer.  So a
- * value that chooses by the row becomes a root whose body has no row. */
+/* Whether a map of an assign is a choice: padding and concatenation choose by an index what they read, and a
+ * map of two variables mixes indices.  Loops over constant extents are split where the choice changes, and
+ * buffers have room for the last vector.  The rows of a step have no constant extent: a vector that chooses
+ * by the row would read both sides everywhere, and one whose offset depends on the row could end outside its
+ * buffer.  So a value that chooses by the row becomes a root whose body has no row. */
 static bool is_choice(const struct folding *f, const struct sub_value *v, int map)
 {
 	return v->map[map].scale2 || (v->fills && sub_map_leaves(f->from, v, map));
@@ -300,7 +301,8 @@ static bool touches_row(const struct sub_value *v, int a, struct context at)
 {
 	bool touches = false;
 	for (int i = 0; at.leading >= 0 && i < v->arg[a].vars; i++)
-		touches |= v->op == SUB_ASSIGN ? maps_from(&v->map[i], at.leading) : v->arg[a].var[i] == at.leading;
+		touches |=
+		    v->op == SUB_ASSIGN ? maps_from(&v->map[i], at.leading) : v->arg[a].var[i] == at.leading;
 	return touches;
 }
 
@@ -313,8 +315,8 @@ enum placement {
 	INLINED	  /* computed in the body for other rows: it is cheap */
 };
 
-static enum placement choose_placement(const struct folding *f, const struct sub_value *v, int a, struct context at,
-		       struct context *next)
+static enum placement choose_placement(const struct folding *f, const struct sub_value *v, int a,
+				       struct context at, struct context *next)
 {
 	sub_ref r = v->arg[a].value;
 	const struct sub_value *arg = value_of(f, r);
@@ -346,8 +348,8 @@ static bool must_choose(const struct folding *f, const struct sub_value *v, int 
 	return arg->vars > TENSOR_MAX_RANK && touches_row(v, a, at) && f->chooses[v->arg[a].value.i];
 }
 
-/* Makes roots of what a root's body needs as parameters; `seen` by placement and value.  False if the body cannot
- * have a row. */
+/* Makes roots of what a root's body needs as parameters; `seen` by placement and value.  False if the body
+ * cannot have a row. */
 static bool scan_body(struct folding *f, sub_ref r, struct context at, bool *seen[])
 {
 	const struct sub_value *v = value_of(f, r);

@@ -2,12 +2,12 @@
 /* Matching a pattern at a value.
  *
  * All variables in a match have names in one namespace, that of the value at the root.  Each use renames the
- * dimensions of its argument, and so on down; variables that occur only inside (those that a reduction reduces, of
- * the sides of a cond, and inside of an assign) get names that are not in use yet.  So the values that a pattern
- * binds can be combined in any way.
+ * dimensions of its argument, and so on down; variables that occur only inside (those that a reduction
+ * reduces, of the sides of a cond, and inside of an assign) get names that are not in use yet.  So the values
+ * that a pattern binds can be combined in any way.
  *
- * There is only one variable for nodes.  So inside of an assign that reads other nodes it names those, and values
- * from there must not be used outside of the assign (may_move in replace.c). */
+ * There is only one variable for nodes.  So inside of an assign that reads other nodes it names those, and
+ * values from there must not be used outside of the assign (may_move in replace.c). */
 #include "rewrite/engine.h"
 
 static bool in_scope(const struct rewrite_match *m, int var)
@@ -46,8 +46,8 @@ int rewrite_new_var_like(struct rewrite_match *m, int like)
 
 /* --- names of arguments --- */
 
-/* The use of argument `a` of `v` with its variables named as in `u`, a use of `v`.  `own`, a variable that `v` itself
- * lacks, is named `as`. */
+/* The use of argument `a` of `v` with its variables named as in `u`, a use of `v`.  `own`, a variable that
+ * `v` itself lacks, is named `as`. */
 static struct sub_use argument_use(const struct sub_value *v, const struct sub_use *u, int a, int own, int as)
 {
 	struct sub_use arg = v->arg[a];
@@ -106,10 +106,10 @@ static struct sub_map renamed_map(const struct sub_value *v, const struct sub_us
 	return map;
 }
 
-/* The name of a dimension in a move that is bound already: that of a dimension with the same map; -1 = there is
- * none. */
+/* The name of a dimension in a move that is bound already: that of a dimension with the same map; -1 = there
+ * is none. */
 static int find_dimension(const struct rewrite_match *m, const struct rewrite_move *move,
-			   const struct sub_map *map, int like, const struct sub_use *so_far)
+			  const struct sub_map *map, int like, const struct sub_use *so_far)
 {
 	for (int i = 0; i < move->n; i++)
 		if (sub_same_map(&move->map[i], map) && same_range(m->w->p, move->inner[i], like) &&
@@ -118,8 +118,8 @@ static int find_dimension(const struct rewrite_match *m, const struct rewrite_mo
 	return -1;
 }
 
-/* Adds a dimension to a move and returns its name.  A second use may add only dimensions that its maps leave as they
- * are and that the first use lacks; -1 for others. */
+/* Adds a dimension to a move and returns its name.  A second use may add only dimensions that its maps leave
+ * as they are and that the first use lacks; -1 for others. */
 static int add_dimension(struct rewrite_match *m, struct rewrite_move *move, struct sub_map map, int like,
 			 bool first)
 {
@@ -197,8 +197,8 @@ static int first_argument(struct rewrite_match *m, const struct rewrite_term *t)
 	return matches_either_order(t) ? m->swapped >> m->choices++ & 1 : 0;
 }
 
-/* Binds the order in which arguments of `binary` match; false if it is bound to the other one.  The order matters to a
- * quotient, and to smax of two zeros. */
+/* Binds the order in which arguments of `binary` match; false if it is bound to the other one.  The order
+ * matters to a quotient, and to smax of two zeros. */
 static bool bind_order(struct rewrite_match *m, enum sub_op op, bool reversed)
 {
 	if (!m->order_bound)
@@ -289,7 +289,8 @@ static bool match_move(struct rewrite_match *m, const struct rewrite_term *t, co
 	       match_term(m, t->arg[0], inside);
 }
 
-/* Whether the rule holds for the type of a value: rules of data movement do for all types, others for f32 alone. */
+/* Whether the rule holds for the type of a value: rules of data movement do for all types, others for f32
+ * alone. */
 static bool fits_type(const struct rewrite_match *m, sub_ref r)
 {
 	return m->rule->rule->law == REWRITE_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
@@ -314,8 +315,8 @@ static bool match_term(struct rewrite_match *m, const struct rewrite_term *t, st
 	}
 }
 
-/* Goes on to the next order of arguments: reverses the last pair that is not reversed yet and resets those after it.
- * False after the last order. */
+/* Goes on to the next order of arguments: reverses the last pair that is not reversed yet and resets those
+ * after it. False after the last order. */
 static bool next_order(struct rewrite_match *m)
 {
 	for (int c = m->choices; c-- > 0;) {
@@ -385,7 +386,7 @@ bool rewrite_next_match(struct rewrite_match *m, bool first)
 }
 
 bool rewrite_find_match(struct rewrite_match *m, struct rewriter *w, const struct rewrite_parsed *rule,
-		      sub_ref at)
+			sub_ref at)
 {
 	m->w = w;
 	m->rule = rule;

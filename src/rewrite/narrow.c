@@ -6,15 +6,15 @@
  *                                                  ->    leaf [n without children]
  *                                                          %2[n,i] = accumulate_k b[i], W_f16[i,k], x[n,k]
  *
- * The narrow parameter is computed at binding, like a folded constant; so a binding holds it alone, unless the wide
- * one is read elsewhere.  For i8 there are two parameters: the numbers, and the scale by which each row of them is
- * multiplied where it is read:
+ * The narrow parameter is computed at binding, like a folded constant; so a binding holds it alone, unless
+ * the wide one is read elsewhere.  For i8 there are two parameters: the numbers, and the scale by which each
+ * row of them is multiplied where it is read:
  *
  *     W_scale[i] = max_k abs W[i,k] / 127        W_i8[i,k] = round(W[i,k] / W_scale[i])
  *     W[i,k]  ->  W_scale[i] * cast W_i8[i,k]
  *
- * A row is the axis that a product reduces: if several products reduce different axes of a parameter, that of the
- * first. */
+ * A row is the axis that a product reduces: if several products reduce different axes of a parameter, that of
+ * the first. */
 #include "rewrite/rewrite.h"
 
 #include <stdio.h>
@@ -94,7 +94,8 @@ static const char *name_of(struct narrowing *w, const char *param, const char *e
 	return sub_find_free_name(w->to, SUB_NAME_TENSOR | SUB_NAME_BODY, str_text(&s));
 }
 
-static int declare_param(struct narrowing *w, const struct sub_tensor *like, enum dtype dtype, const char *ending)
+static int declare_param(struct narrowing *w, const struct sub_tensor *like, enum dtype dtype,
+			 const char *ending)
 {
 	struct sub_tensor t = *like;
 	t.name = name_of(w, like->name, ending);
@@ -225,8 +226,8 @@ static sub_ref read_narrow(struct narrowing *w, const struct sub_value *v, int r
 	return add_binary(w, SUB_MULTIPLY, sub_as_is(w->to, wide), use_scale(w, n, t, v->var));
 }
 
-/* The narrow copy of weights that a product reads, through data movement.  `reduced` is the axis that the product
- * reduces; behind a movement the last one is assumed. */
+/* The narrow copy of weights that a product reads, through data movement.  `reduced` is the axis that the
+ * product reduces; behind a movement the last one is assumed. */
 static sub_ref narrow_weight(struct narrowing *w, sub_ref r, int reduced)
 {
 	struct sub_value v = *sub_at(w->from, r);

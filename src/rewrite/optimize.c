@@ -1,14 +1,14 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The rewrite engine.
  *
- * Each body is rewritten by itself, from the sources up: first the arguments of a value, then the value by every
- * rule, then its replacement, until no rule applies; no application is undone later.  New values in a replacement are
- * settled in the same way before the replacement is.  Sweeps are repeated until one changes nothing, because a
- * value with several users may have become one with a single user.
+ * Each body is rewritten by itself, from the sources up: first the arguments of a value, then the value by
+ * every rule, then its replacement, until no rule applies; no application is undone later.  New values in a
+ * replacement are settled in the same way before the replacement is.  Sweeps are repeated until one changes
+ * nothing, because a value with several users may have become one with a single user.
  *
- * A rule is applied on trial: the uses of a value become uses of its replacement, and if the measure is not lower
- * then, they are returned.  So each application lowers the measure of the body, which is bounded from below, and
- * rebuilding a value on replaced arguments never raises it: rewriting ends. */
+ * A rule is applied on trial: the uses of a value become uses of its replacement, and if the measure is not
+ * lower then, they are returned.  So each application lowers the measure of the body, which is bounded from
+ * below, and rebuilding a value on replaced arguments never raises it: rewriting ends. */
 #include "rewrite/engine.h"
 
 /* The rules that may apply at one operator, in the order of the table. */
@@ -64,8 +64,8 @@ static void restore_touched(struct rewriter *w)
 		w->notes.at[w->touched.at[i].value].touched = w->touched.at[i].touched;
 }
 
-/* Replaces a value by the one rebuilt from it.  Rules are tried at its users again only if the new value existed before,
- * or had been replaced. */
+/* Replaces a value by the one rebuilt from it.  Rules are tried at its users again only if the new value
+ * existed before, or had been replaced. */
 static void substitute_rebuilt(struct rewriter *w, sub_ref old, sub_ref new)
 {
 	bool merges = rewrite_note_of(w, new)->uses > 0 || w->met_replaced;
@@ -105,8 +105,8 @@ static bool replace_value(struct rewriter *w, sub_ref from, sub_ref to)
 
 enum { WALK = 1000 }; /* the most values that may_need visits */
 
-/* Whether a value may need another one; true if a walk of bounded length does not tell.  A replacement can need the value
- * that it replaces only if one of its own values had been replaced before. */
+/* Whether a value may need another one; true if a walk of bounded length does not tell.  A replacement can
+ * need the value that it replaces only if one of its own values had been replaced before. */
 static bool may_need(struct rewriter *w, sub_ref r, sub_ref other)
 {
 	if (r.i == other.i || !w->met_replaced)
@@ -133,9 +133,9 @@ static bool records_texts(const struct rewriter *w)
 	return w->trace && w->trace->texts;
 }
 
-/* Records an application; `before` was printed before the replacement, which changes what values stand for. */
+/* Records an application; `before` was printed earlier, since replacing changes how values print. */
 static void record_change(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref to, double cost,
-		   const char *before)
+			  const char *before)
 {
 	struct rewrite_change c = {rule->rule->name, w->body, before, NULL,
 				   (cost - w->measure.cost) / REWRITE_OPERATION};
@@ -193,7 +193,7 @@ static bool apply_any(struct optimizer *o, sub_ref at)
 
 /* --- sweeps --- */
 
-/* The value with its arguments replaced by what stands for them now; the value itself if none was replaced. */
+/* The value on the current replacements of its arguments; the value itself if none was replaced. */
 static sub_ref rebuild_value(struct rewriter *w, sub_ref r)
 {
 	struct sub_value v = *sub_at(w->p, r);
@@ -226,8 +226,8 @@ static bool push_unsettled(struct optimizer *o, sub_ref r)
 	return false;
 }
 
-/* Whether a value within reach of a pattern was touched since rules were last tried at `r`.  Updates the times of `r`
- * from those of its arguments. */
+/* Whether a value within reach of a pattern was touched since rules were last tried at `r`.  Updates the
+ * times of `r` from those of its arguments. */
 static bool is_touched(struct rewriter *w, sub_ref r)
 {
 	struct rewrite_note *n = &w->notes.at[r.i];
@@ -245,8 +245,8 @@ static bool is_touched(struct rewriter *w, sub_ref r)
 	return touched;
 }
 
-/* Settles a value and all that it needs: tries rules at the values within reach of a change or, if `everywhere`, at all.
- * Uses an explicit stack, because chains of operators may be of any length. */
+/* Settles a value and all that it needs: tries rules at the values within reach of a change or, if
+ * `everywhere`, at all. Uses an explicit stack, because chains of operators may be of any length. */
 static bool settle_value(struct optimizer *o, sub_ref root, bool everywhere)
 {
 	struct rewriter *w = &o->w;
@@ -294,7 +294,7 @@ static int same_var(struct sub_program *to, const struct sub_program *from, int 
 
 /* A value of one program with the variables of another, but not its arguments; its maps are in `maps`. */
 static struct sub_value rename_value(struct sub_program *to, const struct sub_program *from,
-				      const struct sub_value *v, struct sub_map *maps)
+				     const struct sub_value *v, struct sub_map *maps)
 {
 	struct sub_value out = *v;
 	if (v->op == SUB_ASSIGN)
@@ -340,7 +340,8 @@ static void forget_uses(struct rewriter *w)
 	w->measure = (struct rewrite_measure){0};
 }
 
-/* Copies a value and all that it needs to the resulting program, arguments first; with an explicit stack, as above. */
+/* Copies a value and all that it needs to the resulting program, arguments first; with an explicit stack, as
+ * above. */
 static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 {
 	struct rewriter *w = &o->w;
@@ -368,8 +369,9 @@ static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 	return map[root.i];
 }
 
-/* Sweeps over all roots.  A rule may apply because it can share a value that became live elsewhere; so once nothing is
- * touched any more, rules are tried at all values again.  The number of such rounds is bounded, as they gain little. */
+/* Sweeps over all roots.  A rule may apply because it can share a value that became live elsewhere; so once
+ * nothing is touched any more, rules are tried at all values again.  The number of such rounds is bounded, as
+ * they gain little. */
 static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
 {
 	bool changed = true, everywhere = true;
@@ -451,8 +453,8 @@ static void copy_declarations(struct sub_program *to, const struct sub_program *
 }
 
 static void rewrite_program(struct sub_program *to, const struct sub_program *from,
-		    const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred,
-		    struct rewrite_effort *effort)
+			    const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred,
+			    struct rewrite_effort *effort)
 {
 	struct sub_program work;
 	struct optimizer o = {.from = from, .to = to};
@@ -503,7 +505,8 @@ enum rewrite_outcome rewrite_apply_rule(struct sub_program *p, sub_ref at, const
 	rewrite_note_of(&w, at);
 	for (size_t i = 1; i < w.notes.n; i++)
 		w.notes.at[i].uses = 1;
-	for (bool found = rewrite_find_match(&m, &w, rule, at); found; found = rewrite_next_match(&m, false)) {
+	for (bool found = rewrite_find_match(&m, &w, rule, at); found;
+	     found = rewrite_next_match(&m, false)) {
 		int refuted = rewrite_find_refuted(&m, ignore);
 		matched = true;
 		if (refuted >= 0) {

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Building the replacement of a match.
  *
- * Only rewrite_add_value adds values: it gives their variables canonical names (each dimension has the variable of its
- * extent that no earlier dimension has), so that values that differ in names alone are one. */
+ * Only rewrite_add_value adds values: it gives their variables canonical names (each dimension has the
+ * variable of its extent that no earlier dimension has), so values that differ in names alone are one. */
 #include "rewrite/engine.h"
 
 static const struct sub_use none = {.value = {0}};
@@ -104,8 +104,8 @@ static bool may_look_up(struct rewriter *w, const struct sub_value *v)
 	return f->constant && !f->barred && !(w->options->off & 1u << REWRITE_FAMILY_TABLES);
 }
 
-/* Whether an assign may read its argument: a computed value has only the rows of its own body, so other nodes are read
- * through states and inputs. */
+/* Whether an assign may read its argument: a computed value has only the rows of its own body, so other nodes
+ * are read through states and inputs. */
 static bool may_move(struct rewriter *w, const struct sub_value *v)
 {
 	for (int d = 0; d < v->arg[0].vars; d++) {
@@ -179,8 +179,8 @@ static int find_position(const struct sub_use *u, int var)
 	return -1;
 }
 
-/* The result has the leading dimensions of both sides, then the dimensions of the first, which must be those of the
- * second. */
+/* The result has the leading dimensions of both sides, then the dimensions of the first, which must be those
+ * of the second. */
 struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int *sides, struct sub_use x,
 				   struct sub_use y)
 {
@@ -282,9 +282,9 @@ struct sub_use rewrite_build_replacement(struct rewrite_match *m)
 
 /* --- functions --- */
 
-/* Applies an operator to arguments that are numbers.  The result is that of binary32 arithmetic (one operation in
- * binary64 on binary32 operands, rounded once more), or a binary64 number that rounds to it.  `exact`: every
- * implementation computes this result. */
+/* Applies an operator to arguments that are numbers.  The result is that of binary32 arithmetic (one
+ * operation in binary64 on binary32 operands, rounded once more), or a binary64 number that rounds to it.
+ * `exact`: every implementation computes this result. */
 static double fold_operator(struct rewrite_match *m, const struct rewrite_term *call, bool *exact)
 {
 	const struct rewrite_term *t = call->arg[0];
@@ -314,8 +314,8 @@ static struct sub_use build_folded(struct rewrite_match *m, const struct rewrite
 	return add_number(m->w, fold_operator(m, call, &exact));
 }
 
-/* fold_exact(t): the same, only where the result is certain.  A product that contraction will add is not rounded, and
- * the expansions of compounds may differ from the host's library. */
+/* fold_exact(t): the same, only where the result is certain.  A product that contraction will add is not
+ * rounded, and the expansions of compounds may differ from the host's library. */
 static struct sub_use build_folded_exact(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	bool exact;
@@ -336,7 +336,8 @@ static struct sub_use build_extent(struct rewrite_match *m, const struct rewrite
 	enum dtype dtype = sub_at(m->w->p, m->root.value)->dtype;
 	if (v->set != SUB_DIM)
 		return none;
-	return rewrite_add_value(m->w, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
+	return rewrite_add_value(m->w,
+				 (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
 }
 
 static const struct {

@@ -30,9 +30,9 @@ struct rewrite_options {
 
 /* The name of a family; NULL past the last. */
 const char *rewrite_family_spelling(int family);
-/* Reads which families run, and sets `off` to the others.  The text is "all", "none", or names with commas between:
- * those that run, "tables,constants", or after "-" those that do not, "-tables,-constants".  False after a
- * diagnostic. */
+/* Reads which families run, and sets `off` to the others.  The text is "all", "none", or names with commas
+ * between: those that run, "tables,constants", or after "-" those that do not, "-tables,-constants".  False
+ * after a diagnostic. */
 bool rewrite_read_families(const char *text, unsigned *off, struct diags *);
 /* Reads a type that weights can be kept in: "f32", "f16", "bf16" or "i8".  False after a diagnostic. */
 bool rewrite_read_weight_type(const char *text, enum dtype *, struct diags *);
@@ -69,17 +69,17 @@ void rewrite_optimize(struct sub_program *to, const struct sub_program *from, co
 		      struct rewrite_trace *);
 /* Prints the changes in the order in which they were made, then the notes. */
 void rewrite_print_trace(const struct rewrite_trace *, struct str *);
-/* Makes the rounding of sums explicit: products that only a sum uses become terms of chains of fused multiply-adds
- * (contract.c).  Afterwards no sum of products is left.  Options and trace may be NULL. */
+/* Makes the rounding of sums explicit: products that only a sum uses become terms of chains of fused
+ * multiply-adds (contract.c).  Afterwards no sum of products is left.  Options and trace may be NULL. */
 void rewrite_contract(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
 		      struct rewrite_trace *);
-/* Moves constants, where that is profitable, into bodies that run in their order when weights are bound, before all
- * others; their results are parameters for the bodies that follow.  `from` must not have been folded.  Afterwards
- * every expensive value has a leading dimension. */
+/* Moves constants, where that is profitable, into bodies that run in their order when weights are bound,
+ * before all others; their results are parameters for the bodies that follow.  `from` must not have been
+ * folded.  Afterwards every expensive value has a leading dimension. */
 void rewrite_fold(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
 		  struct rewrite_trace *);
-/* Keeps parameters of f32 with two or more dimensions that products read in the type of the options (narrow.c):
- * bodies at binding convert them.  `from` must have been folded. */
+/* Keeps parameters of f32 with two or more dimensions that products read in the type of the options
+ * (narrow.c): bodies at binding convert them.  `from` must have been folded. */
 void rewrite_narrow(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
 		    struct rewrite_trace *);
 

@@ -84,7 +84,8 @@ static bool find_op(const char *word, size_t n, struct rewrite_term *t)
 	return false;
 }
 
-/* Parses `k`, or `k0` and `k1` for the sides of the cond along k, or `kA` and `k0A` for what these index inside of A. */
+/* Parses `k`, or `k0` and `k1` for the sides of the cond along k, or `kA` and `k0A` for what these index
+ * inside of A. */
 static bool parse_index(struct parser *s, struct rewrite_term *t, int *index)
 {
 	struct rewrite_parsed *r = s->rule;
@@ -132,7 +133,8 @@ static bool parse_move(struct parser *s, struct rewrite_term *t)
 	return !t->args || parse_args(s, t, 1, false);
 }
 
-/* Parses a letter.  As an argument of a call it is an index variable if it is one in the pattern, else a value. */
+/* Parses a letter.  As an argument of a call it is an index variable if it is one in the pattern, else a
+ * value. */
 static bool parse_name(struct parser *s, struct rewrite_term *t, bool in_call)
 {
 	struct rewrite_parsed *r = s->rule;

@@ -2,8 +2,8 @@
 /* The rewrite rules: one table, rules.def, under one engine, optimize.c.
  *
  * A rule replaces what its pattern matches when its condition holds.  Every application lowers the measure
- * (cost.c): first the elements computed per row, weighed by operator, where constants cost nothing; then the operators
- * on constants; then the disorder.  So rewriting ends. */
+ * (cost.c): first the elements computed per row, weighed by operator, where constants cost nothing; then the
+ * operators on constants; then the disorder.  So rewriting ends. */
 #ifndef ESPALIER_REWRITE_RULES_H
 #define ESPALIER_REWRITE_RULES_H
 
@@ -26,17 +26,18 @@ enum rewrite_cost {
 /* Patterns are text: `sum[k](multiply(a, b))`.
  *
  *   sum[k](t)      The spelling of an operator with its arguments.  In brackets stands the variable that a
- *                  reduction reduces or that a cond joins along.  The arguments of operators that commute, and the
- *                  factors of fma and accumulate, match in either order.
+ *                  reduction reduces or that a cond joins along.  The arguments of operators that commute,
+ *                  and the factors of fma and accumulate, match in either order.
  *   unary(t), binary(t, u), reduce[k](t)
  *                  Any operator of the class; in the replacement the same one.
- *   A(t)           A capital letter: an assign.  A is its maps, from its variables to the dimensions of its argument.
+ *   A(t)           A capital letter: an assign.  A is its maps, from its variables to the dimensions of its
+ *                  argument.
  *   x              Any value.  Named twice, it is one value under the same index variables.
  *   2              A value all of whose elements are this number.
  *
- * A second A must have the same maps as the first.  Index variables inside of A(...) are not those outside.  Along
- * the axis k of a cond its sides have variables of their own, k0 and k1; so a name that stands under both
- * sides lacks the axis.
+ * A second A must have the same maps as the first.  Index variables inside of A(...) are not those outside.
+ * Along the axis k of a cond its sides have variables of their own, k0 and k1; so a name that stands under
+ * both sides lacks the axis.
  *
  * A replacement is written likewise, and may call the functions of replace.c: compose(A, B, x).  kA is the
  * variable of the dimension inside of A(...) that k indexes.  If a replacement lacks variables of what it
@@ -100,8 +101,8 @@ struct rewrite_parsed {
 	char value[REWRITE_MAX_NAMES], index[REWRITE_MAX_NAMES], move[REWRITE_MAX_NAMES];
 };
 
-/* Parses the texts of a rule.  NULL, with the reason in `error`, if a text is not well-formed or uses a name that the
- * pattern does not bind. */
+/* Parses the texts of a rule.  NULL, with the reason in `error`, if a text is not well-formed or uses a name
+ * that the pattern does not bind. */
 const struct rewrite_parsed *rewrite_parse_rule(struct arena *, const struct rewrite_rule *,
 						struct str *error);
 
@@ -111,14 +112,14 @@ enum rewrite_outcome {
 	REWRITE_APPLIED,
 	REWRITE_NO_MATCH, /* the pattern does not match */
 	REWRITE_REFUTED,  /* a predicate of the condition does not hold */
-	REWRITE_UNBUILT /* the replacement is the value itself, or cannot be built: its orders of variables
-			 * contradict, or it reads a computed value of other nodes */
+	REWRITE_UNBUILT	  /* the replacement is the value itself, or cannot be built: its orders of variables
+			   * contradict, or it reads a computed value of other nodes */
 };
 
-/* Applies one rule at a value of a program all of whose values count as live, whatever the measure becomes and
- * whether or not `math` admits the rule: `math` only decides which predicates are assumed to hold, as is predicate
- * number `ignore` (-1 = none).  Adds values to the program.  Sets `*to` to the replacement under the value's own names,
- * `*failed` to the first predicate that does not hold. */
+/* Applies one rule at a value of a program all of whose values count as live, whatever the measure becomes
+ * and whether or not `math` admits the rule: `math` only decides which predicates are assumed to hold, as is
+ * predicate number `ignore` (-1 = none).  Adds values to the program.  Sets `*to` to the replacement under
+ * the value's own names, or `*failed` to the first predicate that does not hold. */
 enum rewrite_outcome rewrite_apply_rule(struct sub_program *, sub_ref at, const struct rewrite_parsed *,
 					enum rewrite_math, int ignore, sub_ref *to, int *failed);
 

@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The budget of tables, which hold what depends on a node's word alone.
  *
- * Rules move look-ups past operators one by one, so the sizes of tables are known only after rewriting.  If the
- * tables together are too large, the look-ups that the largest one was made from are barred from becoming tables,
- * and the program is rewritten again. */
+ * Rules move look-ups past operators one by one, so the sizes of tables are known only after rewriting.  If
+ * the tables together are too large, the look-ups that the largest one was made from are barred from becoming
+ * tables, and the program is rewritten again. */
 #include "rewrite/engine.h"
 
 #include <inttypes.h>
@@ -51,9 +51,10 @@ static void count_tables(struct tables *t)
 	}
 }
 
-/* Bars the parameters that the largest table is made from, if the source program looks up rows of them; false if there is
- * no such parameter left. */
-static bool bar_parameters(const struct tables *t, const struct sub_program *from, bool *barred, struct str *names)
+/* Bars the parameters that the largest table is made from, if the source program looks up rows of them; false
+ * if there is no such parameter left. */
+static bool bar_parameters(const struct tables *t, const struct sub_program *from, bool *barred,
+			   struct str *names)
 {
 	bool *within = ARENA_ARRAY(t->p->arena, bool, t->p->values.n), any = false;
 	within[t->largest] = true;
@@ -81,7 +82,7 @@ static void add_note(struct rewrite_trace *trace, struct arena *a, struct str *s
 }
 
 bool rewrite_check_tables(const struct sub_program *p, const struct sub_program *from,
-			const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred)
+			  const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred)
 {
 	struct tables t = {.p = p, .constant = sub_find_constants(p)};
 	struct str s = str_in(p->arena), names = str_in(p->arena);

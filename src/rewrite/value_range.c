@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Facts about values, from the facts of their arguments: whether they are constant, and the range of their elements.
- * Bounds hold in binary32: a result that may overflow may be infinite, and infinity minus infinity a NaN.  Weights are
- * assumed to be finite unless arithmetic is exact.  Nothing is known of inputs; states are in the range of the values
- * that bodies store in them. */
+/* Facts about values, from the facts of their arguments: whether they are constant, and the range of their
+ * elements. Bounds hold in binary32: a result that may overflow may be infinite, and infinity minus infinity
+ * a NaN.  Weights are assumed to be finite unless arithmetic is exact.  Nothing is known of inputs; states
+ * are in the range of the values that bodies store in them. */
 #include "rewrite/engine.h"
 
 #include <float.h>
@@ -12,8 +12,8 @@
 
 static const struct rewrite_range anything = {-INFINITY, INFINITY, true};
 
-/* Widens bounds computed in binary64 to what binary32 may give: operators round, numbers beyond the largest become
- * infinite, and denormal ones zero. */
+/* Widens bounds computed in binary64 to what binary32 may give: operators round, numbers beyond the largest
+ * become infinite, and denormal ones zero. */
 static struct rewrite_range widen_range(struct rewrite_range r)
 {
 	r.low -= fabs(r.low) * 0x1p-20;
@@ -57,8 +57,8 @@ static double multiply_bounds(double a, double b)
 
 static struct rewrite_range range_of_product(struct rewrite_range a, struct rewrite_range b)
 {
-	double corner[] = {multiply_bounds(a.low, b.low), multiply_bounds(a.low, b.high), multiply_bounds(a.high, b.low),
-			   multiply_bounds(a.high, b.high)};
+	double corner[] = {multiply_bounds(a.low, b.low), multiply_bounds(a.low, b.high),
+			   multiply_bounds(a.high, b.low), multiply_bounds(a.high, b.high)};
 	struct rewrite_range r = {corner[0], corner[0], a.nan || b.nan};
 	for (int i = 1; i < 4; i++) {
 		r.low = fmin(r.low, corner[i]);
@@ -93,7 +93,8 @@ static struct rewrite_range range_of_quotient(struct rewrite_range a, struct rew
 }
 
 /* The range of a monotone function, which is between `least` and `most`. */
-static struct rewrite_range range_of_monotone(double (*f)(double), struct rewrite_range a, double least, double most)
+static struct rewrite_range range_of_monotone(double (*f)(double), struct rewrite_range a, double least,
+					      double most)
 {
 	struct rewrite_range r = widen_range((struct rewrite_range){f(a.low), f(a.high), a.nan});
 	r.low = isnan(r.low) ? least : fmax(r.low, least);
@@ -154,7 +155,8 @@ static struct rewrite_range range_of_source(const struct rewriter *w, const stru
 	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
 }
 
-/* The range of an integer or bool.  Integers wrap, so a result may be any of its type; a select is one of two values. */
+/* The range of an integer or bool.  Integers wrap, so a result may be any of its type; a select is one of two
+ * values. */
 static struct rewrite_range range_of_integer(const struct sub_value *v, struct rewrite_range b,
 					     struct rewrite_range c)
 {
@@ -222,7 +224,8 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_MIN:
 		return range_of_reduction(w->p, v, a);
 	case SUB_ASSIGN:
-		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)}) : a;
+		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)})
+				: a;
 	case SUB_NOP:
 		return a;
 	case SUB_COND:
@@ -255,9 +258,9 @@ static struct rewrite_chain chain_of(const struct rewriter *w, const struct sub_
 				      a->chain.high + n * fabs(each.high)};
 }
 
-/* Widens the range of a sum to hold in whatever order its terms are added.  Rounding is monotone, so no sum is less than
- * that of the least values of the terms, rounded in the same order; each addition rounds that by at most half a unit in
- * the last place of the sum of all magnitudes.  A sum of two terms has one order. */
+/* Widens the range of a sum to hold in whatever order its terms are added.  Rounding is monotone, so no sum
+ * is less than that of the least values of the terms, rounded in the same order; each addition rounds that by
+ * at most half a unit in the last place of the sum of all magnitudes.  A sum of two terms has one order. */
 static struct rewrite_range widen_by_chain(struct rewrite_range r, const struct rewrite_chain *c)
 {
 	if (c->terms <= 2)
@@ -305,19 +308,21 @@ static double weight_of(enum sub_op op)
 	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : REWRITE_OPERATION * sub_traits_of(op)->weight;
 }
 
-/* The most elements that a cost counts; no row in memory has as many.  So costs are whole numbers that doubles add exactly
- * in any order: equal programs cost the same, and an undone application restores the measure. */
+/* The most elements that a cost counts; no row in memory has as many.  So costs are whole numbers that
+ * doubles add exactly in any order: equal programs cost the same, and an undone application restores the
+ * measure. */
 static const double most_elements = 0x1p36;
 
-/* The cost of a value per row: 1, and the weight of its operator for each element.  Constants cost nothing, unless folding
- * is off: then they are computed in each row like other values, and their concatenations copy elements. */
+/* The cost of a value per row: 1, and the weight of its operator for each element.  Constants cost nothing,
+ * unless folding is off: then they are computed in each row like other values, and their concatenations copy
+ * elements. */
 static double cost_of(const struct rewriter *w, const struct sub_value *v, const struct rewrite_fact *f)
 {
 	bool computed = w->options->off & 1u << REWRITE_FAMILY_CONSTANTS;
 	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
 		return 0;
-	double volume =
-	    fmin(sub_reduces(v->op) ? sub_reduced_elements(w->p, v) : sub_row_elements(w->p, v), most_elements);
+	double volume = fmin(sub_reduces(v->op) ? sub_reduced_elements(w->p, v) : sub_row_elements(w->p, v),
+			     most_elements);
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 
@@ -346,7 +351,7 @@ struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_
 }
 
 const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *p,
-						 const struct rewrite_options *options, struct arena *a)
+						      const struct rewrite_options *options, struct arena *a)
 {
 	struct sub_program read = *p;
 	struct rewriter w = {.p = &read, .arena = a, .options = options};

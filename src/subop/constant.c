@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which values are constants: they depend on weights, numbers and indices alone, and have no leading dimension, so one
- * computation when weights are bound serves all rows. */
+/* Which values are constants: they depend on weights, numbers and indices alone, and have no leading
+ * dimension, so one computation when weights are bound serves all rows. */
 #include "subop/subop.h"
 
 bool sub_may_be_constant(const struct sub_program *p, const struct sub_value *v)

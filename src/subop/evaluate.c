@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The oracle: computes every element of every value of a body, node by node, with no optimisation, in any of several
- * arithmetics.  `larger`, `power` and `less` are named by expressions of sub_ops.def. */
+/* The oracle: computes every element of every value of a body, node by node, with no optimisation, in any of
+ * several arithmetics.  `larger`, `power` and `less` are named by expressions of sub_ops.def. */
 #include "base/convert.h"
 #include "subop/subop.h"
 
@@ -83,8 +83,8 @@ static double enter_field(double x, bool *refused)
 	return n * power(exponent < 0 ? (FIELD + 1) / 2 : 2, abs(exponent)) % FIELD;
 }
 
-/* While a node is evaluated the leading dimensions are fixed, except edges and members, over which values are computed as
- * over a dimension: a node has an edge for each child or, in a traversal down, for each parent. */
+/* While a node is evaluated the leading dimensions are fixed, except edges and members, over which values are
+ * computed as over a dimension: a node has an edge for each child or, in a traversal down, each parent. */
 struct evaluator {
 	enum sub_arithmetic arithmetic;
 	bool refused;
@@ -95,9 +95,9 @@ struct evaluator {
 	double **folded;  /* by parameter: the elements that a body at binding computed */
 	double **hoisted; /* by input: the rows that bodies ahead of the recursion computed */
 	const int32_t *edge_begin[2], *neighbours[2]; /* of children; of parents */
-	bool down;     /* the current body belongs to a traversal down */
+	bool down;				      /* the current body belongs to a traversal down */
 	int64_t node, input;
-	int64_t *env;      /* by variable: the current index */
+	int64_t *env;	   /* by variable: the current index */
 	double **tensor;   /* by value: its elements at this node */
 	size_t *capacity;  /* of tensor, in elements */
 	struct arena *scratch;
@@ -151,8 +151,8 @@ static double cast_element(struct evaluator *v, enum dtype from, enum dtype to, 
 	return sub_element_of(to == DTYPE_BOOL ? i != 0 : saturate_integer(to, i));
 }
 
-/* Applies an operator of f32.  In binary32, rounding the binary64 result once more gives the result of + - * / and sqrt, since
- * 53 >= 2 * 24 + 2; but not that of a fused multiply-add. */
+/* Applies an operator of f32.  In binary32, rounding the binary64 result once more gives the result of sums,
+ * products, quotients and sqrt, since 53 >= 2 * 24 + 2; but not that of a fused multiply-add. */
 static double apply_float(struct evaluator *v, enum sub_op op, double a, double b, double c)
 {
 	if (v->arithmetic == SUB_FIELD)
@@ -164,7 +164,8 @@ static double apply_float(struct evaluator *v, enum sub_op op, double a, double 
 }
 
 /* Applies an operator to arguments of type `from`; the value has type `to`. */
-static double apply_operator(struct evaluator *v, enum sub_op op, enum dtype from, enum dtype to, double a, double b, double c)
+static double apply_operator(struct evaluator *v, enum sub_op op, enum dtype from, enum dtype to, double a,
+			     double b, double c)
 {
 	if (op == SUB_SELECT)
 		return sub_integer(a) ? b : c;
@@ -328,7 +329,8 @@ static double reduce_elements(struct evaluator *v, const struct sub_value *value
 	double total = number_of(v, value->dtype, row->neutral);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
-		total = apply_operator(v, row->combine, value->dtype, value->dtype, total, read_use(v, &value->arg[0]), 0);
+		total = apply_operator(v, row->combine, value->dtype, value->dtype, total,
+				       read_use(v, &value->arg[0]), 0);
 	return total;
 }
 
@@ -338,7 +340,8 @@ static double accumulate_elements(struct evaluator *v, const struct sub_value *v
 	double total = read_use(v, &value->arg[0]);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
-		total = apply_float(v, SUB_FMA, read_use(v, &value->arg[1]), read_use(v, &value->arg[2]), total);
+		total =
+		    apply_float(v, SUB_FMA, read_use(v, &value->arg[1]), read_use(v, &value->arg[2]), total);
 	return total;
 }
 
@@ -366,7 +369,8 @@ static double apply_elementwise(struct evaluator *v, const struct sub_value *val
 	double x[SUB_MAX_ARITY] = {0};
 	for (int a = 0; a < value->args; a++)
 		x[a] = read_use(v, &value->arg[a]);
-	return apply_operator(v, value->op, sub_at(v->p, value->arg[0].value)->dtype, value->dtype, x[0], x[1], x[2]);
+	return apply_operator(v, value->op, sub_at(v->p, value->arg[0].value)->dtype, value->dtype, x[0],
+			      x[1], x[2]);
 }
 
 static double compute_element(struct evaluator *v, const struct sub_value *value)
@@ -376,10 +380,10 @@ static double compute_element(struct evaluator *v, const struct sub_value *value
 		return assign_element(v, value);
 	case SUB_COND:
 		return concatenate_element(v, value);
+	case SUB_ACCUMULATE:
+		return accumulate_elements(v, value);
 	default:
-		if (sub_reduces(value->op))
-			return (value->op == SUB_ACCUMULATE ? accumulate_elements : reduce_elements)(v, value);
-		return apply_elementwise(v, value);
+		return sub_reduces(value->op) ? reduce_elements(v, value) : apply_elementwise(v, value);
 	}
 }
 
@@ -544,7 +548,8 @@ static void evaluate_traversal(struct evaluator *v, int traversal, bool **live)
 		for (size_t b = 0; b < p->bodies.n; b++) {
 			const struct sub_body *body = &p->bodies.at[b];
 			if (body->traversal == traversal && body->domain < SUB_AT_BINDING &&
-			    body->domain != SUB_EVERY_NODE && body->domain != SUB_EVERY_INPUT && runs_at_node(v, body))
+			    body->domain != SUB_EVERY_NODE && body->domain != SUB_EVERY_INPUT &&
+			    runs_at_node(v, body))
 				evaluate_body(v, body, live[b], v->node);
 		}
 	}

@@ -417,7 +417,8 @@ static void order_map(const struct sub_value *v, struct sub_map *m)
 		}
 }
 
-/* Removes what has no meaning in an assign: other names of the argument's dimensions, and a fill that nothing reads. */
+/* Removes what has no meaning in an assign: other names of the argument's dimensions, and a fill that nothing
+ * reads. */
 static void normalise_move(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	bool leaves = false;
@@ -572,8 +573,8 @@ static sub_ref refuse_order(struct sub_program *p, const struct sub_value *v, st
 	return (sub_ref){0};
 }
 
-/* Brings a value into the form in which values are kept, with its maps in `maps`; false if the arguments order their
- * variables in contradictory ways. */
+/* Brings a value into the form in which values are kept, with its maps in `maps`; false if the arguments
+ * order their variables in contradictory ways. */
 static bool normalise_value(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	v->args = rows[v->op].arity;
@@ -629,7 +630,8 @@ sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 	}
 	return (sub_ref){*slot};
 }
-/* Removes the last value first: probing put each into a slot after those that were taken when it was added. */
+
+/* Removes the last value first: probing put each into a slot after those that were taken at the time. */
 void sub_forget_values(struct sub_program *p, size_t n)
 {
 	for (; p->values.n > n; p->values.n--)

@@ -80,7 +80,8 @@ static const char *body_name(struct lowering *l, const char *name, int traversal
 	return str_text(&s);
 }
 
-/* The cases of a body of a traversal up: that of its name and, in a base case, those without a body of their own. */
+/* The cases of a body of a traversal up: that of its name and, in a base case, those without a body of their
+ * own. */
 static unsigned cases_of(const struct lowering *l, int traversal, int which)
 {
 	const struct ra_model *m = l->model;
@@ -277,7 +278,7 @@ static void name_cases(struct lowering *l)
 		vec_push(l->p->arena, &l->p->named, (struct sub_named_case){.name = m->cases.at[i].name});
 }
 
-/* Declares the cases of leaves, then those of inner nodes; in each the ones with names come before the rest. */
+/* Declares the cases of leaves, then those of inner nodes; named ones come before the rest. */
 static void declare_cases(struct lowering *l)
 {
 	const struct ra_model *m = l->model;
@@ -297,7 +298,7 @@ static void declare_cases(struct lowering *l)
 }
 
 bool sub_lower_model(struct sub_program *p, const struct ra_model *m, const int64_t *sizes, enum sub_at at,
-	       struct diags *diags)
+		     struct diags *diags)
 {
 	struct lowering l = {.p = p, .model = m, .sizes = sizes, .diags = diags};
 	declare_model(&l, at);

@@ -37,8 +37,8 @@ static bool is_dim(const struct sub_program *p, int var)
 	return p->vars.at[var].set == SUB_DIM;
 }
 
-/* The dimensions of a value without its leading ones (node, edge, member, input).  There is one for each axis;
- * axes of extent 1 at the front may lack one, but a value with axes has at least one dimension. */
+/* The dimensions of a value without its leading ones (node, edge, member, input).  There is one for each
+ * axis; axes of extent 1 at the front may lack one, but a value with axes has at least one dimension. */
 static int dims_of(const struct lowering *l, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
@@ -94,7 +94,8 @@ static void add_dims(struct sub_value *v, const int *vars, int n)
 }
 
 /* A copy with dimensions `vars`; dimension d of what is copied is reached by `map[d]`. */
-static sub_ref move_value(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars, int rank)
+static sub_ref move_value(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars,
+			  int rank)
 {
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}, .map = maps};
@@ -130,7 +131,8 @@ static const enum sub_op sub_of[RA_OPS] = {
 
 static sub_ref lower_cast(struct lowering *l, const struct ra_node *n)
 {
-	struct sub_value v = {.op = SUB_CAST, .dtype = n->dtype, .arg = {sub_as_is(l->p, value_of_argument(l, n, 0))}};
+	struct sub_value v = {
+	    .op = SUB_CAST, .dtype = n->dtype, .arg = {sub_as_is(l->p, value_of_argument(l, n, 0))}};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -144,8 +146,8 @@ static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
 	return add_unary(l, sub_of[n->op], value_of_argument(l, n, 0));
 }
 
-/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  Drops axes of extent 1 that
- * the operator repeats, or that `to` lacks; if `all_axes`, copies the argument along every axis instead. */
+/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  Drops axes of extent 1
+ * that the operator repeats, or that `to` lacks; if `all_axes`, copies it along all axes instead. */
 static struct sub_use repeat_axes(struct lowering *l, sub_ref value, const struct ra_shape *from,
 				  const struct ra_shape *to, const int *vars, bool all_axes)
 {
@@ -179,8 +181,8 @@ static struct ra_shape last_axes(const struct ra_shape *shape, int n)
 	return last;
 }
 
-/* The axes that the value of an elementwise operator has variables for.  Leaves out axes of extent 1 at the front
- * that an argument other than a number lacks: copies along them would hide operands from rewrite rules. */
+/* The axes that the value of an elementwise operator has variables for.  Leaves out axes of extent 1 at the
+ * front that an argument other than a number lacks: copies along them would hide operands from rules. */
 static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
 {
 	int least = !a || (b && b < a) ? b : a, rank = shape->rank;
@@ -190,9 +192,9 @@ static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
 }
 
 /* Copies one of the arguments along all axes if neither has all, so that the order of the axes is known. */
-static sub_ref add_elementwise(struct lowering *l, enum sub_op op, const struct ra_shape *shape, sub_ref first,
-			   const struct ra_shape *first_shape, sub_ref second,
-			   const struct ra_shape *second_shape)
+static sub_ref add_elementwise(struct lowering *l, enum sub_op op, const struct ra_shape *shape,
+			       sub_ref first, const struct ra_shape *first_shape, sub_ref second,
+			       const struct ra_shape *second_shape)
 {
 	int vars[RA_MAX_RANK];
 	struct ra_shape a = last_axes(first_shape, dims_of(l, first)),
@@ -213,21 +215,22 @@ static const struct ra_shape *argument_shape(const struct lowering *l, const str
 
 static sub_ref lower_binary(struct lowering *l, const struct ra_node *n)
 {
-	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0), argument_shape(l, n, 0),
-			   value_of_argument(l, n, 1), argument_shape(l, n, 1));
+	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0),
+			       argument_shape(l, n, 0), value_of_argument(l, n, 1), argument_shape(l, n, 1));
 }
 
 static sub_ref lower_sub(struct lowering *l, const struct ra_node *n)
 {
-	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0), argument_shape(l, n, 0),
-			   add_unary(l, SUB_NEG, value_of_argument(l, n, 1)), argument_shape(l, n, 1));
+	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0),
+			       argument_shape(l, n, 0), add_unary(l, SUB_NEG, value_of_argument(l, n, 1)),
+			       argument_shape(l, n, 1));
 }
 
 /* Lowers a > b as b < a. */
 static sub_ref lower_swapped(struct lowering *l, const struct ra_node *n)
 {
-	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 1), argument_shape(l, n, 1),
-			   value_of_argument(l, n, 0), argument_shape(l, n, 0));
+	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 1),
+			       argument_shape(l, n, 1), value_of_argument(l, n, 0), argument_shape(l, n, 0));
 }
 
 static sub_ref lower_negated(struct lowering *l, const struct ra_node *n)
@@ -282,7 +285,8 @@ static sub_ref lower_zero(struct lowering *l, const struct ra_node *n)
 }
 
 /* Adds a source with the leading dimension `leading` (-1 = none); that of edges follows that of nodes. */
-static sub_ref add_source(struct lowering *l, enum sub_op op, int which, int leading, const struct ra_shape *shape)
+static sub_ref add_source(struct lowering *l, enum sub_op op, int which, int leading,
+			  const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, shape, vars);
 	struct sub_value v = {.op = op, .which = which};
@@ -326,8 +330,8 @@ static int ragged_var(const struct lowering *l)
 	return l->row == l->p->input ? l->p->member : l->p->edge;
 }
 
-/* The rows of `from` that `row` selects: one for each row of the body or, if `ragged`, for each of its edges or
- * members. */
+/* The rows of `from` that `row` selects: one for each row of the body or, if `ragged`, for each of its edges
+ * or members. */
 static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, bool ragged)
 {
 	struct sub_use u = sub_as_is(l->p, from);
@@ -457,8 +461,8 @@ static sub_ref add_binary(struct lowering *l, enum sub_op op, struct sub_use a, 
 	return sub_add(l->p, (struct sub_value){.op = op, .arg = {a, b}}, l->diags);
 }
 
-/* Lowers argmax to the least index at which the element equals the maximum, or is a NaN (which equals nothing, not
- * even itself). */
+/* Lowers argmax to the least index at which the element equals the maximum, or is a NaN (which equals
+ * nothing, not even itself). */
 static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 {
 	struct ra_node largest = *n;
@@ -473,8 +477,8 @@ static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 	struct sub_use u = use_under(l, x, under, from->rank),
 		       most = use_under(l, lower_reduce(l, &largest), out, rank);
 	sub_ref is_largest = add_binary(l, SUB_EQUALS, u, most), is_number = add_binary(l, SUB_EQUALS, u, u);
-	sub_ref is =
-	    add_binary(l, SUB_OR, sub_as_is(l->p, is_largest), sub_as_is(l->p, add_unary(l, SUB_NOT, is_number)));
+	sub_ref is = add_binary(l, SUB_OR, sub_as_is(l->p, is_largest),
+				sub_as_is(l->p, add_unary(l, SUB_NOT, is_number)));
 	sub_ref index = sub_add(l->p, (struct sub_value){.op = SUB_INDEX, .vars = 1, .var = {k}}, l->diags);
 	struct sub_value place = {.op = SUB_SELECT, .arg = {sub_as_is(l->p, is), sub_as_is(l->p, index)}};
 	place.arg[2] = sub_as_is(l->p, add_constant(l, DTYPE_I32, extent));
@@ -512,7 +516,8 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 {
 	struct ra_shape shape = last_axes(&n->shape, dims_of(l, value_of_argument(l, n, 0)));
-	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &shape, vars), axis = n->axis - (n->shape.rank - rank);
+	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &shape, vars),
+			       axis = n->axis - (n->shape.rank - rank);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
 		map[d] = affine_map(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Names of what the compiler makes.  A model may use any of them, and in a schedule's text or a dump each name must have
- * one meaning. */
+/* Names of what the compiler makes.  A model may use any of them, and in a schedule's text or a dump each
+ * name must have one meaning. */
 #include "subop/subop.h"
 
 static bool is_body(const struct sub_program *p, const char *name)

@@ -7,7 +7,8 @@ static bool is_unknown(const struct sub_program *p, const struct sub_value *v, i
 	return v->op == SUB_STATE && p->states.at[v->which].traversal >= traversal;
 }
 
-/* Whether a value reads a row of the parent, which a root lacks: so it cannot be computed ahead for all nodes. */
+/* Whether a value reads a row of the parent, which a root lacks: so it cannot be computed ahead for all
+ * nodes. */
 static bool reads_parent(const struct sub_value *v)
 {
 	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_PARENT;

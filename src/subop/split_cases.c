@@ -8,8 +8,8 @@
  *                                             body inner
  *                                               ...
  *
- * The copies of a body compute the same, so no bit changes; but their loops over children have a known number of
- * iterations.  If a traversal goes down, a case of the model is two, `inner.root` and `inner.below`. */
+ * The copies of a body compute the same, so no bit changes; but their loops over children have a known number
+ * of iterations.  If a traversal goes down, a case of the model is two, `inner.root` and `inner.below`. */
 #include "subop/subop.h"
 
 #include <string.h>
@@ -75,8 +75,8 @@ static bool is_read(const struct sub_program *p, const struct sub_body *b, size_
 	return found;
 }
 
-/* Whether nodes of a case carry an input: they do if it distinguishes cases of such nodes, or if their body reads it.
- * A schedule may not require inputs that the program does not. */
+/* Whether nodes of a case carry an input: they do if it distinguishes cases of such nodes, or if their body
+ * reads it. A schedule may not require inputs that the program does not. */
 static bool carries_input(const struct sub_program *p, const char *base, size_t input)
 {
 	bool inner = find_known_case(p, base).inner;
@@ -216,7 +216,8 @@ static void insert_body(struct sub_program *p, const struct sub_split *s, size_t
 	p->bodies.at[at + 1] = copy;
 }
 
-/* Gives the new cases bodies.  Bodies of a traversal down only depend on whether there is a parent, so they cover them. */
+/* Gives the new cases bodies.  Bodies of a traversal down only depend on whether there is a parent, so they
+ * cover them. */
 static void split_bodies(struct sub_program *p, const struct sub_split *s, unsigned bases, unsigned cases)
 {
 	for (size_t b = p->bodies.n; b-- > 0;) {

@@ -17,7 +17,7 @@
 #include "image/image.h"
 #include "ra/ra.h"
 
-/* The most variables of a value: its axes, those of what it is multiplied with, and the leading dimensions. */
+/* The most variables of a value: its axes, those of what it is multiplied with, leading dimensions. */
 enum { SUB_MAX_VARS = 2 * TENSOR_MAX_RANK, SUB_MAX_ARITY = 3 };
 
 enum sub_op {
@@ -40,26 +40,26 @@ struct sub_traits {
 	enum sub_price price;
 	enum sub_types types;
 	enum sub_op combine; /* REDUCE: joins what is reduced so far with the next element */
-	double neutral;      /* REDUCE: the value of no elements */
+	double neutral;	     /* REDUCE: the value of no elements */
 };
 
-/* Index sets.  A value's variables stand in this order of their sets; those of DIM are its dimensions, the others its
- * leading dimensions. */
+/* Index sets.  A value's variables stand in this order of their sets; those of DIM are its dimensions, the
+ * others its leading dimensions. */
 enum sub_set {
-	SUB_NODE,  /* the nodes that the body runs over */
-	SUB_INPUT, /* the inputs of the minibatch */
-	SUB_ROW,   /* the rows of a parameter that is computed at binding: 0 .. extent-1 */
-	SUB_EDGE,  /* the edges of the node before it, ragged: to its children or, in bodies of a traversal down, to
-		      its parents */
+	SUB_NODE,   /* the nodes that the body runs over */
+	SUB_INPUT,  /* the inputs of the minibatch */
+	SUB_ROW,    /* the rows of a parameter that is computed at binding: 0 .. extent-1 */
+	SUB_EDGE,   /* the edges of the node before it, ragged: to its children or, in a traversal down, to
+		       its parents */
 	SUB_MEMBER, /* the nodes of the input before it, ragged */
-	SUB_DIM	   /* 0 .. extent-1 */
+	SUB_DIM	    /* 0 .. extent-1 */
 };
 
 struct sub_var {
 	const char *name;
 	enum sub_set set;
 	int64_t extent; /* DIM, ROW */
-	int ordinal;    /* its number among the variables with this extent */
+	int ordinal;	/* its number among the variables with this extent */
 };
 
 typedef struct {
@@ -74,16 +74,16 @@ struct sub_use {
 
 /* How the index along a dimension of the argument is computed from a variable of the value. */
 enum sub_function {
-	SUB_AFFINE,     /* scale*var + scale2*var2 + offset; without a variable (var -1): offset */
-	SUB_CHILD,      /* the node in child slot `which` of node var */
-	SUB_EDGE_CHILD, /* the child that edge var leads to */
-	SUB_PARENT,     /* the one parent of node var */
+	SUB_AFFINE,	 /* scale*var + scale2*var2 + offset; without a variable (var -1): offset */
+	SUB_CHILD,	 /* the node in child slot `which` of node var */
+	SUB_EDGE_CHILD,	 /* the child that edge var leads to */
+	SUB_PARENT,	 /* the one parent of node var */
 	SUB_EDGE_PARENT, /* the parent that edge var leads to */
-	SUB_ROOT,       /* the root of input var */
-	SUB_TOKEN,      /* input `which` of node var; an input of edges: that of edge var, or of the edge to the child in
-			 * slot `slot` of node var */
+	SUB_ROOT,	 /* the root of input var */
+	SUB_TOKEN, /* input `which` of node var; an input of edges: that of edge var, or of the edge to the
+		    * child in slot `slot` of node var */
 	SUB_MEMBER_NODE, /* the node of member var */
-	SUB_SLOT_EDGE   /* the edge to the child in slot `which` of node var */
+	SUB_SLOT_EDGE	 /* the edge to the child in slot `which` of node var */
 };
 
 /* Two variables stand in the order of the value's own.  scale2 = 0: there is no second one. */
@@ -100,11 +100,11 @@ struct sub_value {
 	struct sub_use arg[SUB_MAX_ARITY];
 	int vars, var[SUB_MAX_VARS]; /* the output's index variables */
 	double constant;             /* CONST */
-	int which;                   /* PARAM, VECTOR, STATE: its number in the program's list */
-	int reduced;                 /* REDUCE, CONTRACTION: the variable that is reduced */
+	int which;		     /* PARAM, VECTOR, STATE: its number in the program's list */
+	int reduced;		     /* REDUCE, CONTRACTION: the variable that is reduced */
 	int axis;                    /* COND: position in var */
-	const struct sub_map *map;   /* ASSIGN: one per dimension of the argument.  The maps of a value that was
-					added belong to the program, which keeps equal lists once. */
+	const struct sub_map *map; /* ASSIGN: one per dimension of the argument.  The maps of a value that was
+				      added belong to the program, which keeps equal lists once. */
 	bool fills;  /* ASSIGN: an affine map may leave the argument, which reads as `fill` there */
 	double fill;
 };
@@ -142,7 +142,7 @@ struct sub_body {
 
 struct sub_tensor {
 	const char *name;
-	enum dtype dtype; /* in memory; values read from it have the type ra_widened(dtype) */
+	enum dtype dtype;		/* in memory; values read from it have the type ra_widened(dtype) */
 	int rank, var[TENSOR_MAX_RANK]; /* the canonical variable of each dimension */
 	int64_t shape[TENSOR_MAX_RANK];
 	int traversal; /* states: the one that computes it */
@@ -153,7 +153,7 @@ struct sub_tensor {
 
 struct sub_input {
 	const char *name;
-	bool token; /* an i32 that selects rows, or distinguishes cases */
+	bool token;   /* an i32 that selects rows, or distinguishes cases */
 	bool on_edge; /* a row per edge: a vector's value has the edge as its second variable */
 	struct sub_tensor row; /* of a node or edge; that of a token is an i32 scalar */
 	bool hoisted; /* a vector that a body ahead of the recursion computes; these come after those of the
@@ -172,7 +172,8 @@ struct sub_traversal {
 /* A case as the model names it; nodes of no named case are leaf or inner. */
 struct sub_named_case {
 	const char *name;
-	unsigned cases; /* a mask of the program's cases: itself, or the two that differ in whether there is a parent */
+	unsigned cases; /* a mask of the program's cases: itself, or the two that differ in whether there is a
+			   parent */
 };
 
 /* A new case that a schedule makes of the nodes of another case that meet further conditions. */
@@ -195,10 +196,10 @@ struct sub_program {
 	VEC(struct sub_output) outputs;
 	VEC(struct sub_traversal) traversals;
 	VEC(struct sub_body) bodies; /* of one traversal after those of another; those of outputs are the last */
-	VEC(struct image_case) cases; /* those of leaves first; every node fits one; none = leaf and inner alone */
+	VEC(struct image_case) cases;	  /* those of leaves first; every node fits one; may be none */
 	VEC(struct sub_named_case) named; /* by enum ra_case: leaf, inner, and those that the model names */
-	VEC(struct sub_split) splits; /* that made cases which the model does not name */
-	int node, input, edge, member; /* the variables of leading dimensions */
+	VEC(struct sub_split) splits;	  /* that made cases which the model does not name */
+	int node, input, edge, member;	  /* the variables of leading dimensions */
 	uint32_t *table;
 	size_t table_size;
 	struct map map_lists; /* the maps of an ASSIGN, as bytes -> index in map_list */
@@ -291,10 +292,11 @@ int sub_dim(struct sub_program *, int64_t extent, int ordinal);
 int sub_row(struct sub_program *, int64_t extent);
 /* Copies the kind of structure, the traversals and the cases. */
 void sub_copy_structure(struct sub_program *to, const struct sub_program *from);
-/* Copies the structure, all variables (numbers unchanged) and all declarations into a program that has none. */
+/* Copies the structure, all variables (numbers unchanged) and all declarations into an empty program. */
 void sub_copy_declarations(struct sub_program *to, const struct sub_program *from);
-/* Adds a value, or finds an equal one; infers the variables of all but SOURCE and MOVE ops.  None, after a diagnostic
- * unless diags is NULL, if the arguments order their variables in contradictory ways or have too many. */
+/* Adds a value, or finds an equal one; infers the variables of all but SOURCE and MOVE ops.  None, after a
+ * diagnostic unless diags is NULL, if the arguments order their variables in contradictory ways or have too
+ * many. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
 /* Truncates the program to so many values and variables; nothing that stays may use the rest. */
 void sub_forget_values_and_vars(struct sub_program *, size_t values, size_t vars);
@@ -307,12 +309,14 @@ enum { SUB_NAME_BODY = 1, SUB_NAME_CASE = 2, SUB_NAME_TENSOR = 4 /* a state or a
 /* The first of NAME, NAME_1, NAME_2 ... that nothing of these kinds has in the program. */
 const char *sub_find_free_name(const struct sub_program *, unsigned kinds, const char *name);
 
-/* Sets the variables of a value from its arguments, unless it is a SOURCE or MOVE; false if their orders contradict. */
+/* Sets the variables of a value from its arguments, unless it is a SOURCE or MOVE; false if their orders
+ * contradict. */
 bool sub_infer_vars(const struct sub_program *, struct sub_value *);
-/* Makes an ASSIGN use a copy of its maps in `to`, which can be changed until the value is added; returns `to`. */
+/* Makes an ASSIGN use a copy of its maps in `to`, which can be changed until the value is added; returns
+ * `to`. */
 struct sub_map *sub_copy_maps(struct sub_value *, struct sub_map *to);
-/* Sets the type of a value from its arguments or declaration, unless it is a CONST or CAST; false if the operator does not
- * take arguments of these types. */
+/* Sets the type of a value from its arguments or declaration, unless it is a CONST or CAST; false if the
+ * operator does not take arguments of these types. */
 bool sub_find_type(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
@@ -322,15 +326,17 @@ extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);
 /* Whether it is a REDUCE or CONTRACTION: loops over a variable that the value lacks. */
 bool sub_reduces(enum sub_op);
-/* Writes the variables of the elements that a value reduces: of its argument, or of the product of its last two. */
+/* Writes the variables of the elements that a value reduces: of its argument, or of the product of its last
+ * two. */
 int sub_reduced_vars(const struct sub_program *, const struct sub_value *, int *var);
-/* Whether patterns may match its two arguments in either order; smax then may give the other one of two zeros. */
+/* Whether patterns may match its two arguments in either order; smax then may give the other one of two
+ * zeros. */
 bool sub_commutes(enum sub_op);
 const char *sub_spelling(enum sub_op);
 /* The variable of a COND's argument along the joined axis. */
 int sub_joined_var(const struct sub_value *, int argument);
-/* The least and the greatest index that an affine map of DIM or ROW variables reaches; false if it is no such map or they
- * do not fit in 64 bits. */
+/* The least and the greatest index that an affine map of DIM or ROW variables reaches; false if it is no such
+ * map or they do not fit in 64 bits. */
 bool sub_map_range(const struct sub_program *, const struct sub_map *, int64_t *least, int64_t *most);
 /* Whether the i-th map of an ASSIGN may leave its dimension. */
 bool sub_map_leaves(const struct sub_program *, const struct sub_value *, int i);
@@ -339,8 +345,8 @@ bool sub_map_leaves(const struct sub_program *, const struct sub_value *, int i)
 /* The number of leading dimensions of a value. */
 int sub_leading_dims(const struct sub_program *, sub_ref);
 bool sub_has_leading_dim(const struct sub_program *, sub_ref);
-/* Whether a value has rows, and so a loop that can store it.  One of edges or members without their row, as rules make
- * of look-ups by tokens of edges, has none: it is computed where it is used. */
+/* Whether a value has rows, and so a loop that can store it.  One of edges or members without their row, as
+ * rules make of look-ups by tokens of edges, has none: it is computed where it is used. */
 bool sub_has_rows(const struct sub_program *, sub_ref);
 /* The extent that estimates assume of a loop over edges or members. */
 enum { SUB_RAGGED_EXTENT = 2 };
@@ -366,17 +372,17 @@ struct sub_values sub_find_values(struct arena *, const struct sub_program *, co
 enum sub_at { SUB_AT_MODEL /* as the model says */, SUB_AT_ROOT, SUB_AT_EVERY_NODE };
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
 bool sub_lower_model(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_at,
-	       struct diags *);
-/* Makes a case of the nodes that a split selects, before the case that they were of, with copies of its bodies.  The
- * program must be as lowered.  Returns why that cannot be, NULL = it was done. */
+		     struct diags *);
+/* Makes a case of the nodes that a split selects, before the case that they were of, with copies of its
+ * bodies.  The program must be as lowered.  Returns why that cannot be, NULL = it was done. */
 const char *sub_split_case(struct sub_program *, const struct sub_split *);
-/* Why a split cannot be of this case, add a condition on the number of children, or one on the value of an input;
- * NULL = it can. */
+/* Why a split cannot be of this case, add a condition on the number of children, or one on the value of an
+ * input; NULL = it can. */
 const char *sub_check_split_base(const struct sub_program *, const char *base);
 const char *sub_check_split_children(const struct sub_program *, const struct sub_split *);
 const char *sub_check_split_token(const struct sub_program *, const struct sub_split *, size_t input);
 void sub_print(const struct sub_program *, struct str *);
-/* Prints the name of a value: that of a source, the number of a constant, else %N; and the maps of an assign. */
+/* Prints the name of a value: of a source its own, of a constant the number, else %N.  Prints maps. */
 void sub_print_name(const struct sub_program *, sub_ref, struct str *);
 void sub_print_maps(const struct sub_program *, const struct sub_value *assign, struct str *);
 /* Checks all rules of the IR; false after diagnostics. */
@@ -386,8 +392,8 @@ bool sub_verify(const struct sub_program *, struct diags *);
 bool *sub_find_constants(const struct sub_program *);
 /* Whether a value is a constant if its arguments are. */
 bool sub_may_be_constant(const struct sub_program *, const struct sub_value *);
-/* By value: whether it needs a state of this traversal or a later one, or an edge, and so cannot be computed ahead of the
- * traversal.  In the arena of the program. */
+/* By value: whether it needs a state of this traversal or a later one, or an edge, and so cannot be computed
+ * ahead of the traversal.  In the arena of the program. */
 bool *sub_find_recursive(const struct sub_program *, int traversal);
 /* The first traversal whose states count as unknown to a body: its own, or 0 for outputs. */
 int sub_first_unknown_traversal(const struct sub_body *);
@@ -402,7 +408,7 @@ struct sub_forest {
 	const int32_t *child_begin, *children, *root;
 	const int32_t *order;    /* nodes, children before parents */
 	const void *const *data; /* for each input int32_t[nodes] or float[nodes][elements], or of edges */
-	const int32_t *input_begin; /* the first node of each input; may be NULL in programs without members */
+	const int32_t *input_begin; /* the first node of each input; may be NULL if nothing reads members */
 };
 
 /* Applies an elementwise operator of f32 in binary64; comparisons give 0 or 1. */
@@ -413,14 +419,15 @@ double sub_apply_op(enum sub_op, double a, double b, double c);
 void sub_evaluate(const struct sub_program *, const struct sub_forest *, const void *const *params,
 		  double *const *states, double *const *outputs, struct arena *scratch);
 
-/* How numbers of f32 are computed.  All are held in doubles; integers wrap as their type does in each arithmetic. */
+/* How numbers of f32 are computed.  All are held in doubles; integers wrap as their type does in each
+ * arithmetic. */
 enum sub_arithmetic {
 	SUB_BINARY64,
 	SUB_BINARY32, /* every operation is rounded to binary32 */
 	SUB_FIELD     /* modulo the prime 2^31 - 1: rational functions, exactly; a half is the inverse of 2 */
 };
-/* Evaluates in another arithmetic.  False, and results are undefined, if an operator or constant has no meaning in the
- * field. */
+/* Evaluates in another arithmetic.  False, and results are undefined, if an operator or constant has no
+ * meaning in the field. */
 bool sub_evaluate_in(enum sub_arithmetic, const struct sub_program *, const struct sub_forest *, const void *const *params,
 		     double *const *states, double *const *outputs, struct arena *scratch);
 

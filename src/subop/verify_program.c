@@ -12,7 +12,7 @@ struct verifier {
 };
 
 __attribute__((format(printf, 3, 4))) static void report_fault(struct verifier *v, uint32_t value,
-							const char *format, ...)
+							       const char *format, ...)
 {
 	char text[200];
 	va_list args;
@@ -46,7 +46,7 @@ static void check_use(struct verifier *v, uint32_t at, const struct sub_use *u)
 	for (int i = 0; i < u->vars; i++)
 		if (!same_range(v->p, u->var[i], from->var[i]))
 			report_fault(v, at, "dimension %d of %%%u is renamed to one with another range", i,
-			      u->value.i);
+				     u->value.i);
 }
 
 static void check_distinct(struct verifier *v, uint32_t at, const int *var, int n)
@@ -176,7 +176,8 @@ static void check_inference(struct verifier *v, uint32_t at, const struct sub_va
 	for (int i = 0; i < value->vars; i++)
 		if (!(value->op == SUB_COND && i == value->axis) &&
 		    !comes_from_argument(value, value->var[i]))
-			report_fault(v, at, "variable %s comes from no argument", v->p->vars.at[value->var[i]].name);
+			report_fault(v, at, "variable %s comes from no argument",
+				     v->p->vars.at[value->var[i]].name);
 	for (int a = 0; a < value->args; a++)
 		for (int j = 0, at_var = -1; j < value->arg[a].vars; j++) {
 			int var = value->arg[a].var[j], k = 0;
@@ -185,7 +186,8 @@ static void check_inference(struct verifier *v, uint32_t at, const struct sub_va
 			while (k < value->vars && value->var[k] != var)
 				k++;
 			if (k == value->vars || k <= at_var)
-				report_fault(v, at, "variable %s is lost or out of order", v->p->vars.at[var].name);
+				report_fault(v, at, "variable %s is lost or out of order",
+					     v->p->vars.at[var].name);
 			at_var = k;
 		}
 }
@@ -208,8 +210,8 @@ static void check_cond(struct verifier *v, uint32_t at, const struct sub_value *
 /* --- what is declared --- */
 
 /* Whether variables are the given leading dimensions and then one for each dimension of a tensor. */
-static bool has_shape(const struct sub_program *p, const int *var, int vars, const int *leading, int n_leading,
-		      const struct sub_tensor *t)
+static bool has_shape(const struct sub_program *p, const int *var, int vars, const int *leading,
+		      int n_leading, const struct sub_tensor *t)
 {
 	bool has = vars == n_leading + t->rank;
 	for (int i = 0; has && i < vars; i++) {
@@ -263,7 +265,7 @@ static void check_type(struct verifier *v, uint32_t at, const struct sub_value *
 	if (!sub_find_type(v->p, &again) || again.dtype != value->dtype ||
 	    ra_widened(value->dtype) != value->dtype)
 		report_fault(v, at, "it is %s, which is not what its operator makes of its arguments",
-		      dtype_traits_of(value->dtype)->spelling);
+			     dtype_traits_of(value->dtype)->spelling);
 }
 
 static void check_value(struct verifier *v, uint32_t at)
@@ -321,7 +323,7 @@ static void check_masks(struct verifier *v, size_t at)
 		report_body_fault(v, b, "a case has no body, or several");
 }
 
-/* Checks that a body reads neighbours that its traversal has visited: children going up, parents going down. */
+/* Checks that a body reads neighbours visited before: children going up, parents going down. */
 static void check_link(struct verifier *v, const struct sub_body *b, const struct sub_map *m)
 {
 	bool child = m->function == SUB_CHILD || m->function == SUB_EDGE_CHILD;

@@ -166,7 +166,8 @@ static void test_types(void)
 			    "model m\nstructure sequence\nparam p[D] : i64\nstate n[D] : i64\noutput y = n\n"
 			    "node:\n n = p * p + previous.n\n",
 			    "D=3", 0);
-	bool told = ok && f.trace.notes.n && strstr(f.trace.notes.at[0], "fold0 is computed at binding: 24 bytes");
+	bool told =
+	    ok && f.trace.notes.n && strstr(f.trace.notes.at[0], "fold0 is computed at binding: 24 bytes");
 	for (size_t i = 0; !told && i < f.trace.notes.n; i++)
 		printf("# %s\n", f.trace.notes.at[i]);
 	tap_ok(told, "an i64 has eight bytes");

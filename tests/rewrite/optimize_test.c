@@ -26,7 +26,7 @@ static void derive(struct derivation *d, const char *text, const char *sizes)
 	sub_init(&d->to, a, "test");
 	bool exact = d->options.math == REWRITE_EXACT;
 	bool ok = sub_lower_model(exact ? &lowered : &d->from, d->model.model, d->model.sizes, SUB_AT_MODEL,
-			    &d->model.diags);
+				  &d->model.diags);
 	if (ok && exact)
 		rewrite_contract(&d->from, &lowered, NULL, NULL);
 	if (ok)

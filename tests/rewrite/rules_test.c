@@ -434,9 +434,9 @@ static bool satisfied(const struct checks *c)
 	for (int i = 0; i < c->parsed->predicates; i++)
 		done &= c->refuted[i];
 	return (done || (is_cautious(c->rule) && c->lowered >= MOST_LOWERED)) &&
-	       (c->rule->cost == REWRITE_CHEAPER  ? c->cheaper > 0
+	       (c->rule->cost == REWRITE_CHEAPER    ? c->cheaper > 0
 		: c->rule->cost == REWRITE_COSTLIER ? c->costlier > 0
-						  : true);
+						    : true);
 }
 
 static void try_instance(struct checks *c, uint64_t seed)
@@ -461,9 +461,9 @@ static void try_instance(struct checks *c, uint64_t seed)
 
 static bool costs_as_said(const struct checks *c)
 {
-	return c->rule->cost == REWRITE_CHEAPER	 ? c->cheaper > 0
+	return c->rule->cost == REWRITE_CHEAPER	   ? c->cheaper > 0
 	       : c->rule->cost == REWRITE_COSTLIER ? c->costlier > 0
-						 : c->equal + c->costlier + c->cheaper > 0;
+						   : c->equal + c->costlier + c->cheaper > 0;
 }
 
 static void report(const struct checks *c, int64_t tries)
@@ -474,8 +474,8 @@ static void report(const struct checks *c, int64_t tries)
 	       c->agreed, c->applied, c->fielded, (long long)tries);
 	if (!c->whole)
 		return;
-	tap_ok(costs_as_said(c), "%s: cheaper in %d, as costly in %d, costlier in %d", name, c->cheaper, c->equal,
-	       c->costlier);
+	tap_ok(costs_as_said(c), "%s: cheaper in %d, as costly in %d, costlier in %d", name, c->cheaper,
+	       c->equal, c->costlier);
 	if (c->rule->exactness != REWRITE_BITS)
 		tap_ok(c->bits_differ != is_cautious(c->rule), "%s: %s", name,
 		       c->bits_differ ? "changes a bit somewhere" : "may change a bit");

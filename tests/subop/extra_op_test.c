@@ -28,7 +28,8 @@ static void test_texts(struct test_model *t)
 	tap_ok(contains(t, "sched", "tile inner.0"), "they are planned");
 	tap_ok(contains(t, "lower", "neg(max(neg("), "and lowered as their rows say");
 	tap_ok(sub_traits_of(SUB_PRODUCT)->combine == SUB_MULTIPLY &&
-		   sub_traits_of(SUB_PRODUCT)->price == SUB_EXPENSIVE && sub_traits_of(SUB_LESSER)->arity == 2,
+		   sub_traits_of(SUB_PRODUCT)->price == SUB_EXPENSIVE &&
+		   sub_traits_of(SUB_LESSER)->arity == 2,
 	       "what their rows say can be asked for");
 }
 

@@ -321,8 +321,8 @@ static inline void step_cond(struct generator *g)
 static inline void take_steps(struct generator *g, int n)
 {
 	static void (*const steps[])(struct generator *) = {
-	    step_unary,	 step_unary,  step_unary,  step_binary, step_binary, step_binary, step_binary,
-	    step_reduce, step_reduce, step_assign, step_assign, step_cond};
+	    step_unary,	 step_unary,  step_unary,  step_binary, step_binary, step_binary,
+	    step_binary, step_reduce, step_reduce, step_assign, step_assign, step_cond};
 	while (n-- > 0)
 		steps[random_below(sizeof steps / sizeof *steps)](g);
 }
