@@ -293,7 +293,7 @@ static bool match_move(struct rewrite_match *m, const struct rewrite_term *t, co
  * alone. */
 static bool fits_type(const struct rewrite_match *m, sub_ref r)
 {
-	return m->rule->rule->law == REWRITE_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
+	return m->rule->rule->family == REWRITE_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
 }
 
 static bool match_term(struct rewrite_match *m, const struct rewrite_term *t, struct sub_use u)

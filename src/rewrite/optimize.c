@@ -47,7 +47,7 @@ static void prepare_rules(struct optimizer *o)
 	o->rules = ARENA_ARRAY(o->w.arena, struct rules, sub_op_count);
 	for (int i = 0; i < rewrite_rule_count; i++) {
 		const struct rewrite_rule *rule = &rewrite_rules[i];
-		if (!admits_exactness(options->math, rule->exactness) || options->off & 1u << rule->law)
+		if (!admits_exactness(options->math, rule->exactness) || options->off & 1u << rule->family)
 			continue;
 		const struct rewrite_parsed *parsed = rewrite_parse_rule(o->w.arena, rule, NULL);
 		for (int op = 0; parsed && op < sub_op_count; op++)

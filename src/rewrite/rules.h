@@ -13,7 +13,7 @@
 enum rewrite_exactness {
 	REWRITE_BITS,	  /* nothing; runs in every mode */
 	REWRITE_ROUNDING, /* rounding, the sign of a zero; runs in reassociate and fast */
-	REWRITE_DOMAIN,	  /* results where an operand is special (0, inf, NaN), or overflow; runs in fast */
+	REWRITE_SPECIAL,  /* results where an operand is special (0, inf, NaN), or overflow; runs in fast */
 };
 
 /* The cost of a replacement compared with what it replaces. */
@@ -47,7 +47,7 @@ enum rewrite_cost {
  * mode a predicate with a question mark, `positive?(x)`, is assumed to hold. */
 struct rewrite_rule {
 	const char *name;
-	enum rewrite_family law;
+	enum rewrite_family family;
 	enum rewrite_cost cost;
 	enum rewrite_exactness exactness;
 	const char *pattern, *condition, *replacement;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static const struct sub_traits rows[] = {
+static const struct sub_traits traits[] = {
 #define SUB_OP(name, spelling, arity, class, weight, price)                                                  \
 	{spelling, arity, SUB_##class, weight, SUB_##price, 0, 0, 0},
 #define TYPES_FLOAT SUB_FLOAT
@@ -23,29 +23,29 @@ static const struct sub_traits rows[] = {
 
 const struct sub_traits *sub_traits_of(enum sub_op op)
 {
-	return &rows[op];
+	return &traits[op];
 }
 
 const int sub_op_count = SUB_OPS;
 
 enum sub_class sub_class_of(enum sub_op op)
 {
-	return rows[op].class;
+	return traits[op].class;
 }
 
 bool sub_reduces(enum sub_op op)
 {
-	return rows[op].class == SUB_REDUCE || rows[op].class == SUB_CONTRACTION;
+	return traits[op].class == SUB_REDUCE || traits[op].class == SUB_CONTRACTION;
 }
 
 bool sub_commutes(enum sub_op op)
 {
-	return rows[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL;
+	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL;
 }
 
 const char *sub_spelling(enum sub_op op)
 {
-	return rows[op].spelling;
+	return traits[op].spelling;
 }
 
 static int new_var(struct sub_program *p, struct sub_var v)
@@ -66,8 +66,8 @@ static void add_leading_vars(struct sub_program *p)
 
 void sub_init(struct sub_program *p, struct arena *a, const char *name)
 {
-	*p = (struct sub_program){.arena = a, .name = name, .table_size = 256, .map_lists = map_in(a)};
-	p->table = ARENA_ARRAY(a, uint32_t, p->table_size);
+	*p = (struct sub_program){.arena = a, .name = name, .hash_size = 256, .map_lists = map_in(a)};
+	p->hash = ARENA_ARRAY(a, uint32_t, p->hash_size);
 	add_leading_vars(p);
 }
 
@@ -75,7 +75,7 @@ void sub_clear(struct sub_program *p)
 {
 	p->vars.n = p->values.n = p->params.n = p->states.n = p->inputs.n = p->outputs.n = 0;
 	p->traversals.n = p->bodies.n = p->cases.n = p->named.n = p->splits.n = 0;
-	memset(p->table, 0, p->table_size * sizeof *p->table);
+	memset(p->hash, 0, p->hash_size * sizeof *p->hash);
 	add_leading_vars(p);
 }
 
@@ -228,7 +228,7 @@ static bool merge_argument(const struct sub_program *p, struct sub_value *v, con
 /* Sets the variables of a value to those of the elements that it reduces. */
 static bool find_reduced_vars(const struct sub_program *p, struct sub_value *v)
 {
-	bool product = rows[v->op].class == SUB_CONTRACTION;
+	bool product = traits[v->op].class == SUB_CONTRACTION;
 	copy_vars(v, &v->arg[product]);
 	return !product || merge_argument(p, v, &v->arg[2]);
 }
@@ -261,7 +261,7 @@ static bool infer_contraction(const struct sub_program *p, struct sub_value *v)
 
 bool sub_infer_vars(const struct sub_program *p, struct sub_value *v)
 {
-	switch (rows[v->op].class) {
+	switch (traits[v->op].class) {
 	case SUB_UNARY:
 		copy_vars(v, &v->arg[0]);
 		return true;
@@ -316,10 +316,10 @@ static bool find_source_type(const struct sub_program *p, struct sub_value *v)
 
 bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 {
-	if (rows[v->op].class == SUB_SOURCE)
+	if (traits[v->op].class == SUB_SOURCE)
 		return find_source_type(p, v);
 	enum dtype first = type_of(p, v, 0);
-	enum sub_types types = rows[v->op].class == SUB_MOVE ? SUB_SAME : rows[v->op].types;
+	enum sub_types types = traits[v->op].class == SUB_MOVE ? SUB_SAME : traits[v->op].types;
 	switch (types) {
 	case SUB_SELECTS:
 		v->dtype = type_of(p, v, 1);
@@ -518,31 +518,31 @@ static bool same_value(const struct sub_value *a, const struct sub_value *b)
 static uint32_t *find_slot(struct sub_program *p, const struct sub_value *v)
 {
 	for (size_t i = hash_value(v);; i++) {
-		uint32_t *slot = &p->table[i & (p->table_size - 1)];
+		uint32_t *slot = &p->hash[i & (p->hash_size - 1)];
 		if (!*slot || same_value(&p->values.at[*slot], v))
 			return slot;
 	}
 }
 
-static void fill_table(struct sub_program *p)
+static void fill_hash(struct sub_program *p)
 {
 	for (uint32_t i = 1; i < p->values.n; i++)
 		*find_slot(p, &p->values.at[i]) = i;
 }
 
-static void grow_table(struct sub_program *p)
+static void grow_hash(struct sub_program *p)
 {
-	p->table_size *= 2;
-	p->table = ARENA_ARRAY(p->arena, uint32_t, p->table_size);
-	fill_table(p);
+	p->hash_size *= 2;
+	p->hash = ARENA_ARRAY(p->arena, uint32_t, p->hash_size);
+	fill_hash(p);
 }
 
 void sub_forget_values_and_vars(struct sub_program *p, size_t values, size_t vars)
 {
 	p->values.n = values;
 	p->vars.n = vars;
-	memset(p->table, 0, p->table_size * sizeof *p->table);
-	fill_table(p);
+	memset(p->hash, 0, p->hash_size * sizeof *p->hash);
+	fill_hash(p);
 }
 
 static void print_use_vars(const struct sub_program *p, const struct sub_use *u, struct str *s)
@@ -555,14 +555,14 @@ static sub_ref refuse_types(const struct sub_program *p, const struct sub_value 
 {
 	diag_add(d, DIAG_INVALID_SUBOPS, (struct diag_at){0},
 		 "this is a fault of the compiler; please report it with the model",
-		 "%s: %s of types that do not go together", p->name, rows[v->op].spelling);
+		 "%s: %s of types that do not go together", p->name, traits[v->op].spelling);
 	return (sub_ref){0};
 }
 
 static sub_ref refuse_order(struct sub_program *p, const struct sub_value *v, struct diags *d)
 {
 	struct str s = str_in(p->arena);
-	str_printf(&s, "%s of [", rows[v->op].spelling);
+	str_printf(&s, "%s of [", traits[v->op].spelling);
 	print_use_vars(p, &v->arg[0], &s);
 	str_puts(&s, "] and [");
 	print_use_vars(p, &v->arg[1], &s);
@@ -577,7 +577,7 @@ static sub_ref refuse_order(struct sub_program *p, const struct sub_value *v, st
  * order their variables in contradictory ways. */
 static bool normalise_value(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
-	v->args = rows[v->op].arity;
+	v->args = traits[v->op].arity;
 	if (!sub_infer_vars(p, v))
 		return false;
 	normalise_move(p, v, maps);
@@ -620,8 +620,8 @@ sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 		return d ? refuse_order(p, &v, d) : (sub_ref){0};
 	if (!sub_find_type(p, &v))
 		return d ? refuse_types(p, &v, d) : (sub_ref){0};
-	if (2 * p->values.n > p->table_size)
-		grow_table(p);
+	if (2 * p->values.n > p->hash_size)
+		grow_hash(p);
 	uint32_t *slot = find_slot(p, &v);
 	if (!*slot) {
 		*slot = p->values.n;

@@ -200,8 +200,8 @@ struct sub_program {
 	VEC(struct sub_named_case) named; /* by enum ra_case: leaf, inner, and those that the model names */
 	VEC(struct sub_split) splits;	  /* that made cases which the model does not name */
 	int node, input, edge, member;	  /* the variables of leading dimensions */
-	uint32_t *table;
-	size_t table_size;
+	uint32_t *hash; /* values by their hash; 0 = free */
+	size_t hash_size;
 	struct map map_lists; /* the maps of an ASSIGN, as bytes -> index in map_list */
 	VEC(const struct sub_map *) map_list;
 };
