@@ -56,26 +56,16 @@ static bool only_renames(const struct sub_value *v, const struct sub_use *u, str
 /* Whether two uses have equal ranges: an identity to a variable of another range is a slice. */
 static bool same_extents(const struct sub_program *p, const struct sub_use *a, const struct sub_use *b)
 {
-	for (int i = 0; i < a->vars; i++) {
-		const struct sub_var *x = &p->vars.at[a->var[i]], *y = &p->vars.at[b->var[i]];
-		if (x->set != y->set || x->extent != y->extent)
+	for (int i = 0; i < a->vars; i++)
+		if (!sub_same_range(p, a->var[i], b->var[i]))
 			return false;
-	}
 	return true;
-}
-
-bool rewrite_index_leaves(const struct sub_program *p, const struct sub_map *map, int inner)
-{
-	int64_t least, most;
-	if (map->function != SUB_AFFINE || p->vars.at[inner].set != SUB_DIM)
-		return false;
-	return !sub_map_range(p, map, &least, &most) || least < 0 || most >= p->vars.at[inner].extent;
 }
 
 bool rewrite_reads_fill(const struct rewrite_match *m, const struct rewrite_move *a)
 {
 	for (int i = 0; a->fills && i < a->n; i++)
-		if (rewrite_index_leaves(m->w->p, &a->map[i], a->inner[i]))
+		if (sub_index_leaves(m->w->p, &a->map[i], a->inner[i]))
 			return true;
 	return false;
 }
@@ -103,7 +93,7 @@ static struct sub_use add_move(struct rewrite_match *m, struct sub_value v, stru
 	v.op = SUB_ASSIGN;
 	v.arg[0] = u;
 	for (int i = 0; i < u.vars; i++) {
-		leaves |= rewrite_index_leaves(m->w->p, &v.map[i], u.var[i]);
+		leaves |= sub_index_leaves(m->w->p, &v.map[i], u.var[i]);
 		if (!add_var(&v, v.map[i].var) || (v.map[i].scale2 && !add_var(&v, v.map[i].var2)))
 			return none;
 	}
@@ -185,9 +175,8 @@ struct sub_use rewrite_compose_moves(struct rewrite_match *m, const struct rewri
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.fills = fills->fills, .fill = fills->fill, .map = maps};
 	for (int i = 0; i < x.vars; i++)
-		if (i >= b->n ||
-		    !compose_maps(a, &b->map[i], rewrite_index_leaves(m->w->p, &b->map[i], b->inner[i]),
-				  &maps[i]))
+		if (i >= b->n || !compose_maps(a, &b->map[i],
+					       sub_index_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
 			return none;
 	return x.value.i ? add_move(m, v, x) : none;
 }
@@ -221,9 +210,7 @@ struct sub_use rewrite_rename_inside(struct rewrite_match *m, const struct rewri
 		}
 		if (used && inner < 0)
 			return none;
-		const struct sub_program *p = m->w->p;
-		if (inner >= 0 && (p->vars.at[inner].set != p->vars.at[b.var[i]].set ||
-				   p->vars.at[inner].extent != p->vars.at[b.var[i]].extent))
+		if (inner >= 0 && !sub_same_range(m->w->p, inner, b.var[i]))
 			return none;
 		b.var[i] = inner < 0 ? b.var[i] : inner;
 	}

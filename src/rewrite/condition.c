@@ -146,17 +146,11 @@ static const struct rewrite_move *move_of(const struct rewrite_match *m, const s
 	return &m->move[t->name];
 }
 
-static bool same_extent(const struct rewrite_match *m, int a, int b)
-{
-	const struct sub_var *x = &m->w->p->vars.at[a], *y = &m->w->p->vars.at[b];
-	return x->set == y->set && x->extent == y->extent;
-}
-
 /* Every index is a variable of the same range, none twice; some variables outside may have no index. */
 static bool only_renames(const struct rewrite_match *m, const struct rewrite_move *a)
 {
 	for (int i = 0; i < a->n; i++) {
-		if (!sub_is_identity(&a->map[i]) || !same_extent(m, a->inner[i], a->map[i].var))
+		if (!sub_is_identity(&a->map[i]) || !sub_same_range(m->w->p, a->inner[i], a->map[i].var))
 			return false;
 		for (int j = 0; j < i; j++)
 			if (a->map[j].var == a->map[i].var)
@@ -179,7 +173,7 @@ static bool maps_whole_dim(struct rewrite_match *m, const struct rewrite_term *c
 	for (int i = 0; i < a->n; i++)
 		if (sub_map_uses(&a->map[i], k)) {
 			maps++;
-			identity &= sub_is_identity(&a->map[i]) && same_extent(m, a->inner[i], k);
+			identity &= sub_is_identity(&a->map[i]) && sub_same_range(m->w->p, a->inner[i], k);
 		}
 	return maps == 1 && identity;
 }
@@ -233,7 +227,7 @@ static bool keeps_fill(struct rewrite_match *m, const struct rewrite_term *const
 	if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
 		return false;
 	for (int i = 0; i < a->n; i++)
-		for (int v = 0; v < m->rule->values && rewrite_index_leaves(m->w->p, &a->map[i], a->inner[i]);
+		for (int v = 0; v < m->rule->values && sub_index_leaves(m->w->p, &a->map[i], a->inner[i]);
 		     v++)
 			if (!sub_use_has(&m->value[v], a->inner[i]))
 				return false;
@@ -259,7 +253,7 @@ static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const 
 		return false;
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
 	/* where an index without k leaves its dimension, all reduced elements are the fill */
-	bool same = op == SUB_MAX && !rewrite_index_leaves(m->w->p, &a->map[at], a->inner[at]);
+	bool same = op == SUB_MAX && !sub_index_leaves(m->w->p, &a->map[at], a->inner[at]);
 	return !rewrite_reads_fill(m, a) || same || a->fill == sub_traits_of(op)->neutral;
 }
 
@@ -290,7 +284,7 @@ static bool has_nesting_fills(struct rewrite_match *m, const struct rewrite_term
 		bool used = false;
 		for (int j = 0; j < b->n; j++)
 			used |= b->map[j].var == a->inner[i];
-		if (!used && rewrite_index_leaves(m->w->p, &a->map[i], a->inner[i]))
+		if (!used && sub_index_leaves(m->w->p, &a->map[i], a->inner[i]))
 			return false;
 	}
 	return true;

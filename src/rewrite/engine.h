@@ -152,9 +152,6 @@ bool rewrite_next_match(struct rewrite_match *, bool first);
 int rewrite_new_var_like(struct rewrite_match *, int like);
 int rewrite_new_var(struct rewrite_match *, int64_t extent);
 
-/* Whether the index that a map computes may be outside of the dimension `inner`. */
-bool rewrite_index_leaves(const struct sub_program *, const struct sub_map *, int inner);
-
 /* Whether a move reads its fill: an index may be outside of its dimension. */
 bool rewrite_reads_fill(const struct rewrite_match *, const struct rewrite_move *);
 

@@ -269,17 +269,12 @@ static bool is_choice(const struct folding *f, const struct sub_value *v, int ma
 	return v->map[map].scale2 || (v->fills && sub_map_leaves(f->from, v, map));
 }
 
-static bool maps_from(const struct sub_map *m, int var)
-{
-	return m->var == var || (m->scale2 && m->var2 == var);
-}
-
 static bool chooses_by_var(const struct folding *f, const struct sub_value *v, int var)
 {
 	if (v->op == SUB_COND)
 		return v->var[v->axis] == var;
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
-		if (is_choice(f, v, i) && maps_from(&v->map[i], var))
+		if (is_choice(f, v, i) && sub_map_uses(&v->map[i], var))
 			return true;
 	return false;
 }
@@ -301,8 +296,8 @@ static bool touches_row(const struct sub_value *v, int a, struct context at)
 {
 	bool touches = false;
 	for (int i = 0; at.leading >= 0 && i < v->arg[a].vars; i++)
-		touches |=
-		    v->op == SUB_ASSIGN ? maps_from(&v->map[i], at.leading) : v->arg[a].var[i] == at.leading;
+		touches |= v->op == SUB_ASSIGN ? sub_map_uses(&v->map[i], at.leading)
+					       : v->arg[a].var[i] == at.leading;
 	return touches;
 }
 

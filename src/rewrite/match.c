@@ -61,18 +61,12 @@ static struct sub_use argument_use(const struct sub_value *v, const struct sub_u
 	return arg;
 }
 
-static bool same_range(const struct sub_program *p, int a, int b)
-{
-	const struct sub_var *x = &p->vars.at[a], *y = &p->vars.at[b];
-	return x->set == y->set && x->extent == y->extent;
-}
-
 /* Binds the variable of a reduction and returns its name; -1 if the name is bound to another range. */
 static int bind_reduced(struct rewrite_match *m, int index, int reduced)
 {
 	struct rewrite_bound_index *k = &m->index[index];
 	if (k->bound)
-		return same_range(m->w->p, k->var, reduced) ? k->var : -1;
+		return sub_same_range(m->w->p, k->var, reduced) ? k->var : -1;
 	*k = (struct rewrite_bound_index){true, rewrite_new_var_like(m, reduced), {-1, -1}};
 	return k->var;
 }
@@ -112,7 +106,7 @@ static int find_dimension(const struct rewrite_match *m, const struct rewrite_mo
 			  const struct sub_map *map, int like, const struct sub_use *so_far)
 {
 	for (int i = 0; i < move->n; i++)
-		if (sub_same_map(&move->map[i], map) && same_range(m->w->p, move->inner[i], like) &&
+		if (sub_same_map(&move->map[i], map) && sub_same_range(m->w->p, move->inner[i], like) &&
 		    !sub_use_has(so_far, move->inner[i]))
 			return move->inner[i];
 	return -1;

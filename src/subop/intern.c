@@ -374,13 +374,17 @@ bool sub_map_range(const struct sub_program *p, const struct sub_map *m, int64_t
 	       add_term(p, m->var2, m->scale2, least, most);
 }
 
+bool sub_index_leaves(const struct sub_program *p, const struct sub_map *m, int var)
+{
+	int64_t least, most;
+	if (m->function != SUB_AFFINE || !is_dim(p, var))
+		return false;
+	return !sub_map_range(p, m, &least, &most) || least < 0 || most >= p->vars.at[var].extent;
+}
+
 bool sub_map_leaves(const struct sub_program *p, const struct sub_value *v, int i)
 {
-	const struct sub_var *dim = &p->vars.at[sub_at(p, v->arg[0].value)->var[i]];
-	int64_t least, most;
-	if (v->map[i].function != SUB_AFFINE || dim->set != SUB_DIM)
-		return false;
-	return !sub_map_range(p, &v->map[i], &least, &most) || least < 0 || most >= dim->extent;
+	return sub_index_leaves(p, &v->map[i], sub_at(p, v->arg[0].value)->var[i]);
 }
 
 /* --- hash-consing --- */
@@ -479,25 +483,12 @@ static unsigned long hash_value(const struct sub_value *v)
 	return v->op == SUB_ASSIGN ? hash_bytes(h, maps, number_maps(v->map, v->arg[0].vars, maps)) : h;
 }
 
-static bool same_map(const struct sub_map *a, const struct sub_map *b)
-{
-	return a->function == b->function && a->which == b->which && a->var == b->var &&
-	       a->scale == b->scale && a->offset == b->offset && a->var2 == b->var2 &&
-	       a->scale2 == b->scale2 && a->slot == b->slot;
-}
-
 static bool same_maps(const struct sub_map *a, const struct sub_map *b, int n)
 {
 	for (int i = 0; a != b && i < n; i++)
-		if (!same_map(&a[i], &b[i]))
+		if (!sub_same_map(&a[i], &b[i]))
 			return false;
 	return true;
-}
-
-static bool same_use(const struct sub_use *a, const struct sub_use *b)
-{
-	return a->value.i == b->value.i && a->vars == b->vars &&
-	       memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
 }
 
 /* Compares numbers by their bits: 0 and -0 differ, a NaN equals itself. */
@@ -510,7 +501,7 @@ static bool same_value(const struct sub_value *a, const struct sub_value *b)
 	    memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
 	for (int i = 0; i < a->args; i++)
-		if (!same_use(&a->arg[i], &b->arg[i]))
+		if (!sub_same_use(&a->arg[i], &b->arg[i]))
 			return false;
 	return a->op != SUB_ASSIGN || same_maps(a->map, b->map, a->arg[0].vars);
 }

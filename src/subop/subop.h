@@ -248,6 +248,12 @@ static inline bool sub_is_ragged(const struct sub_program *p, int var)
 	return p->vars.at[var].set == SUB_EDGE || p->vars.at[var].set == SUB_MEMBER;
 }
 
+/* Whether two variables have one range. */
+static inline bool sub_same_range(const struct sub_program *p, int a, int b)
+{
+	return p->vars.at[a].set == p->vars.at[b].set && p->vars.at[a].extent == p->vars.at[b].extent;
+}
+
 /* --- maps and uses --- */
 
 static inline bool sub_is_identity(const struct sub_map *m)
@@ -338,6 +344,8 @@ int sub_joined_var(const struct sub_value *, int argument);
 /* The least and the greatest index that an affine map of DIM or ROW variables reaches; false if it is no such
  * map or they do not fit in 64 bits. */
 bool sub_map_range(const struct sub_program *, const struct sub_map *, int64_t *least, int64_t *most);
+/* Whether the index that a map computes may be outside of a dimension with this variable. */
+bool sub_index_leaves(const struct sub_program *, const struct sub_map *, int var);
 /* Whether the i-th map of an ASSIGN may leave its dimension. */
 bool sub_map_leaves(const struct sub_program *, const struct sub_value *, int i);
 /* --- sizes --- */
