@@ -163,7 +163,6 @@ void lower_indices_with(const struct sub_value *, const ilir_expr *index, const 
 /* An element of a concatenation, of an `assign` and of a reshaped value. */
 ilir_expr lower_joined(struct lowering *, const struct sub_value *, const ilir_expr *index);
 ilir_expr lower_moved(struct lowering *, const struct sub_value *, const ilir_expr *index);
-ilir_expr lower_reshaped(struct lowering *, const struct sub_value *, const ilir_expr *index);
 
 /* --- the order of dimensions (lower_state.c) --- */
 

@@ -412,8 +412,6 @@ static ilir_expr compute_value(struct lowering *l, sub_ref r, const ilir_expr *i
 		return lower_moved(l, v, index);
 	case SUB_COND:
 		return lower_joined(l, v, index);
-	case SUB_RESHAPE:
-		return lower_reshaped(l, v, index);
 	default:
 		if (sub_reduces(v->op))
 			return lower_reduction(l, r, index);

@@ -254,7 +254,7 @@ static const char *ahead_name(struct hoisting *h, const char *part)
 	if (h->traversal)
 		str_printf(&s, "%d", h->traversal + 1);
 	str_puts(&s, part);
-	return sub_free_name(h->from, SUB_NAME_BODY, str_text(&s));
+	return sub_find_free_name(h->from, SUB_NAME_BODY, str_text(&s));
 }
 
 /* The body of those that leaves read, or of those that they do not, if there are any. */

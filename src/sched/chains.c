@@ -28,7 +28,7 @@ void sched_mark_dear(const struct sub_program *p, struct sched_values *values)
 {
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
-		bool dear = sub_traits_of(v->op)->price == SUB_DEAR;
+		bool dear = sub_traits_of(v->op)->price == SUB_EXPENSIVE;
 		for (int a = 0; a < v->args; a++) {
 			const struct sched_fact *arg = sched_fact(values, v->arg[a].value);
 			dear |= arg->dear && !arg->stored;

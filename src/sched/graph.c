@@ -46,21 +46,6 @@ static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int v
 	return 0;
 }
 
-static void under_reshape(const struct sub_program *p, const struct sub_value *v, const unsigned *loops,
-			  unsigned *out)
-{
-	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	int n = sub_reshape_pieces(p, v, pieces);
-	memcpy(out, loops, v->vars * sizeof *out);
-	for (int i = 0; i < n; i++) {
-		unsigned all = 0;
-		for (int j = 0; j < pieces[i].out_n; j++)
-			all |= loops[pieces[i].out_first + j];
-		for (int j = 0; j < pieces[i].n; j++)
-			out[pieces[i].first + j] = all;
-	}
-}
-
 static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
@@ -69,8 +54,6 @@ static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
 		unsigned out[SUB_MAX_VARS] = {0};
 		if (v->op == SUB_COND)
 			under(v, loops, u, sub_joined_var(v, a), loops[v->axis], out);
-		else if (v->op == SUB_RESHAPE)
-			under_reshape(w.g->p, v, loops, out);
 		for (int i = 0; v->op == SUB_ASSIGN && i < u->vars; i++)
 			out[i] = loops_of(v, loops, v->map[i].var) |
 				 (v->map[i].scale2 ? loops_of(v, loops, v->map[i].var2) : 0);
@@ -194,7 +177,7 @@ static void add_part(struct sched_graph *g, sub_ref part)
 	if (op_of(g, whole) < 0)
 		return;
 	struct sched_operator *op = &g->ops.at[op_of(g, whole)];
-	op->dear |= sub_traits_of(v->op)->price == SUB_DEAR;
+	op->dear |= sub_traits_of(v->op)->price == SUB_EXPENSIVE;
 	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
 		if (g->p->vars.at[v->reduced].set == SUB_DIM)

@@ -181,23 +181,6 @@ static int mapped(const struct sub_value *v, const struct sub_map *m, const int 
 	return strided(dims_of(first) | dims_of(second));
 }
 
-/* Dimensions that a reshape leaves alone move as they did; those of other pieces with all of their piece. */
-static void reshaped(const struct sub_program *p, const struct sub_value *v, const int *moves, int *out)
-{
-	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	int n = sub_reshape_pieces(p, v, pieces);
-	memcpy(out, moves, v->vars * sizeof *moves);
-	for (int i = 0; i < n; i++) {
-		const struct sub_piece *piece = &pieces[i];
-		unsigned dims = 0;
-		for (int j = 0; j < piece->out_n; j++)
-			dims |= dims_of(moves[piece->out_first + j]);
-		for (int j = 0; j < piece->n; j++)
-			out[piece->first + j] =
-			    piece->n == 1 && piece->out_n == 1 ? moves[piece->out_first] : strided(dims);
-	}
-}
-
 /* The moves of an argument's dimensions: by name, but for the one variable that the use has for itself. */
 static void walk_use(struct order *o, const struct sub_value *v, const struct sub_use *u, const int *moves,
 		     int own, int own_moves, double volume)
@@ -221,8 +204,6 @@ static void walk_moved(struct order *o, const struct sub_value *v, const int *mo
 		return;
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
 		out[i] = mapped(v, &v->map[i], moves);
-	if (v->op == SUB_RESHAPE)
-		reshaped(o->p, v, moves, out);
 	walk(o, v->arg[0].value, out, volume);
 }
 
@@ -415,7 +396,7 @@ static struct sched_order ending_with(int rank, int last)
 static void add_intermediate(struct order *o, const struct tensor *t, struct sched_order order)
 {
 	const char *name = sched_value_name(o->plan, t->which, t->value);
-	name = sub_free_name(o->p, SUB_NAME_TENSOR, name);
+	name = sub_find_free_name(o->p, SUB_NAME_TENSOR, name);
 	vec_push(o->arena, &o->s->intermediates, (struct sched_intermediate){t->which, t->value, name, order});
 }
 
