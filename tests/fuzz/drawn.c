@@ -3,7 +3,7 @@
 
 #include "compile/compilation.h"
 #include "tests/models/schedules.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 #include <stdlib.h>
 

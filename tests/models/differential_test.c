@@ -3,7 +3,7 @@
  * loops have no bounds), compiled code for every target, other
  * schedules, other minibatches.  All but the oracle must agree to the bit. */
 #include "ilir/passes.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 #include "tests/sanitizers.h"
 
 static const struct {

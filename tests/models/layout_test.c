@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Layouts of states: whichever is chosen, every state of every node and every output has the same bits. */
 #include "ilir/passes.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 #include "tests/sanitizers.h"
 
 static const struct {

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* No bit depends on what is known of the machine: models compiled, and divided among threads, for machines as
  * different as can be give the same results, though by other schedules. */
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 #include "runtime/team.h"
 

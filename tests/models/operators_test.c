@@ -2,7 +2,7 @@
 /* No operator is for show: for each sub-operator, and each operator of model texts, there is a model here
  * that needs it. What the compiled model gives is compared with the formula written in C, apart from any
  * lowering. */
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 #include "jit/jit.h"
 

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Schedules, line by line: each gives the same bits, and what is printed of it is the whole of it. */
 #include "ilir/passes.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 #include "tests/sanitizers.h"
 
 static const struct {

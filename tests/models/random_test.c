@@ -9,7 +9,7 @@
 #include "ilir/passes.h"
 #include "tests/models/checked.h"
 #include "tests/models/schedules.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 #include "tests/sanitizers.h"
 
 #include <stdlib.h>

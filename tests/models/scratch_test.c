@@ -2,7 +2,7 @@
 /* Memory of intermediates: rows of one batch, places that are shared, and never by what is needed at once. */
 #include "ilir/passes.h"
 #include "runtime/shared.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 static const struct {
 	const char *path, *sizes;

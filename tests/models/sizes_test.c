@@ -2,7 +2,7 @@
 /* No model is known to the compiler: the TreeLSTM of the example with other hidden sizes, and texts made here
  * with other numbers of children and of gates.  Compiled code agrees with the interpreter to the bit, and
  * both with the oracle. */
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 static void compare(struct setting *s, const struct test_run *r, const char *name)
 {

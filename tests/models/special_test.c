@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Cases that a schedule makes of those that the model names: the same bits as without them, in many ways. */
 #include "ilir/passes.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 static const struct model {
 	const char *path, *sizes;

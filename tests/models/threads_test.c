@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* However many threads compute a model, and whatever the strategy that divides ranges among them, its results
  * have the same bits. */
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 #include "jit/jit.h"
 

@@ -2,7 +2,7 @@
 /* Models whose nodes are of several cases: against their equations, written out here, and in many ways, which
  * must give the same bits. */
 #include "ilir/passes.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 enum { D = 17, E = 9, C = 3 };
 enum { WORD, TAG };

@@ -3,7 +3,7 @@
  * interpreted after passes and compiled. */
 #include "base/convert.h"
 #include "ilir/passes.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 #include "tests/sanitizers.h"
 
 #include <stdlib.h>

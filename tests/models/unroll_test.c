@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* However many levels are a span, and however many threads run its subtrees, results have the same bits. */
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 #include "tests/sanitizers.h"
 
 static const struct {

@@ -3,7 +3,7 @@
 #ifndef ESPALIER_TESTS_SCHED_MOVING_H
 #define ESPALIER_TESTS_SCHED_MOVING_H
 
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 /* How often one text stands in another. */
 static inline int count(const char *text, const char *what)

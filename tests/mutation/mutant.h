@@ -4,7 +4,7 @@
 #define ESPALIER_TESTS_MUTATION_MUTANT_H
 
 #include "compile/compilation.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 /* The place to break, among those where a fault is possible: the one after `skip` others. */
 struct choice {

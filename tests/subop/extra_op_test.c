@@ -3,7 +3,7 @@
  * operators are compiled again for this test with those rows, and nothing else is. */
 #include "ilir/passes.h"
 #include "jit/jit.h"
-#include "tests/models/ways.h"
+#include "tests/models/agree.h"
 
 static const char text[] =
     "model extra\nstructure tree(left, right)\ninput x[6]\nstate h[6]\nparam W[6, 6]\n"

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A model over one forest, compiled and run again and again with other options: each run must give the bits
  * of the first. */
-#ifndef ESPALIER_TESTS_MODELS_WAYS_H
-#define ESPALIER_TESTS_MODELS_WAYS_H
+#ifndef ESPALIER_TESTS_MODELS_AGREE_H
+#define ESPALIER_TESTS_MODELS_AGREE_H
 
 #include "jit/jit.h"
 #include "tests/models/reference.h"
