@@ -206,7 +206,7 @@ static void describe_work(const struct compilation *c, struct image *image)
 	}
 	image->step = steps;
 	image->roaming = !c->sched.persist;
-	image->meeting = c->sched.meet_each;
+	image->meeting = c->sched.barrier_each_step;
 }
 
 static void describe_dimensions(const struct compilation *c, struct image *image)

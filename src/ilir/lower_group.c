@@ -310,7 +310,7 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 static sub_ref step_before(const struct lowering *l, sub_ref r)
 {
 	sub_ref start = sub_at(l->p, r)->arg[0].value;
-	bool is = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_part(l->plan, l->body, start);
+	bool is = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_step(l->plan, l->body, start);
 	return is ? start : (sub_ref){0};
 }
 
@@ -351,7 +351,7 @@ static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, cons
 	ilir_expr x[SUB_MAX_ARITY] = {{0}};
 	for (int step = 1; step >= 0; step--)
 		for (int a = 0; a < v->args; a++)
-			if (sched_is_part(l->plan, l->body, v->arg[a].value) == step)
+			if (sched_is_step(l->plan, l->body, v->arg[a].value) == step)
 				x[a] = argument(l, v, index, a);
 	if (v->op == SUB_CAST)
 		return lower_cast(l, x[0], v->dtype);
@@ -410,7 +410,7 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 	default:
 		if (sub_reduces(v->op))
 			return reduce(l, r, index);
-		if (sched_is_part(l->plan, l->body, r))
+		if (sched_is_step(l->plan, l->body, r))
 			return elementwise(l, v, index);
 		snprintf(name, sizeof name, "v%u", r.i);
 		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));

@@ -322,7 +322,7 @@ static bool hoist(struct hoisting *h)
 {
 	h->recursive = sub_find_recursive(h->from, h->traversal);
 	h->barred = ARENA_ARRAY(h->arena, bool, h->from->values.n);
-	h->work = move_weigh(h->arena, h->from);
+	h->work = move_count_products(h->arena, h->from);
 	find_leavers(h);
 	if (!h->leavers.n)
 		return false;

@@ -52,7 +52,7 @@ static bool reads_weights(const struct sub_program *p, sub_ref r)
 	       (!sub_has_leading_dim(p, v->arg[1].value) || !sub_has_leading_dim(p, v->arg[2].value));
 }
 
-const double *move_weigh(struct arena *a, const struct sub_program *p)
+const double *move_count_products(struct arena *a, const struct sub_program *p)
 {
 	double *work = ARENA_ARRAY(a, double, p->values.n);
 	for (uint32_t i = 1; i < p->values.n; i++) {

@@ -23,6 +23,6 @@ void move_each_traversal(struct sub_program *to, const struct sub_program *from,
 /* A program as it was. */
 void move_keep_program(struct sub_program *to, const struct sub_program *from);
 /* By value: multiplications by weights in what it is computed from. */
-const double *move_weigh(struct arena *, const struct sub_program *);
+const double *move_count_products(struct arena *, const struct sub_program *);
 
 #endif

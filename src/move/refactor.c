@@ -267,7 +267,7 @@ static void find_bodies(struct refactoring *f, int traversal)
 static bool refactor(struct refactoring *f)
 {
 	f->barred = ARENA_ARRAY(f->arena, bool, f->from->values.n);
-	f->work = move_weigh(f->arena, f->from);
+	f->work = move_count_products(f->arena, f->from);
 	refactor_find_reach(f);
 	if (!choose(f))
 		return false;

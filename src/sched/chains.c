@@ -24,7 +24,7 @@ bool sched_is_index(const struct sub_program *p, const struct sched_values *valu
 	return sub_class_of(sub_at(p, r)->op) == SUB_MOVE && f->uses == 1 && !f->result;
 }
 
-void sched_mark_dear(const struct sub_program *p, struct sched_values *values)
+void sched_mark_expensive(const struct sub_program *p, struct sched_values *values)
 {
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
@@ -93,7 +93,7 @@ void sched_find_values(struct sched_values *values, struct arena *a, const struc
 		find_steps(values, p, i);
 }
 
-sub_ref sched_whole(const struct sched_values *values, sub_ref r)
+sub_ref sched_chain_end(const struct sched_values *values, sub_ref r)
 {
 	sub_ref whole = sched_fact(values, r)->part_of;
 	return whole.i ? whole : r;

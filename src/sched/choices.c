@@ -44,7 +44,7 @@ const char *sched_choice_line(struct arena *a, const struct sched_choice *c, con
 	return str_text(&s);
 }
 
-const char *sched_line(struct arena *a, const char *printed, const char *key)
+const char *sched_find_line(struct arena *a, const char *printed, const char *key)
 {
 	size_t n = strlen(key);
 	for (const char *p = printed; *p; p += strcspn(p, "\n"), p += *p == '\n')
@@ -115,7 +115,7 @@ static const char *said(const struct block *b, const struct sched *s)
 	sched_print(s, b->plan, &printed);
 	for (size_t g = 0; g < b->plan->groups.n; g++)
 		sched_print_group(s, b->plan, g, &printed);
-	return sched_line(b->arena, str_text(&printed), b->key);
+	return sched_find_line(b->arena, str_text(&printed), b->key);
 }
 
 /* What the schedule says of the block's key once it was told this; NULL = it is refused. */

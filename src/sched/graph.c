@@ -189,7 +189,7 @@ static void add_operator(struct sched_graph *g, sub_ref r)
 /* What its parts make of a whole. */
 static void add_part(struct sched_graph *g, sub_ref part)
 {
-	sub_ref whole = sched_whole(g->values, part);
+	sub_ref whole = sched_chain_end(g->values, part);
 	const struct sub_value *v = sub_at(g->p, part);
 	if (op_of(g, whole) < 0)
 		return;

@@ -23,7 +23,7 @@ int sched_find_target(struct sched_grouper *gr, int body, sub_ref value)
 void sched_set_apart(struct sched_grouper *gr, int body, sub_ref value)
 {
 	int limit = sched_pressure_limit(gr->pl.plan->target);
-	gr->targets.at[sched_find_target(gr, body, sched_whole(&gr->pl.values[body], value))].block =
+	gr->targets.at[sched_find_target(gr, body, sched_chain_end(&gr->pl.values[body], value))].block =
 	    sched_new_block(&gr->pl, (struct sched_block){.reductions = 2, .pressure = limit + 1});
 }
 

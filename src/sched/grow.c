@@ -58,9 +58,9 @@ static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping 
 /* What was measured, or what the schedule says instead. */
 static bool pays(const struct grower *w, enum sched_mapping first, enum sched_mapping second, double volume)
 {
-	if (w->pl->plan->fusion.pays != SCHED_PAYS_MEASURED)
-		return w->pl->plan->fusion.pays == SCHED_PAYS_ALWAYS;
-	return sched_fusing_pays(w->pl->plan->target, first, second, volume);
+	if (w->pl->plan->fusion.profit != SCHED_PROFIT_MEASURED)
+		return w->pl->plan->fusion.profit == SCHED_PROFIT_ALWAYS;
+	return sched_is_fusing_profitable(w->pl->plan->target, first, second, volume);
 }
 
 /* An operator whose block is of type `first` as far as it goes, into its consumer: the movement between them

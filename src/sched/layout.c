@@ -25,7 +25,7 @@ static struct view view_of(const struct sched_plan *plan, int body)
 
 static uint32_t whole_of(const struct view *x, uint32_t r)
 {
-	return sched_whole(&x->plan->values[x->body], (sub_ref){r}).i;
+	return sched_chain_end(&x->plan->values[x->body], (sub_ref){r}).i;
 }
 
 /* Whether a product with one child is added to the same with the one before or after. */

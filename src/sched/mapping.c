@@ -144,7 +144,7 @@ static double between(const struct cost *low, const struct cost *high, double ve
 }
 
 /* Rows of one pair stand together, vectors rising. */
-bool sched_fusing_pays(const struct target *target, enum sched_mapping first, enum sched_mapping second,
+bool sched_is_fusing_profitable(const struct target *target, enum sched_mapping first, enum sched_mapping second,
 		       double volume)
 {
 	const struct cost *low = NULL, *high = NULL;

@@ -22,7 +22,7 @@ static const struct sched_values *values_of(const struct sched_walk *w)
 
 static void mark_stored(struct sched_grouper *gr, int body, sub_ref r)
 {
-	sub_ref whole = sched_whole(&gr->pl.values[body], r);
+	sub_ref whole = sched_chain_end(&gr->pl.values[body], r);
 	sched_fact(&gr->pl.values[body], whole)->stored = true;
 	sched_find_target(gr, body, whole);
 	gr->changed = true;
@@ -42,7 +42,7 @@ static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *ind
 	if (!sub_has_rows(w->p, r) || sched_is_index(w->p, values_of(w), r))
 		return; /* it is not dear; what it moves is looked at by itself */
 	if (!deep && !often) {
-		double n = is_dear(w, r) && !sched_is_inside(w, r, index) ? sched_times(w, r, index) : 1;
+		double n = is_dear(w, r) && !sched_is_inside(w, r, index) ? sched_times_computed(w, r, index) : 1;
 		if (n <= (sched_fact(values_of(w), r)->kept ? SCHED_MAX_AGAIN : 1))
 			return;
 	}
@@ -83,7 +83,7 @@ static void store_shared_reductions(struct sched_grouper *gr)
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target t = gr->targets.at[i];
 		for (int k = 0; k < t.reductions; k++) {
-			sub_ref whole = sched_whole(&gr->pl.values[t.body], t.reduction[k].value);
+			sub_ref whole = sched_chain_end(&gr->pl.values[t.body], t.reduction[k].value);
 			int key[2] = {t.body, whole.i};
 			if (!map_add(&group_of, (const char *)key, sizeof key, t.group) &&
 			    map_get(&group_of, (const char *)key, sizeof key) != t.group &&
@@ -231,7 +231,7 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	do {
 		gr.changed = false;
 		for (size_t b = 0; b < bodies; b++)
-			sched_mark_dear(p, &gr.pl.values[b]);
+			sched_mark_expensive(p, &gr.pl.values[b]);
 		walk_targets(&gr);
 		if (gr.changed)
 			continue;
@@ -249,7 +249,7 @@ bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)
 	return sched_fact(&plan->values[body], r)->stored;
 }
 
-bool sched_is_part(const struct sched_plan *plan, int body, sub_ref r)
+bool sched_is_step(const struct sched_plan *plan, int body, sub_ref r)
 {
 	return sched_fact(&plan->values[body], r)->part_of.i;
 }

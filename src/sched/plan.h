@@ -29,7 +29,7 @@ enum sched_mapping sched_mapping_of_value(const struct sub_program *, sub_ref);
 enum sched_relation sched_relation_of(enum sched_mapping first, enum sched_mapping second);
 /* Whether fusing `first` into `second`, of so many elements a row, was measured to be no slower than storing.
  */
-bool sched_fusing_pays(const struct target *, enum sched_mapping first, enum sched_mapping second,
+bool sched_is_fusing_profitable(const struct target *, enum sched_mapping first, enum sched_mapping second,
 		       double volume);
 
 /* --- values of a body --- */
@@ -68,11 +68,11 @@ struct sched_fact *sched_fact(const struct sched_values *, sub_ref);
 void sched_find_values(struct sched_values *, struct arena *, const struct sub_program *, int body,
 		       bool *seen);
 /* The value that could be stored where this one is computed: the end of its chain. */
-sub_ref sched_whole(const struct sched_values *, sub_ref);
+sub_ref sched_chain_end(const struct sched_values *, sub_ref);
 /* Data movement with one consumer: nothing but an index. */
 bool sched_is_index(const struct sub_program *, const struct sched_values *, sub_ref);
 /* Which values mean work to compute, given what is stored. */
-void sched_mark_dear(const struct sub_program *, struct sched_values *);
+void sched_mark_expensive(const struct sub_program *, struct sched_values *);
 /* Sets how many operations groups have.  The table is by value, all false before and after. */
 void sched_count_operations(struct sched_plan *, bool *wanted);
 /* --- planners --- */
@@ -158,6 +158,6 @@ void sched_walk_target(struct sched_walk *, int body, sub_ref);
 bool sched_is_inside(const struct sched_walk *, sub_ref, const struct sched_index *);
 /* How often a value is computed for once that it is wanted: turns of the loops around, other than the rows,
  * that its index does not depend on. */
-double sched_times(const struct sched_walk *, sub_ref, const struct sched_index *);
+double sched_times_computed(const struct sched_walk *, sub_ref, const struct sched_index *);
 
 #endif

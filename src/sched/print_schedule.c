@@ -57,7 +57,7 @@ static void print_layouts(const struct sched *sc, const struct sched_plan *plan,
 static void print_fusion(const struct sched_fusion *f, struct str *s)
 {
 	str_printf(s, "%s %s", sched_spelling(SCHED_FUSE), words_planner[f->planner]);
-	str_printf(s, "%s%s\n", f->pays ? " " : "", f->pays ? words_pays[f->pays] : "");
+	str_printf(s, "%s%s\n", f->profit ? " " : "", f->profit ? words_profit[f->profit] : "");
 	for (int i = 0; i < f->stores; i++)
 		str_printf(s, "%s %.*s\n", sched_spelling(SCHED_STORE), f->store[i].length, f->store[i].name);
 }
@@ -69,7 +69,7 @@ static void print_movers(const struct sched_plan *plan, struct str *s)
 		const struct sched_mover *m = &sched_movers[d];
 		if (m->moved)
 			str_printf(s, "%s %s\n", sched_spelling(d),
-				   words_moving[m->moved(plan->p) ? sched_how(m, &plan->fusion) : MOVE_OFF]);
+				   words_moving[m->moved(plan->p) ? sched_extent_of(m, &plan->fusion) : MOVE_OFF]);
 	}
 }
 

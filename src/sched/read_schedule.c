@@ -282,17 +282,17 @@ static bool read_specialize(struct line *l, struct sched *s, const struct sched_
 
 static bool read_fuse(struct line *l, struct sched_fusion *to)
 {
-	int planner = line_word(l, 1, words_planner), pays = SCHED_PAYS_MEASURED;
+	int planner = line_word(l, 1, words_planner), profit = SCHED_PROFIT_MEASURED;
 	if (planner < 0)
 		return false;
 	if (l->words > 2 && planner != SCHED_GROW)
 		return line_refuse(l, 2, "only grow leaves anything open");
 	if (l->words > 2)
-		pays = line_word(l, 2, words_pays);
-	if (pays < 0 || !line_ends(l, 3))
+		profit = line_word(l, 2, words_profit);
+	if (profit < 0 || !line_ends(l, 3))
 		return false;
 	to->planner = planner;
-	to->pays = pays;
+	to->profit = profit;
 	return true;
 }
 
@@ -323,7 +323,7 @@ static bool repeat_fuse(struct line *l, struct sched *s, const struct sched_plan
 	struct sched_fusion f;
 	if (!read_fuse(l, &f))
 		return false;
-	return (f.planner == plan->fusion.planner && f.pays == plan->fusion.pays) ||
+	return (f.planner == plan->fusion.planner && f.profit == plan->fusion.profit) ||
 	       line_refuse(l, 1, "another line says otherwise");
 }
 
@@ -345,8 +345,8 @@ static bool repeat_moving(struct line *l, struct sched *s, const struct sched_pl
 	bool moved = m->moved(plan->p);
 	if (!read_moving(l, &f))
 		return false;
-	enum move_extent how = sched_how(m, &f);
-	if (how == MOVE_OFF ? moved : how != sched_how(m, &plan->fusion))
+	enum move_extent how = sched_extent_of(m, &f);
+	if (how == MOVE_OFF ? moved : how != sched_extent_of(m, &plan->fusion))
 		return line_refuse(l, 1, "another line says otherwise");
 	return how == MOVE_OFF || moved || line_refuse(l, 1, how == MOVE_ALL ? m->cannot : m->worthless);
 }
@@ -381,7 +381,7 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
 	*f = (struct sched_fusion){
-	    .planner = SCHED_GROW, .pays = SCHED_PAYS_MEASURED, .refactoring = MOVE_ON, .hoisting = MOVE_ON};
+	    .planner = SCHED_GROW, .profit = SCHED_PROFIT_MEASURED, .refactoring = MOVE_ON, .hoisting = MOVE_ON};
 	for (const char *end = text + length; text < end;) {
 		if (!line_next(&l, &text, end))
 			return false;

@@ -48,14 +48,14 @@ enum sched_planner_name {
 };
 
 /* What SCHED_GROW does where the table of mapping types leaves it open (fusion.def). */
-enum sched_pays { SCHED_PAYS_MEASURED, SCHED_PAYS_ALWAYS, SCHED_PAYS_NEVER };
+enum sched_profit { SCHED_PROFIT_MEASURED, SCHED_PROFIT_ALWAYS, SCHED_PROFIT_NEVER };
 
 enum { SCHED_MAX_STORES = 32 };
 
 /* What is decided before there is a plan. */
 struct sched_fusion {
 	enum sched_planner_name planner;
-	enum sched_pays pays;
+	enum sched_profit profit;
 	enum move_extent refactoring, hoisting;
 	int stores; /* values that are to be stored, by their names in the schedule's text */
 	struct sched_store {
@@ -74,7 +74,8 @@ struct sched_plan {
 
 /* The cases that `specialize CASE when ...` makes, in the program as lowered; all other lines are for others.  False
  * after a diagnostic. */
-bool sched_split(struct sub_program *, const char *file, const char *text, size_t length, struct diags *);
+bool sched_split_cases(struct sub_program *, const char *file, const char *text, size_t length,
+		       struct diags *);
 /* All planners give the same results, to the bit. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
@@ -105,7 +106,7 @@ struct sched_bytes {
 struct sched_bytes sched_bytes_of(const struct sched_plan *, int body);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 /* Computed with the value that alone wants it, as a step of its chain. */
-bool sched_is_part(const struct sched_plan *, int body, sub_ref);
+bool sched_is_step(const struct sched_plan *, int body, sub_ref);
 /* The group of the body that has the value as a target; -1 = none. */
 int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
@@ -150,9 +151,9 @@ struct sched_intermediate {
 
 struct sched {
 	const struct target *target;
-	bool dynamic_batch, dense_index, peel, persist, meet_each, specialize_leaf;
+	bool dynamic_batch, dense_index, peel, persist, barrier_each_step, specialize_leaf;
 	int unroll;	  /* levels of the recursion without a meeting between them, at least 1 */
-	unsigned together; /* cases whose nodes share a kernel that tests them, with others of their domain; a mask */
+	unsigned shared_cases; /* cases whose nodes share a kernel that tests them, with others of their domain; a mask */
 	int lanes;	   /* of groups of which nothing else is said, as `vectorize` says it */
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
@@ -225,7 +226,7 @@ const struct sched_choice *sched_choice_at(size_t i);
 /* The i-th of them as a line without its end; NULL past the last.  `name` = NULL: of a plan or program. */
 const char *sched_choice_line(struct arena *, const struct sched_choice *, const char *name, size_t i);
 /* The directive of this key, "fuse" or "tile inner.0", in a printed schedule, without its end; NULL = it says none. */
-const char *sched_line(struct arena *, const char *printed, const char *key);
+const char *sched_find_line(struct arena *, const char *printed, const char *key);
 /* Blocks of lines of which a schedule may have one each, the first being that of this one.  A block begins with an
  * empty line and a comment, its scope and the directive's key; a line that the cost model has a prediction for ends with
  * it, as a comment, and such come in its order.  What is for plans is not among them. */

@@ -69,7 +69,7 @@ static bool read_split(struct line *l, const struct sub_program *p, struct sub_s
 	}
 }
 
-bool sched_split(struct sub_program *p, const char *file, const char *text, size_t length,
+bool sched_split_cases(struct sub_program *p, const char *file, const char *text, size_t length,
 		 struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
@@ -108,7 +108,7 @@ static bool is_word_of_all(const char *name)
 static void print_apart(const struct sched *sc, const struct sub_program *p, struct str *s)
 {
 	for (size_t c = 0, first = true; c < p->cases.n; c++)
-		if (!(sc->together >> c & 1)) {
+		if (!(sc->shared_cases >> c & 1)) {
 			str_printf(s, "%s %s", first && is_word_of_all(p->cases.at[c].name) ? " case" : "",
 				   p->cases.at[c].name);
 			first = false;
@@ -118,9 +118,9 @@ static void print_apart(const struct sched *sc, const struct sub_program *p, str
 void sched_print_cases(const struct sched *sc, const struct sub_program *p, struct str *s)
 {
 	unsigned all = all_cases(p);
-	bool apart = all && !sc->together;
+	bool apart = all && !sc->shared_cases;
 	str_printf(s, "%s", sched_spelling(SCHED_SPECIALIZE));
-	if (!sc->specialize_leaf || apart || sc->together == all)
+	if (!sc->specialize_leaf || apart || sc->shared_cases == all)
 		str_puts(s, !sc->specialize_leaf ? " none" : apart ? " all" : " leaf");
 	else
 		print_apart(sc, p, s);
@@ -143,7 +143,7 @@ static bool read_split_again(struct line *l, const struct sub_program *p)
 
 static bool read_cases(struct line *l, struct sched *s, const struct sub_program *p)
 {
-	s->together = all_cases(p);
+	s->shared_cases = all_cases(p);
 	for (int word = line_is(l, 1, "case") ? 2 : 1; word < l->words; word++) {
 		size_t c = 0;
 		while (c < p->cases.n && !line_is(l, word, p->cases.at[c].name))
@@ -151,9 +151,9 @@ static bool read_cases(struct line *l, struct sched *s, const struct sub_program
 		if (c == p->cases.n)
 			return line_refuse(
 			    l, word, p->cases.n ? "the model has no case of this name" : "wrong argument");
-		if (!(s->together >> c & 1))
+		if (!(s->shared_cases >> c & 1))
 			return line_refuse(l, word, "names a case twice");
-		s->together &= ~(1u << c);
+		s->shared_cases &= ~(1u << c);
 	}
 	return true;
 }
@@ -168,7 +168,7 @@ bool sched_read_cases(struct line *l, struct sched *s, const struct sub_program 
 		return line_refuse(l, l->words < least ? least - 1 : 2, "wrong argument");
 	s->specialize_leaf = !none;
 	if (all || none || (l->words == 2 && line_is(l, 1, "leaf"))) {
-		s->together = all ? 0 : all_cases(p);
+		s->shared_cases = all ? 0 : all_cases(p);
 		return true;
 	}
 	return read_cases(l, s, p);

@@ -104,8 +104,8 @@ static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_inde
 		fault(v, w->body, r, "is computed at more than %d places for %%%u", SCHED_MAX_PLACES,
 		      w->target.i);
 	else if (v->dear[sched_fact(values, r) - values->fact] && !sched_is_inside(w, r, index) &&
-		 sched_times(w, r, index) > most)
-		fault(v, w->body, r, "is computed %g times for %%%u", sched_times(w, r, index), w->target.i);
+		 sched_times_computed(w, r, index) > most)
+		fault(v, w->body, r, "is computed %g times for %%%u", sched_times_computed(w, r, index), w->target.i);
 }
 
 /* The planner's own word for it is not taken. */

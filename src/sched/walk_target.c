@@ -31,7 +31,7 @@ bool sched_is_inside(const struct sched_walk *w, sub_ref r, const struct sched_i
 	return true;
 }
 
-double sched_times(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+double sched_times_computed(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	const struct sub_value *v = sub_at(w->p, r);
 	uint64_t used = 0;

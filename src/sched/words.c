@@ -8,8 +8,8 @@ const char *const words_planner[] = {
 #undef SCHED_PLANNER
     NULL};
 
-const char *const words_pays[] = {
-    [SCHED_PAYS_MEASURED] = "measured", [SCHED_PAYS_ALWAYS] = "always", [SCHED_PAYS_NEVER] = "never", NULL};
+const char *const words_profit[] = {
+    [SCHED_PROFIT_MEASURED] = "measured", [SCHED_PROFIT_ALWAYS] = "always", [SCHED_PROFIT_NEVER] = "never", NULL};
 
 const char *const words_moving[] = {[MOVE_ON] = "on", [MOVE_ALL] = "all", [MOVE_OFF] = "off", NULL};
 
@@ -29,7 +29,7 @@ const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {
     [SCHED_DENSE_INDEX] = {offsetof(struct sched, dense_index), off_on},
     [SCHED_PEEL] = {offsetof(struct sched, peel), off_on},
     [SCHED_PERSIST] = {offsetof(struct sched, persist), off_on},
-    [SCHED_BARRIER] = {offsetof(struct sched, meet_each), level_step},
+    [SCHED_BARRIER] = {offsetof(struct sched, barrier_each_step), level_step},
 };
 
 const struct sched_mover sched_movers[SCHED_DIRECTIVES] = {

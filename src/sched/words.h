@@ -10,7 +10,7 @@
 
 /* By the value of an enum or a bool; NULL ends them. */
 extern const char *const words_planner[];
-extern const char *const words_pays[];
+extern const char *const words_profit[];
 extern const char *const words_moving[];
 extern const char *const words_way[];
 extern const char *const words_layout[];
@@ -30,7 +30,7 @@ struct sched_mover {
 };
 extern const struct sched_mover sched_movers[SCHED_DIRECTIVES];
 
-static inline enum move_extent sched_how(const struct sched_mover *m, const struct sched_fusion *f)
+static inline enum move_extent sched_extent_of(const struct sched_mover *m, const struct sched_fusion *f)
 {
 	return *(const enum move_extent *)((const char *)f + m->offset);
 }

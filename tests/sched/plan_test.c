@@ -167,14 +167,14 @@ static void test_table(void)
 		   sched_relation_of(SCHED_ONE_TO_MANY, SCHED_MANY_TO_MANY) == SCHED_NEVER,
 	       "reductions do not wait for each other in a block");
 	const struct target *wide = target_find("avx512"), *narrow = target_find("generic");
-	tap_ok(sched_fusing_pays(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16) &&
-		   !sched_fusing_pays(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 64),
+	tap_ok(sched_is_fusing_profitable(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16) &&
+		   !sched_is_fusing_profitable(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 64),
 	       "a sum is computed again for one vector, not for four");
-	tap_ok(sched_fusing_pays(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 4) &&
-		   !sched_fusing_pays(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16),
+	tap_ok(sched_is_fusing_profitable(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 4) &&
+		   !sched_is_fusing_profitable(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16),
 	       "and vectors are shorter elsewhere");
-	tap_ok(!sched_fusing_pays(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1e9) &&
-		   !sched_fusing_pays(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1),
+	tap_ok(!sched_is_fusing_profitable(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1e9) &&
+		   !sched_is_fusing_profitable(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1),
 	       "volumes beyond those that were measured are as the last");
 }
 

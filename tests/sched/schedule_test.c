@@ -223,7 +223,7 @@ static int fusion(const char *text)
 	bool ok = sched_read_fusion(&f, "test", text, strlen(text), &d);
 	ok |= d.n != 1 || d.at[0].id != DIAG_ILLEGAL_SCHEDULE;
 	diags_free(&d);
-	return ok ? 10 * (int)f.planner + (int)f.pays : -1;
+	return ok ? 10 * (int)f.planner + (int)f.profit : -1;
 }
 
 /* The directive that is read before there is a plan. */
