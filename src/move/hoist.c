@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 /* A value that leaves, in the new program. */
-struct leaver {
+struct hoisted_value {
 	sub_ref value;
 	int input;
 	bool at_leaf;	  /* the first bodies read it, too, */
@@ -26,7 +26,7 @@ struct reader {
 	const struct sub_body *body;
 	struct sub_values values;
 	bool *seen;
-	int *leaver_of;	      /* by value of the old program: number + 1 */
+	int *hoisted_of;	      /* by value of the old program: number + 1 */
 	sub_ref *now;	      /* by value: what it is in the new program */
 	struct sub_body made; /* there */
 };
@@ -39,8 +39,8 @@ struct hoisting {
 	int traversal;
 	const bool *recursive;
 	const double *work; /* by value, see move_weigh */
-	bool *barred;	    /* by value: not all nodes with children have it */
-	VEC(struct leaver) leavers;
+	bool *excluded;	    /* by value: not all nodes with children have it */
+	VEC(struct hoisted_value) hoisted;
 	VEC(struct reader) first, readers; /* bodies that the recursion begins with, and the others */
 	struct reader *in;		   /* the one at hand */
 };
@@ -52,7 +52,7 @@ static const struct sub_value *value_of(const struct hoisting *h, sub_ref r)
 
 /* --- what it is worth --- */
 
-static bool pays(const struct hoisting *h, double work, const struct sub_value *v)
+static bool is_profitable(const struct hoisting *h, double work, const struct sub_value *v)
 {
 	double least = h->how == MOVE_ALL ? 0 : MOVE_LEAST_WORK * sub_row_elements(h->from, v);
 	return work > 0 && work >= least;
@@ -71,7 +71,7 @@ static const char *hoist_name(struct hoisting *h)
 }
 
 /* A value becomes an input. */
-static int add_leaver(struct hoisting *h, sub_ref r)
+static int add_hoisted(struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = sub_at(h->to, r);
 	struct sub_input in = {.name = hoist_name(h), .hoisted = true};
@@ -81,18 +81,18 @@ static int add_leaver(struct hoisting *h, sub_ref r)
 		in.row.shape[d] = h->to->vars.at[v->var[d + 1]].extent;
 	}
 	vec_push(h->arena, &h->to->inputs, in);
-	vec_push(h->arena, &h->leavers, (struct leaver){.value = r, .input = h->to->inputs.n - 1});
-	return h->leavers.n;
+	vec_push(h->arena, &h->hoisted, (struct hoisted_value){.value = r, .input = h->to->inputs.n - 1});
+	return h->hoisted.n;
 }
 
 /* What leaves of several bodies leaves once. */
-static int join_leaver(struct hoisting *h, sub_ref r)
+static int find_or_add_hoisted(struct hoisting *h, sub_ref r)
 {
 	size_t i = 0;
-	while (i < h->leavers.n && h->leavers.at[i].value.i != r.i)
+	while (i < h->hoisted.n && h->hoisted.at[i].value.i != r.i)
 		i++;
-	int number = i < h->leavers.n ? (int)i + 1 : add_leaver(h, r);
-	h->leavers.at[number - 1].readers |= 1u << (h->in - h->readers.at);
+	int number = i < h->hoisted.n ? (int)i + 1 : add_hoisted(h, r);
+	h->hoisted.at[number - 1].readers |= 1u << (h->in - h->readers.at);
 	return number;
 }
 
@@ -106,63 +106,63 @@ static bool can_be_stored(const struct hoisting *h, sub_ref r)
 }
 
 /* A value that needs no state is wanted by one that does: it leaves, or what it is computed from. */
-static void leave(struct hoisting *h, sub_ref r)
+static void select_value(struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = value_of(h, r);
 	if (h->in->seen[r.i] || h->recursive[r.i] || !sub_has_leading_dim(h->from, r) || !h->work[r.i])
 		return;
 	h->in->seen[r.i] = true;
-	if (can_be_stored(h, r) && pays(h, h->work[r.i], v) && !h->barred[r.i]) {
-		h->in->leaver_of[r.i] = join_leaver(h, r);
+	if (can_be_stored(h, r) && is_profitable(h, h->work[r.i], v) && !h->excluded[r.i]) {
+		h->in->hoisted_of[r.i] = find_or_add_hoisted(h, r);
 		return;
 	}
 	for (int a = 0; a < v->args; a++)
-		leave(h, v->arg[a].value);
+		select_value(h, v->arg[a].value);
 }
 
-static void find_leavers_in(struct hoisting *h)
+static void select_of_reader(struct hoisting *h)
 {
 	const struct sub_body *b = h->in->body;
 	h->in->seen = ARENA_ARRAY(h->arena, bool, h->from->values.n);
-	h->in->leaver_of = ARENA_ARRAY(h->arena, int, h->from->values.n);
+	h->in->hoisted_of = ARENA_ARRAY(h->arena, int, h->from->values.n);
 	for (int i = 0; i < h->in->values.n; i++) {
 		const struct sub_value *v = value_of(h, h->in->values.value[i]);
 		for (int a = 0; h->recursive[h->in->values.value[i].i] && a < v->args; a++)
-			leave(h, v->arg[a].value);
+			select_value(h, v->arg[a].value);
 	}
 	for (size_t i = 0; i < b->stores.n; i++)
-		leave(h, b->stores.at[i].value.value);
+		select_value(h, b->stores.at[i].value.value);
 }
 
 /* Bars what nodes of some cases do not want: they need not have what it is computed from. */
-static bool bar(struct hoisting *h)
+static bool exclude_values(struct hoisting *h)
 {
 	bool any = false;
-	for (size_t i = 0; i < h->leavers.n; i++)
-		if (h->leavers.at[i].readers != (1u << h->readers.n) - 1)
-			any = h->barred[h->leavers.at[i].value.i] = true;
+	for (size_t i = 0; i < h->hoisted.n; i++)
+		if (h->hoisted.at[i].readers != (1u << h->readers.n) - 1)
+			any = h->excluded[h->hoisted.at[i].value.i] = true;
 	return any;
 }
 
 /* What leaves is found anew until all nodes that have neighbours want it. */
-static void find_leavers(struct hoisting *h)
+static void select_values(struct hoisting *h)
 {
 	size_t inputs = h->from->inputs.n;
 	move_copy_program(h->to, h->from);
 	do {
 		h->to->inputs.n = inputs;
-		h->leavers.n = 0;
+		h->hoisted.n = 0;
 		for (h->in = h->readers.at; h->in < h->readers.at + h->readers.n; h->in++)
-			find_leavers_in(h);
-	} while (bar(h));
+			select_of_reader(h);
+	} while (exclude_values(h));
 }
 
 /* --- the bodies of the recursion --- */
 
-static sub_ref read_leaver(struct hoisting *h, const struct leaver *l)
+static sub_ref read_hoisted(struct hoisting *h, const struct hoisted_value *moved)
 {
-	const struct sub_value *v = sub_at(h->to, l->value);
-	struct sub_value in = {.op = SUB_VECTOR, .which = l->input, .vars = v->vars};
+	const struct sub_value *v = sub_at(h->to, moved->value);
+	struct sub_value in = {.op = SUB_VECTOR, .which = moved->input, .vars = v->vars};
 	memcpy(in.var, v->var, sizeof in.var);
 	return sub_add(h->to, in, NULL);
 }
@@ -176,21 +176,21 @@ static sub_ref copy_value(struct hoisting *h, sub_ref r)
 }
 
 /* What leaves, as this body reads it; NULL = the body computes the value itself. */
-static const struct leaver *find_leaver(const struct hoisting *h, sub_ref r, bool leaf)
+static const struct hoisted_value *find_hoisted(const struct hoisting *h, sub_ref r, bool leaf)
 {
-	int number = h->in->leaver_of[r.i];
-	const struct leaver *l = number ? &h->leavers.at[number - 1] : NULL;
-	return l && !(leaf && l->not_at_leaf) ? l : NULL;
+	int number = h->in->hoisted_of[r.i];
+	const struct hoisted_value *moved = number ? &h->hoisted.at[number - 1] : NULL;
+	return moved && !(leaf && moved->not_at_leaf) ? moved : NULL;
 }
 
-static sub_ref rewrite(struct hoisting *h, sub_ref r, bool leaf)
+static sub_ref rewrite_value(struct hoisting *h, sub_ref r, bool leaf)
 {
-	const struct leaver *l = find_leaver(h, r, leaf);
-	return l ? read_leaver(h, l) : copy_value(h, r);
+	const struct hoisted_value *moved = find_hoisted(h, r, leaf);
+	return moved ? read_hoisted(h, moved) : copy_value(h, r);
 }
 
 /* The recursion begins with it. */
-static bool first_of(const struct sub_body *b)
+static bool begins_recursion(const struct sub_body *b)
 {
 	return b->domain == SUB_LEAF || b->domain == SUB_TOP;
 }
@@ -201,18 +201,18 @@ static void rewrite_body(struct hoisting *h, struct reader *in)
 	h->in = in;
 	in->now = ARENA_ARRAY(h->arena, sub_ref, h->from->values.n);
 	for (int i = 0; i < h->in->values.n; i++)
-		h->in->now[h->in->values.value[i].i] = rewrite(h, h->in->values.value[i], first_of(b));
+		h->in->now[h->in->values.value[i].i] = rewrite_value(h, h->in->values.value[i], begins_recursion(b));
 	in->made = sub_map_body(h->arena, b, in->now);
 }
 
 /* --- the new program --- */
 
-static int count_first(struct hoisting *h, const struct leaver *l)
+static int count_first(struct hoisting *h, const struct hoisted_value *moved)
 {
 	int n = 0;
 	for (size_t i = 0; i < h->first.n; i++) {
 		bool *live = ARENA_ARRAY(h->arena, bool, h->to->values.n);
-		sub_ref read = read_leaver(h, l);
+		sub_ref read = read_hoisted(h, moved);
 		sub_mark_live(h->to, &h->first.at[i].made, live);
 		n += live[read.i];
 	}
@@ -221,15 +221,15 @@ static int count_first(struct hoisting *h, const struct leaver *l)
 
 /* Which of them the first bodies read; true when that of some was taken back.  Nodes with parents are no
  * range: what they alone read is there for all nodes. */
-static bool mark_leaf(struct hoisting *h)
+static bool mark_read_at_leaf(struct hoisting *h)
 {
 	bool back = false;
-	for (size_t i = 0; i < h->leavers.n; i++) {
-		struct leaver *l = &h->leavers.at[i];
-		size_t n = count_first(h, l);
-		l->at_leaf = h->first.at[0].body->domain == SUB_TOP || n == h->first.n;
-		if (!l->at_leaf && n)
-			back = l->not_at_leaf = true;
+	for (size_t i = 0; i < h->hoisted.n; i++) {
+		struct hoisted_value *moved = &h->hoisted.at[i];
+		size_t n = count_first(h, moved);
+		moved->at_leaf = h->first.at[0].body->domain == SUB_TOP || n == h->first.n;
+		if (!moved->at_leaf && n)
+			back = moved->not_at_leaf = true;
 	}
 	return back;
 }
@@ -240,10 +240,10 @@ static void rewrite_bodies(struct hoisting *h)
 		rewrite_body(h, &h->readers.at[i]);
 	do
 		for (size_t i = 0; i < h->first.n; i++) {
-			h->first.at[i].leaver_of = h->readers.at[0].leaver_of;
+			h->first.at[i].hoisted_of = h->readers.at[0].hoisted_of;
 			rewrite_body(h, &h->first.at[i]);
 		}
-	while (mark_leaf(h));
+	while (mark_read_at_leaf(h));
 }
 
 /* "hoist" in the first traversal, "hoist2" in the second. */
@@ -263,11 +263,11 @@ static void add_ahead(struct hoisting *h, bool at_leaf)
 	struct sub_body b = {.name = ahead_name(h, at_leaf ? "" : ".inner"),
 			     .domain = at_leaf ? SUB_AHEAD : SUB_AHEAD_INNER,
 			     .traversal = h->traversal};
-	for (size_t i = 0; i < h->leavers.n; i++) {
-		const struct leaver *l = &h->leavers.at[i];
-		if (l->at_leaf == at_leaf)
+	for (size_t i = 0; i < h->hoisted.n; i++) {
+		const struct hoisted_value *moved = &h->hoisted.at[i];
+		if (moved->at_leaf == at_leaf)
 			vec_push(h->arena, &b.stores,
-				 (struct sub_store){SUB_TO_INPUT, l->input, sub_as_is(h->to, l->value)});
+				 (struct sub_store){SUB_TO_INPUT, moved->input, sub_as_is(h->to, moved->value)});
 	}
 	if (b.stores.n)
 		vec_push(h->arena, &h->to->bodies, b);
@@ -318,13 +318,13 @@ static void find_readers(struct hoisting *h)
 }
 
 /* False when all stays. */
-static bool hoist(struct hoisting *h)
+static bool hoist_values(struct hoisting *h)
 {
 	h->recursive = sub_find_recursive(h->from, h->traversal);
-	h->barred = ARENA_ARRAY(h->arena, bool, h->from->values.n);
+	h->excluded = ARENA_ARRAY(h->arena, bool, h->from->values.n);
 	h->work = move_count_products(h->arena, h->from);
-	find_leavers(h);
-	if (!h->leavers.n)
+	select_values(h);
+	if (!h->hoisted.n)
 		return false;
 	rewrite_bodies(h);
 	add_bodies(h);
@@ -333,15 +333,15 @@ static bool hoist(struct hoisting *h)
 
 /* --- the whole --- */
 
-static void note_leavers(const struct hoisting *h, struct rewrite_trace *trace)
+static void note_hoisted(const struct hoisting *h, struct rewrite_trace *trace)
 {
-	for (size_t i = 0; trace && i < h->leavers.n; i++) {
-		const struct leaver *l = &h->leavers.at[i];
+	for (size_t i = 0; trace && i < h->hoisted.n; i++) {
+		const struct hoisted_value *moved = &h->hoisted.at[i];
 		struct str s = str_in(h->arena);
 		str_printf(&s, "%s is computed ahead of the recursion, %s: %.0f bytes each",
-			   h->to->inputs.at[l->input].name,
-			   l->at_leaf ? "for all nodes" : "for the nodes with children",
-			   sizeof(float) * sub_row_elements(h->to, sub_at(h->to, l->value)));
+			   h->to->inputs.at[moved->input].name,
+			   moved->at_leaf ? "for all nodes" : "for the nodes with children",
+			   sizeof(float) * sub_row_elements(h->to, sub_at(h->to, moved->value)));
 		vec_push(h->arena, &trace->notes, s.text);
 	}
 }
@@ -358,8 +358,8 @@ static void hoist_traversal(struct sub_program *to, const struct sub_program *fr
 	struct hoisting h = {
 	    .arena = to->arena, .from = from, .to = to, .how = r->how, .traversal = traversal};
 	find_readers(&h);
-	if (r->how != MOVE_OFF && h.first.n && h.readers.n && hoist(&h))
-		note_leavers(&h, r->trace);
+	if (r->how != MOVE_OFF && h.first.n && h.readers.n && hoist_values(&h))
+		note_hoisted(&h, r->trace);
 	else
 		move_keep_program(to, from);
 }

@@ -31,17 +31,17 @@ static sub_ref state_value(struct sub_program *p, int which)
 	return sub_add(p, v, NULL);
 }
 
-static void find_derived(struct refactoring *f, struct place *keys, struct leaver *l)
+static void find_derived(struct refactoring *f, struct place *keys, struct moved_value *moved)
 {
-	sub_ref key = refactor_move(f, keys, l->value);
+	sub_ref key = refactor_move(f, keys, moved->value);
 	size_t i = 0;
 	while (i < f->derived.n && f->derived.at[i].key.i != key.i)
 		i++;
 	if (i == f->derived.n)
-		vec_push(f->arena, &f->derived, (struct derived){.key = key, .value = l->value});
+		vec_push(f->arena, &f->derived, (struct derived){.key = key, .value = moved->value});
 	f->derived.at[i].readers |= 1u << (f->in - f->readers.at);
-	f->derived.at[i].slots |= l->reach >= OF_SLOT ? 1u << (l->reach - OF_SLOT) : 0;
-	l->derived = i;
+	f->derived.at[i].slots |= moved->reach >= OF_SLOT ? 1u << (moved->reach - OF_SLOT) : 0;
+	moved->derived = i;
 }
 
 static void find_all_derived(struct refactoring *f)
@@ -51,28 +51,28 @@ static void find_all_derived(struct refactoring *f)
 		keys.state[s] = state_value(f->to, s);
 	f->derived.n = 0;
 	for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
-		for (size_t i = 0; !f->misfit && i < f->in->leavers.n; i++)
-			find_derived(f, &keys, &f->in->leavers.at[i]);
+		for (size_t i = 0; !f->misfit && i < f->in->moved.n; i++)
+			find_derived(f, &keys, &f->in->moved.at[i]);
 }
 
 /* What is worth it: each child has it, whatever its parent is. */
-static bool is_everywhere(const struct refactoring *f, const struct leaver *l)
+static bool is_everywhere(const struct refactoring *f, const struct moved_value *moved)
 {
-	const struct derived *d = &f->derived.at[l->derived];
-	bool slots = l->reach == OF_EDGE ||
+	const struct derived *d = &f->derived.at[moved->derived];
+	bool slots = moved->reach == OF_EDGE ||
 		     (f->from->children <= REFACTOR_MOST_SLOTS && d->slots == (1u << f->from->children) - 1);
 	return slots && d->readers == (1u << f->readers.n) - 1;
 }
 
 /* Bars what not all children have. */
-static bool bar(struct refactoring *f)
+static bool exclude_values(struct refactoring *f)
 {
 	bool any = false;
 	for (size_t r = 0; f->how == MOVE_ON && r < f->readers.n; r++)
-		for (size_t i = 0; i < f->readers.at[r].leavers.n; i++) {
-			const struct leaver *l = &f->readers.at[r].leavers.at[i];
-			if (!is_everywhere(f, l))
-				any = f->barred[l->value.i] = true;
+		for (size_t i = 0; i < f->readers.at[r].moved.n; i++) {
+			const struct moved_value *moved = &f->readers.at[r].moved.at[i];
+			if (!is_everywhere(f, moved))
+				any = f->excluded[moved->value.i] = true;
 		}
 	return any;
 }
@@ -86,7 +86,7 @@ static int derived_states(const struct sub_program *p)
 	return n;
 }
 
-static void declare(struct refactoring *f)
+static void declare_states(struct refactoring *f)
 {
 	for (size_t i = 0; i < f->derived.n; i++) {
 		const struct sub_value *v = refactor_value(f, f->derived.at[i].key);
@@ -108,17 +108,17 @@ static void declare(struct refactoring *f)
 
 /* --- the bodies --- */
 
-static sub_ref read_derived(struct refactoring *f, const struct leaver *l, const struct sub_value *like)
+static sub_ref read_derived(struct refactoring *f, const struct moved_value *moved, const struct sub_value *like)
 {
-	sub_ref state = state_value(f->to, f->derived.at[l->derived].which);
-	bool edge = l->reach == OF_EDGE;
+	sub_ref state = state_value(f->to, f->derived.at[moved->derived].which);
+	bool edge = moved->reach == OF_EDGE;
 	struct sub_map map[SUB_MAX_VARS];
 	struct sub_value read = {.op = SUB_ASSIGN, .args = 1, .vars = like->vars, .map = map};
 	memcpy(read.var, like->var, sizeof read.var);
 	read.arg[0] = sub_as_is(f->to, state);
 	map[0] =
 	    (struct sub_map){.function = edge ? SUB_EDGE_CHILD : SUB_CHILD, .var = read.var[edge ? 1 : 0]};
-	map[0].which = edge ? 0 : l->reach - OF_SLOT;
+	map[0].which = edge ? 0 : moved->reach - OF_SLOT;
 	for (int i = 1; i < read.arg[0].vars; i++)
 		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = read.var[i + edge], .scale = 1};
 	return sub_add(f->to, read, NULL);
@@ -132,11 +132,11 @@ static sub_ref copy_value(struct refactoring *f, sub_ref r, const sub_ref *now)
 	return sub_add(f->to, v, NULL);
 }
 
-static sub_ref rewrite(struct refactoring *f, sub_ref r, const sub_ref *now)
+static sub_ref rewrite_value(struct refactoring *f, sub_ref r, const sub_ref *now)
 {
 	struct sub_value v = *refactor_value(f, r);
-	int number = f->in->leaver_of[r.i];
-	return number ? read_derived(f, &f->in->leavers.at[number - 1], &v) : copy_value(f, r, now);
+	int number = f->in->moved_of[r.i];
+	return number ? read_derived(f, &f->in->moved.at[number - 1], &v) : copy_value(f, r, now);
 }
 
 static void store_derived(struct refactoring *f, struct sub_body *b, size_t i, sub_ref value)
@@ -169,7 +169,7 @@ static struct sub_body make_inner(struct refactoring *f)
 {
 	sub_ref *now = ARENA_ARRAY(f->arena, sub_ref, f->from->values.n);
 	for (int i = 0; i < f->in->values.n; i++)
-		now[f->in->values.value[i].i] = rewrite(f, f->in->values.value[i], now);
+		now[f->in->values.value[i].i] = rewrite_value(f, f->in->values.value[i], now);
 	struct sub_body b = sub_map_body(f->arena, f->in->body, now);
 	struct place at = place_in(f, &b);
 	for (size_t i = 0; i < f->derived.n; i++)
@@ -219,19 +219,19 @@ static void add_bodies(struct refactoring *f)
 }
 
 /* What leaves is found anew until all children have it; false when nothing is. */
-static bool choose(struct refactoring *f)
+static bool choose_values(struct refactoring *f)
 {
-	size_t leavers = 0;
+	size_t moved = 0;
 	move_copy_program(f->to, f->from);
 	do {
 		sub_take_back(f->to, f->from->values.n, f->from->vars.n);
 		for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
-			refactor_find_leavers(f);
+			refactor_select_values(f);
 		find_all_derived(f);
-	} while (!f->misfit && bar(f));
+	} while (!f->misfit && exclude_values(f));
 	for (size_t i = 0; i < f->readers.n; i++)
-		leavers += f->readers.at[i].leavers.n;
-	return leavers && !f->misfit;
+		moved += f->readers.at[i].moved.n;
+	return moved && !f->misfit;
 }
 
 static void note_derived(const struct refactoring *f, struct rewrite_trace *trace)
@@ -264,14 +264,14 @@ static void find_bodies(struct refactoring *f, int traversal)
 }
 
 /* False when all stays. */
-static bool refactor(struct refactoring *f)
+static bool refactor_values(struct refactoring *f)
 {
-	f->barred = ARENA_ARRAY(f->arena, bool, f->from->values.n);
+	f->excluded = ARENA_ARRAY(f->arena, bool, f->from->values.n);
 	f->work = move_count_products(f->arena, f->from);
 	refactor_find_reach(f);
-	if (!choose(f))
+	if (!choose_values(f))
 		return false;
-	declare(f);
+	declare_states(f);
 	add_bodies(f);
 	return !f->misfit;
 }
@@ -290,7 +290,7 @@ static void refactor_traversal(struct sub_program *to, const struct sub_program 
 	struct refactoring f = {
 	    .arena = to->arena, .from = from, .to = to, .how = r->how, .options = r->options};
 	find_bodies(&f, traversal);
-	if (r->how != MOVE_OFF && f.leaves.all.n && f.readers.n && refactor(&f))
+	if (r->how != MOVE_OFF && f.leaves.all.n && f.readers.n && refactor_values(&f))
 		note_derived(&f, r->trace);
 	else
 		move_keep_program(to, from);

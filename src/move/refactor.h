@@ -12,7 +12,7 @@ enum { REFACTOR_MOST_SLOTS = 31 }; /* of which something leaves */
 enum { NOTHING, OF_EDGE, OF_SLOT, MORE = -1 };
 
 /* A value of the inner body, as it is for a child. */
-struct leaver {
+struct moved_value {
 	sub_ref value;
 	int reach, derived;
 };
@@ -30,8 +30,8 @@ struct reader {
 	const struct sub_body *body;
 	struct sub_values values;
 	bool *seen;
-	int *leaver_of; /* by value: number + 1 */
-	VEC(struct leaver) leavers;
+	int *moved_of; /* by value: number + 1 */
+	VEC(struct moved_value) moved;
 };
 
 struct refactoring {
@@ -46,7 +46,7 @@ struct refactoring {
 	struct reader *in; /* the one at hand */
 	int *reach;
 	const double *work;
-	bool *barred;
+	bool *excluded;
 	VEC(struct derived) derived;
 	VEC(struct sub_body) tables; /* at binding */
 	bool misfit;		     /* a value does not stand elsewhere as it stood: all stays */
@@ -65,19 +65,19 @@ const struct sub_store *refactor_store(const struct sub_body *, int state);
 bool refactor_is_child(const struct sub_program *, const struct sub_value *);
 void refactor_find_reach(struct refactoring *);
 /* What leaves, of all that is not barred. */
-void refactor_find_leavers(struct refactoring *);
+void refactor_select_values(struct refactoring *);
 
 /* --- at another place --- */
 
 /* Where a value is computed that was one of a child. */
 struct place {
-	int lead;	/* the variable of its rows */
+	int row;	/* the variable of its rows */
 	sub_ref *state; /* by state: what it is there */
-	sub_ref *moved; /* by value */
+	sub_ref *value; /* by value */
 };
 
 /* What the states are there is for the caller to say. */
-struct place refactor_new_place(const struct refactoring *, int lead);
+struct place refactor_new_place(const struct refactoring *, int row);
 /* What leaves, at a place; its dimensions must stand as they stood. */
 sub_ref refactor_move(struct refactoring *, struct place *, sub_ref);
 /* Dimensions of what is read from one on are those of the value, all of them. */

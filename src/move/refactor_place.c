@@ -6,9 +6,9 @@
 
 /* --- at another place --- */
 
-struct place refactor_new_place(const struct refactoring *f, int lead)
+struct place refactor_new_place(const struct refactoring *f, int row)
 {
-	return (struct place){lead, ARENA_ARRAY(f->arena, sub_ref, f->from->states.n),
+	return (struct place){row, ARENA_ARRAY(f->arena, sub_ref, f->from->states.n),
 			      ARENA_ARRAY(f->arena, sub_ref, f->to->values.n)};
 }
 
@@ -18,7 +18,7 @@ static int put_vars(const struct refactoring *f, const struct place *to, int *va
 	int kept = 0;
 	for (int i = 0; i < n; i++)
 		if (var[i] != f->from->edge)
-			var[kept++] = var[i] == f->from->node ? to->lead : var[i];
+			var[kept++] = var[i] == f->from->node ? to->row : var[i];
 	return kept;
 }
 
@@ -26,20 +26,20 @@ static int put_vars(const struct refactoring *f, const struct place *to, int *va
 static void put_maps(const struct refactoring *f, const struct place *to, struct sub_value *v,
 		     struct sub_map *maps)
 {
-	int leads = sub_leading_dims(f->from, v->arg[0].value), dims = v->arg[0].vars - leads;
-	maps[0] = (struct sub_map){.function = SUB_AFFINE, .var = to->lead, .scale = 1};
-	memcpy(&maps[1], &v->map[leads], dims * sizeof *maps);
+	int leading = sub_leading_dims(f->from, v->arg[0].value), dims = v->arg[0].vars - leading;
+	maps[0] = (struct sub_map){.function = SUB_AFFINE, .var = to->row, .scale = 1};
+	memcpy(&maps[1], &v->map[leading], dims * sizeof *maps);
 	v->map = maps;
 }
 
 bool refactor_is_whole(const struct sub_program *p, const struct sub_value *v)
 {
-	int leads = v->vars - (v->arg[0].vars - 1);
+	int leading = v->vars - (v->arg[0].vars - 1);
 	for (int i = 1; i < v->arg[0].vars; i++) {
 		const struct sub_map *m = &v->map[i];
 		int of = sub_at(p, v->arg[0].value)->var[i];
-		if (m->function != SUB_AFFINE || leads + i - 1 >= v->vars ||
-		    m->var != v->var[leads + i - 1] || m->scale != 1 || m->offset || m->scale2 ||
+		if (m->function != SUB_AFFINE || leading + i - 1 >= v->vars ||
+		    m->var != v->var[leading + i - 1] || m->scale != 1 || m->offset || m->scale2 ||
 		    p->vars.at[of].extent != p->vars.at[m->var].extent)
 			return false;
 	}
@@ -59,9 +59,9 @@ static sub_ref move_child(struct refactoring *f, const struct place *to, struct 
 	return sub_add(f->to, v, NULL);
 }
 
-static sub_ref moved(const struct refactoring *f, const struct place *to, sub_ref r)
+static sub_ref value_at(const struct refactoring *f, const struct place *to, sub_ref r)
 {
-	return sub_has_leading_dim(f->to, r) ? to->moved[r.i] : r;
+	return sub_has_leading_dim(f->to, r) ? to->value[r.i] : r;
 }
 
 static sub_ref move_value(struct refactoring *f, const struct place *to, struct sub_value v)
@@ -72,7 +72,7 @@ static sub_ref move_value(struct refactoring *f, const struct place *to, struct 
 	if (v.op == SUB_ASSIGN)
 		put_maps(f, to, &v, maps);
 	for (int a = 0; a < v.args; a++) {
-		v.arg[a].value = moved(f, to, v.arg[a].value);
+		v.arg[a].value = value_at(f, to, v.arg[a].value);
 		v.arg[a].vars = put_vars(f, to, v.arg[a].var, v.arg[a].vars);
 		if (as_is)
 			v.arg[a] = sub_as_is(f->to, v.arg[a].value);
@@ -103,14 +103,14 @@ sub_ref refactor_move(struct refactoring *f, struct place *to, sub_ref r)
 	bool *needed = mark_needed(f, r);
 	for (uint32_t i = 1; i <= r.i; i++) {
 		struct sub_value v = *refactor_value(f, (sub_ref){i});
-		if (needed[i] && !to->moved[i].i)
-			to->moved[i] =
+		if (needed[i] && !to->value[i].i)
+			to->value[i] =
 			    refactor_is_child(f->to, &v) ? move_child(f, to, v) : move_value(f, to, v);
 	}
-	sub_ref there = moved(f, to, r);
-	int leads = sub_leading_dims(f->to, r), dims = refactor_value(f, r)->vars - leads;
+	sub_ref there = value_at(f, to, r);
+	int leading = sub_leading_dims(f->to, r), dims = refactor_value(f, r)->vars - leading;
 	f->misfit |= !there.i || refactor_value(f, there)->vars != dims + 1 ||
-		     memcmp(&refactor_value(f, there)->var[1], &refactor_value(f, r)->var[leads],
+		     memcmp(&refactor_value(f, there)->var[1], &refactor_value(f, r)->var[leading],
 			    dims * sizeof(int)) != 0;
 	return there;
 }

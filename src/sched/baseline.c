@@ -6,7 +6,7 @@
  * data movement is a group: what fusion saves, by what its absence costs */
 #include "sched/graph.h"
 
-static void store(struct sched_planner *pl, int body, const struct sched_operator *op)
+static void store_operator(struct sched_planner *pl, int body, const struct sched_operator *op)
 {
 	struct sched_fact *f = sched_fact(&pl->values[body], op->value);
 	if (!sub_has_rows(pl->p, op->value))
@@ -21,7 +21,7 @@ void sched_greedy(struct sched_planner *pl, int body)
 	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body]);
 	for (size_t i = 0; i < g.ops.n; i++)
 		if (g.ops.at[i].accumulators)
-			store(pl, body, &g.ops.at[i]);
+			store_operator(pl, body, &g.ops.at[i]);
 }
 
 void sched_store_all(struct sched_planner *pl, int body)
@@ -30,5 +30,5 @@ void sched_store_all(struct sched_planner *pl, int body)
 	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body]);
 	for (size_t i = 0; i < g.ops.n; i++)
 		if (!g.ops.at[i].moves)
-			store(pl, body, &g.ops.at[i]);
+			store_operator(pl, body, &g.ops.at[i]);
 }

@@ -28,12 +28,12 @@ void sched_mark_expensive(const struct sub_program *p, struct sched_values *valu
 {
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
-		bool dear = sub_traits_of(v->op)->price == SUB_DEAR;
+		bool expensive = sub_traits_of(v->op)->price == SUB_DEAR;
 		for (int a = 0; a < v->args; a++) {
 			const struct sched_fact *arg = sched_fact(values, v->arg[a].value);
-			dear |= arg->dear && !arg->stored;
+			expensive |= arg->expensive && !arg->stored;
 		}
-		values->fact[i].dear = dear;
+		values->fact[i].expensive = expensive;
 	}
 }
 
@@ -59,12 +59,12 @@ static bool same_variables(const struct sub_value *v, const struct sub_use *u)
 static void find_steps(struct sched_values *values, const struct sub_program *p, int at)
 {
 	const struct sub_value *v = sub_at(p, values->value[at]);
-	sub_ref whole = values->fact[at].part_of.i ? values->fact[at].part_of : values->value[at];
+	sub_ref end = values->fact[at].chain_end.i ? values->fact[at].chain_end : values->value[at];
 	for (int a = 0; is_step(p, v) && a < v->args; a++) {
 		struct sched_fact *step = sched_fact(values, v->arg[a].value);
 		if (goes_on_from(v, a) && step->uses == 1 && is_step(p, sub_at(p, v->arg[a].value)) &&
 		    same_variables(v, &v->arg[a]))
-			step->part_of = whole;
+			step->chain_end = end;
 	}
 }
 
@@ -95,6 +95,6 @@ void sched_find_values(struct sched_values *values, struct arena *a, const struc
 
 sub_ref sched_chain_end(const struct sched_values *values, sub_ref r)
 {
-	sub_ref whole = sched_fact(values, r)->part_of;
-	return whole.i ? whole : r;
+	sub_ref end = sched_fact(values, r)->chain_end;
+	return end.i ? end : r;
 }

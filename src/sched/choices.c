@@ -81,7 +81,7 @@ static const char *line_of_tile(const struct block *b, const struct sched_tile *
 	return arena_text(b->arena, str_text(&s), s.n - 1);
 }
 
-static void add(struct block *b, const char *line, double predicted)
+static void add_option(struct block *b, const char *line, double predicted)
 {
 	for (size_t i = 0; i < b->options.n; i++)
 		if (strcmp(b->options.at[i].line, line) == 0)
@@ -92,12 +92,12 @@ static void add(struct block *b, const char *line, double predicted)
 static void add_tile(void *user, const struct sched_tile *t, double predicted)
 {
 	struct block *b = user;
-	add(b, line_of_tile(b, t), predicted);
+	add_option(b, line_of_tile(b, t), predicted);
 }
 
 #define COPY(a, v) ((v)->at = arena_copy(a, (v)->at, (v)->n * sizeof *(v)->at))
 
-static struct sched copy(struct arena *a, const struct sched *from)
+static struct sched copy_schedule(struct arena *a, const struct sched *from)
 {
 	struct sched s = *from;
 	COPY(a, &s.tiles);
@@ -109,7 +109,7 @@ static struct sched copy(struct arena *a, const struct sched *from)
 }
 
 /* What a schedule says of the block's key; of groups, also what it says by saying it of all. */
-static const char *said(const struct block *b, const struct sched *s)
+static const char *find_printed(const struct block *b, const struct sched *s)
 {
 	struct str printed = str_in(b->arena);
 	sched_print(s, b->plan, &printed);
@@ -119,18 +119,18 @@ static const char *said(const struct block *b, const struct sched *s)
 }
 
 /* What the schedule says of the block's key once it was told this; NULL = it is refused. */
-static const char *told(const struct block *b, const char *line, struct sched *s)
+static const char *apply_line(const struct block *b, const char *line, struct sched *s)
 {
 	struct diags diags;
 	diags_init(&diags, b->arena->allocator);
-	*s = copy(b->arena, b->s);
+	*s = copy_schedule(b->arena, b->s);
 	bool ok = sched_read(s, b->plan, "", line, strlen(line), &diags);
 	diags_free(&diags);
 	if (!ok)
 		return NULL;
 	if (b->group >= 0)
 		return line_of_tile(b, &s->tiles.at[b->group]);
-	return said(b, s);
+	return find_printed(b, s);
 }
 
 /* Without a reduction there is nothing to unroll. */
@@ -140,17 +140,17 @@ static bool changes_nothing(const struct block *b, const struct sched *s)
 	       s->tiles.at[b->group].unroll != b->s->tiles.at[b->group].unroll;
 }
 
-static void try(struct block *b, const char *line)
+static void try_line(struct block *b, const char *line)
 {
 	struct sched s;
-	const char *said = told(b, line, &s);
+	const char *said = apply_line(b, line, &s);
 	if (said && !changes_nothing(b, &s))
-		add(b, said,
+		add_option(b, said,
 		    b->group < 0 ? NAN : sched_predict(&s, b->plan, b->group, &s.tiles.at[b->group]));
 }
 
 /* Those without a prediction come last, in the order in which they were found. */
-static int by_prediction(const void *x, const void *y)
+static int compare_options(const void *x, const void *y)
 {
 	const struct option *a = x, *b = y;
 	if (isnan(a->predicted) || isnan(b->predicted))
@@ -158,21 +158,21 @@ static int by_prediction(const void *x, const void *y)
 	return (a->predicted > b->predicted) - (a->predicted < b->predicted);
 }
 
-static void sort(struct option *o, size_t n)
+static void sort_options(struct option *o, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
-		for (size_t k = i; k && by_prediction(&o[k - 1], &o[k]) > 0; k--) {
+		for (size_t k = i; k && compare_options(&o[k - 1], &o[k]) > 0; k--) {
 			struct option other = o[k];
 			o[k] = o[k - 1];
 			o[k - 1] = other;
 		}
 }
 
-static void print(struct block *b, enum sched_scope scope, struct str *s)
+static void print_block(struct block *b, enum sched_scope scope, struct str *s)
 {
 	if (b->options.n < 2)
 		return;
-	sort(b->options.at + 1, b->options.n - 1);
+	sort_options(b->options.at + 1, b->options.n - 1);
 	for (size_t i = 0; i < b->options.n; i++) {
 		const struct option *o = &b->options.at[i];
 		if (i == 0)
@@ -196,7 +196,7 @@ static void try_orders(struct block *b, const char *line, int rank, unsigned use
 			continue;
 		str_printf(&s, "%s %d", line, d);
 		if (depth + 1 == rank)
-			try(b, str_text(&s));
+			try_line(b, str_text(&s));
 		else
 			try_orders(b, str_text(&s), rank, used | 1u << d, depth + 1);
 	}
@@ -213,15 +213,15 @@ static int rank_of(const char *line)
 }
 
 /* The choice for a group, a state or (`name` NULL) the program. */
-static struct block begin(const struct block *like, const struct sched_choice *c, const char *name, int group)
+static struct block begin_block(const struct block *like, const struct sched_choice *c, const char *name, int group)
 {
 	struct block b = {.s = like->s, .plan = like->plan, .arena = like->arena, .group = group};
 	struct str key = str_in(b.arena);
 	str_printf(&key, "%s%s%s", c->spelling, name ? " " : "", name ? name : "");
 	b.key = str_text(&key);
-	const char *now = said(&b, b.s);
+	const char *now = find_printed(&b, b.s);
 	if (now)
-		try(&b, now);
+		try_line(&b, now);
 	return b;
 }
 
@@ -229,24 +229,24 @@ static void try_arguments(struct block *b, const struct sched_choice *c, const c
 {
 	const char *line;
 	for (size_t i = 0; b->options.n && (line = sched_choice_line(b->arena, c, name, i)); i++)
-		try(b, line);
+		try_line(b, line);
 }
 
 /* Of the program (`name` NULL), or of a group. */
 static void print_one(const struct block *like, const struct sched_choice *c, const char *name, struct str *s)
 {
-	struct block b = begin(like, c, name, -1);
+	struct block b = begin_block(like, c, name, -1);
 	try_arguments(&b, c, name);
-	print(&b, c->scope, s);
+	print_block(&b, c->scope, s);
 }
 
 static void print_tiles(const struct block *like, const struct sched_choice *c, int group, struct str *s)
 {
 	const char *name = like->plan->groups.at[group].name;
-	struct block b = begin(like, c, name, group);
+	struct block b = begin_block(like, c, name, group);
 	sched_each_tile(b.s, b.plan, group, &b.s->tiles.at[group], add_tile, &b);
 	try_arguments(&b, c, name);
-	print(&b, c->scope, s);
+	print_block(&b, c->scope, s);
 }
 
 static void print_groups(const struct block *like, const struct sched_choice *c, struct str *s)
@@ -262,7 +262,7 @@ static void print_groups(const struct block *like, const struct sched_choice *c,
 static void print_state(const struct block *like, const struct sched_choice *c, const char *name,
 			struct str *s)
 {
-	struct block b = begin(like, c, name, -1);
+	struct block b = begin_block(like, c, name, -1);
 	struct str prefix = str_in(b.arena);
 	int rank = b.options.n ? rank_of(b.options.at[0].line) : 0;
 	if (rank > 1) {
@@ -273,7 +273,7 @@ static void print_state(const struct block *like, const struct sched_choice *c, 
 		try_orders(&b, str_text(&prefix), rank, 0, 0);
 	} else
 		try_arguments(&b, c, name);
-	print(&b, c->scope, s);
+	print_block(&b, c->scope, s);
 }
 
 static void print_states(const struct block *like, const struct sched_choice *c, struct str *s)

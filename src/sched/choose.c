@@ -43,12 +43,12 @@ static const int whole_range[] = {64, 0}; /* rows of all levels at once, of a ta
 /* What a body must gain at least for each of its sums, as a share of the time: it takes time to compile. */
 static const double body_cost = 0.0012;
 
-static int min(int a, int b)
+static int min_int(int a, int b)
 {
 	return a < b ? a : b;
 }
 
-static double max(double a, double b)
+static double max_double(double a, double b)
 {
 	return a > b ? a : b;
 }
@@ -81,20 +81,20 @@ struct subject {
 	double after;	 /* nanoseconds of what a row does after the loops, for one vector of columns */
 };
 
-static bool fits(const struct target *t, int m, int g, int v)
+static bool fits_registers(const struct target *t, int m, int g, int v)
 {
-	return m * g * v + min(m, g * v) + 1 <= t->registers;
+	return m * g * v + min_int(m, g * v) + 1 <= t->registers;
 }
 
 /* Nanoseconds of one turn that reads so many vectors and bytes of weights. */
-static double turn(const struct target *t, int m, int g, int v, int vectors, double bytes, enum from from)
+static double iteration_time(const struct target *t, int m, int g, int v, int vectors, double bytes, enum from from)
 {
-	double computing = max(m * g * v * target_multiply_add_time(t), t->multiply_add);
-	double work = max(computing, (vectors + m) * target_load_time(t));
+	double computing = max_double(m * g * v * target_multiply_add_time(t), t->multiply_add);
+	double work = max_double(computing, (vectors + m) * target_load_time(t));
 	if (from == FROM_FIRST_LEVEL)
 		return work;
 	if (from == FROM_SECOND_LEVEL)
-		return max(work, bytes / t->l2_rate);
+		return max_double(work, bytes / t->l2_rate);
 	return pow(pow(work, SHARPNESS) + pow(bytes / t->l3_rate, SHARPNESS), 1.0 / SHARPNESS);
 }
 
@@ -115,13 +115,13 @@ static double loop_cost(const struct subject *x, const struct sched_loop *loop, 
 	int rows = loop->own ? m : 1;
 	double time = 0, bytes = rows * panel_bytes(x, loop, v);
 	const struct target *t = x->s->target;
-	if (!fits(t, m, min(g, loop->gates), v))
+	if (!fits_registers(t, m, min_int(g, loop->gates), v))
 		return INFINITY;
 	for (int first = 0; first < loop->gates; first += g) {
-		int gates = min(g, loop->gates - first), last = (first + gates - 1) / panel;
-		int read = min((last - first / panel + 1) * panel, loop->gates);
+		int gates = min_int(g, loop->gates - first), last = (first + gates - 1) / panel;
+		int read = min_int((last - first / panel + 1) * panel, loop->gates);
 		double time_of_turn =
-		    turn(t, m, gates, v, rows * gates * v, read * bytes, loop->own ? FROM_BEYOND : from);
+		    iteration_time(t, m, gates, v, rows * gates * v, read * bytes, loop->own ? FROM_BEYOND : from);
 		time += time_of_turn * (double)loop->extent + loop_chain * t->multiply_add;
 	}
 	return time;
@@ -150,7 +150,7 @@ static double ideal_cost(const struct subject *x, int nodes)
 		bool beyond = loop->own || x->first == FROM_BEYOND;
 		double bandwidth = beyond ? t->l3_rate : t->l2_rate;
 		time += (double)loop->gates * loop->extent *
-			max(nodes * target_multiply_add_time(t), (loop->own ? nodes : 1) * vector / bandwidth);
+			max_double(nodes * target_multiply_add_time(t), (loop->own ? nodes : 1) * vector / bandwidth);
 	}
 	return time;
 }
@@ -188,7 +188,7 @@ static void set_sizes(struct sched_tile *t, unsigned mask)
 }
 
 /* How many times the ideal a set of sizes takes, in the mean over levels, with what its bodies cost. */
-static double excess(const struct subject *x, const struct sched_tile *t, const struct costs *c,
+static double mean_excess(const struct subject *x, const struct sched_tile *t, const struct costs *c,
 		     const int *width)
 {
 	int64_t block = (int64_t)x->lanes * t->columns;
@@ -238,7 +238,7 @@ static void try_sizes(const struct subject *x, struct sched_tile t, int most, co
 		set_sizes(&t, smaller | 1u << most);
 		if (t.sizes > MOST_BODIES)
 			continue;
-		double e = excess(x, &t, &c, width);
+		double e = mean_excess(x, &t, &c, width);
 		if (isfinite(e))
 			visit(user, &t, e);
 	}
@@ -272,7 +272,7 @@ static double after_loops(const struct sched *s, const struct sched_plan *plan, 
 	for (size_t i = 0; i < g->loops.n; i++)
 		products += 2.0 * g->loops.at[i].gates * g->loops.at[i].extent;
 	double operations = sched_work_of(s, plan, g - plan->groups.at).operations / elements - products;
-	return max(operations, 0) * target_multiply_add_time(s->target);
+	return max_double(operations, 0) * target_multiply_add_time(s->target);
 }
 
 /* What a row takes whose vectors go so many at once: each of them, those past its end as well, and the turns
@@ -324,7 +324,7 @@ double sched_predict(const struct sched *s, const struct sched_plan *plan, int g
 		return NAN;
 	struct subject x = subject_of(s, plan, g, t);
 	struct costs c = costs_of(&x, t->columns, t->nodes[0]);
-	return excess(&x, t, &c, widths_of(plan, g));
+	return mean_excess(&x, t, &c, widths_of(plan, g));
 }
 
 struct best {

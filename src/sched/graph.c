@@ -17,14 +17,14 @@ enum {
 	REDUCED = 1u << SUB_MAX_VARS
 }; /* in a mask of loops: that of the reduction passed; the others by position */
 
-static void reach(struct way, sub_ref, const unsigned *loops);
+static void reach_value(struct way, sub_ref, const unsigned *loops);
 
 static int op_of(const struct sched_graph *g, sub_ref r)
 {
 	return g->op_of[sched_fact(g->values, r) - g->values->fact];
 }
 
-static void under(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own,
+static void find_use_loops(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own,
 		  unsigned own_loop, unsigned *out)
 {
 	for (int i = 0; i < u->vars; i++) {
@@ -46,7 +46,7 @@ static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int v
 	return 0;
 }
 
-static void under_reshape(const struct sub_program *p, const struct sub_value *v, const unsigned *loops,
+static void find_reshape_loops(const struct sub_program *p, const struct sub_value *v, const unsigned *loops,
 			  unsigned *out)
 {
 	struct sub_piece pieces[2 * SUB_MAX_VARS];
@@ -68,13 +68,13 @@ static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
 		const struct sub_use *u = &v->arg[a];
 		unsigned out[SUB_MAX_VARS] = {0};
 		if (v->op == SUB_COND)
-			under(v, loops, u, sub_joined_var(v, a), loops[v->axis], out);
+			find_use_loops(v, loops, u, sub_joined_var(v, a), loops[v->axis], out);
 		else if (v->op == SUB_RESHAPE)
-			under_reshape(w.g->p, v, loops, out);
+			find_reshape_loops(w.g->p, v, loops, out);
 		for (int i = 0; v->op == SUB_ASSIGN && i < u->vars; i++)
 			out[i] = loops_of(v, loops, v->map[i].var) |
 				 (v->map[i].scale2 ? loops_of(v, loops, v->map[i].var2) : 0);
-		reach(w, u->value, out);
+		reach_value(w, u->value, out);
 	}
 }
 
@@ -83,10 +83,10 @@ static void reach_operands(struct way, sub_ref, const unsigned *loops);
 /* An operand, or what it is computed from where it is a step before this one. */
 static void reach_step(struct way w, sub_ref r, const unsigned *loops)
 {
-	if (sched_fact(w.g->values, r)->part_of.i)
+	if (sched_fact(w.g->values, r)->chain_end.i)
 		reach_operands(w, r, loops);
 	else
-		reach(w, r, loops);
+		reach_value(w, r, loops);
 }
 
 /* Over the edges of a node no columns are lost: such a reduction ends what a row has computed. */
@@ -96,11 +96,11 @@ static void reach_reduced(struct way w, sub_ref r, const unsigned *loops)
 	bool edge = sub_is_ragged(w.g->p, v->reduced);
 	for (int a = v->args > 1; a < v->args; a++) {
 		unsigned out[SUB_MAX_VARS] = {0};
-		under(v, loops, &v->arg[a], v->reduced, REDUCED, out);
+		find_use_loops(v, loops, &v->arg[a], v->reduced, REDUCED, out);
 		w.last = edge ? SCHED_ONE_TO_ONE : sched_mapping_of(w.g->p, r, a);
 		w.reducing = !edge;
 		w.volume = sub_reduced_elements(w.g->p, v);
-		reach(w, v->arg[a].value, out);
+		reach_value(w, v->arg[a].value, out);
 	}
 }
 
@@ -114,7 +114,7 @@ static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
 	int others = reduces ? v->args > 1 : v->args;
 	for (int a = 0; a < others && sub_class_of(v->op) != SUB_MOVE; a++) {
 		unsigned out[SUB_MAX_VARS] = {0};
-		under(v, loops, &v->arg[a], -1, 0, out);
+		find_use_loops(v, loops, &v->arg[a], -1, 0, out);
 		w.last = sched_mapping_of(w.g->p, r, a);
 		reach_step(w, v->arg[a].value, out);
 	}
@@ -133,21 +133,21 @@ static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
 	const struct sub_value *from = sub_at(g->p, r), *to = sub_at(g->p, g->ops.at[w->to].value);
 	struct sched_edge e = {op_of(g, r),	w->to,	    .moved = w->moved,
 			       .last = w->last, .times = 1, .volume = w->volume};
-	int leads = sub_leading_dims(g->p, g->ops.at[w->to].value);
+	int leading = sub_leading_dims(g->p, g->ops.at[w->to].value);
 	unsigned used = 0;
 	for (int i = 0; i < from->vars; i++)
 		used |= loops[i];
 	for (int i = 0; i < to->vars; i++)
 		if (!is_in(used, i) && sub_loop_extent(g->p, to->var[i]) > 1)
-			e.times *= i < leads ? INFINITY : sub_loop_extent(g->p, to->var[i]);
-	bool columns = to->vars > leads && is_in(used, to->vars - 1);
+			e.times *= i < leading ? INFINITY : sub_loop_extent(g->p, to->var[i]);
+	bool columns = to->vars > leading && is_in(used, to->vars - 1);
 	e.again = e.times > 1;
 	e.scalar = w->reducing && !columns && from->vars > sub_leading_dims(g->p, r) &&
 		   loops[from->vars - 1] & REDUCED;
 	vec_push(g->arena, &g->edges, e);
 }
 
-static void reach(struct way w, sub_ref r, const unsigned *loops)
+static void reach_value(struct way w, sub_ref r, const unsigned *loops)
 {
 	if (sub_class_of(sub_at(w.g->p, r)->op) == SUB_SOURCE || !sub_has_leading_dim(w.g->p, r))
 		return;
@@ -166,7 +166,7 @@ static bool is_operator(const struct sched_graph *g, sub_ref r)
 {
 	const struct sched_values *values = g->values;
 	const struct sched_fact *f = sched_fact(values, r);
-	return !f->part_of.i && sub_has_leading_dim(g->p, r) &&
+	return !f->chain_end.i && sub_has_leading_dim(g->p, r) &&
 	       sub_class_of(sub_at(g->p, r)->op) != SUB_SOURCE && !sched_is_index(g->p, values, r);
 }
 
@@ -187,14 +187,14 @@ static void add_operator(struct sched_graph *g, sub_ref r)
 }
 
 /* What its parts make of a whole. */
-static void add_part(struct sched_graph *g, sub_ref part)
+static void add_step(struct sched_graph *g, sub_ref part)
 {
-	sub_ref whole = sched_chain_end(g->values, part);
+	sub_ref end = sched_chain_end(g->values, part);
 	const struct sub_value *v = sub_at(g->p, part);
-	if (op_of(g, whole) < 0)
+	if (op_of(g, end) < 0)
 		return;
-	struct sched_operator *op = &g->ops.at[op_of(g, whole)];
-	op->dear |= sub_traits_of(v->op)->price == SUB_DEAR;
+	struct sched_operator *op = &g->ops.at[op_of(g, end)];
+	op->expensive |= sub_traits_of(v->op)->price == SUB_DEAR;
 	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
 		if (g->p->vars.at[v->reduced].set == SUB_DIM)
@@ -232,6 +232,6 @@ void sched_make_graph(struct sched_graph *g, struct arena *a, const struct sub_p
 		if (is_operator(g, values->value[i]))
 			add_operator(g, values->value[i]);
 	for (int i = 0; i < values->n; i++)
-		add_part(g, values->value[i]);
+		add_step(g, values->value[i]);
 	sort_by_producer(g);
 }

@@ -20,7 +20,7 @@ struct sched_operator {
 	sub_ref value;
 	enum sched_mapping type;
 	bool moves;	 /* data movement with several consumers */
-	bool dear;	 /* itself */
+	bool expensive;	 /* itself */
 	unsigned spaces; /* in which it reduces dimensions */
 	int accumulators;
 	double elements, volume; /* of its result, a row; that computing it passes */

@@ -29,7 +29,7 @@ void sched_set_apart(struct sched_grouper *gr, int body, sub_ref value)
 
 /* --- blocks that are one --- */
 
-static int whole_block(struct sched_grouper *gr, int block)
+static int root_block(struct sched_grouper *gr, int block)
 {
 	while (gr->united[block].joined != block)
 		block = gr->united[block].joined = gr->united[gr->united[block].joined].joined;
@@ -61,7 +61,7 @@ static void add_block(struct sched_block *to, const struct sched_block *b)
  * result is a border. */
 static bool join_blocks(struct sched_grouper *gr, int a, int b)
 {
-	a = whole_block(gr, a), b = whole_block(gr, b);
+	a = root_block(gr, a), b = root_block(gr, b);
 	if (a == b)
 		return gr->pl.plan->fusion.planner != SCHED_NONE;
 	if (!may_hold(gr, &gr->united[a], &gr->united[b]) ||
@@ -128,27 +128,27 @@ static struct sched_group shape_of(const struct sched_grouper *gr, const struct 
 {
 	const struct sub_program *p = gr->pl.p;
 	const struct sub_value *v = sub_at(p, t->value);
-	int leads = sub_leading_dims(p, t->value);
+	int leading = sub_leading_dims(p, t->value);
 	struct sched_group g = {.body = t->body,
 				.stage = t->stage,
-				.rows = leads > 0,
-				.edges = leads > 1,
-				.dims = v->vars - leads};
+				.rows = leading > 0,
+				.edges = leading > 1,
+				.dims = v->vars - leading};
 	for (int i = 0; i < g.dims; i++)
-		g.extent[i] = p->vars.at[v->var[leads + i]].extent;
+		g.extent[i] = p->vars.at[v->var[leading + i]].extent;
 	return g;
 }
 
 /* What tells groups apart; `block` 0: the last one that was made of this shape. */
 struct group_key {
 	int64_t extent[SUB_MAX_VARS];
-	int body, stage, leads, dims, block, zero;
+	int body, stage, leading, dims, block, zero;
 };
 
 static struct group_key key_of(const struct sched_group *g, int block)
 {
 	struct group_key key = {
-	    .body = g->body, .stage = g->stage, .leads = g->rows + g->edges, .dims = g->dims, .block = block};
+	    .body = g->body, .stage = g->stage, .leading = g->rows + g->edges, .dims = g->dims, .block = block};
 	memcpy(key.extent, g->extent, sizeof key.extent);
 	return key;
 }
@@ -183,7 +183,7 @@ static int new_group(struct sched_grouper *gr, struct groups *gs, struct sched_g
 static int find_group(struct sched_grouper *gr, struct groups *gs, const struct sched_target *t)
 {
 	struct sched_group shape = shape_of(gr, t);
-	int block = whole_block(gr, t->block);
+	int block = root_block(gr, t->block);
 	struct group_key own = key_of(&shape, block), any = key_of(&shape, 0);
 	const struct sched_block *b = &gr->united[block];
 	int group = get_group(gs, own);

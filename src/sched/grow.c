@@ -23,7 +23,7 @@ enum {
 
 /* By operator. */
 struct growth {
-	bool dear, cut, kept, stored; /* with what is fused into it, as far as anything may be */
+	bool expensive, cut, recomputed, stored; /* with what is fused into it, as far as anything may be */
 	bool wanted;		      /* fusing it was measured to be slower than storing it */
 	bool reduces_below;	      /* it, or what follows it in its block, reduces a dimension */
 	unsigned char reach;	      /* most complex type of it and what it follows in its block */
@@ -56,7 +56,7 @@ static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping 
 }
 
 /* What was measured, or what the schedule says instead. */
-static bool pays(const struct grower *w, enum sched_mapping first, enum sched_mapping second, double volume)
+static bool is_profitable(const struct grower *w, enum sched_mapping first, enum sched_mapping second, double volume)
 {
 	if (w->pl->plan->fusion.profit != SCHED_PROFIT_MEASURED)
 		return w->pl->plan->fusion.profit == SCHED_PROFIT_ALWAYS;
@@ -77,7 +77,7 @@ static bool may_fuse(const struct grower *w, enum sched_mapping first, const str
 		bool again = e->again && way[i] == SCHED_MANY_TO_MANY;
 		if (r == SCHED_MAY || (r == SCHED_FUSE && again)) {
 			*measured = true;
-			fuse = pays(w, first, way[i], e->volume);
+			fuse = is_profitable(w, first, way[i], e->volume);
 		}
 		fuse &= r != SCHED_NEVER;
 		first = more_complex(first, way[i]);
@@ -95,7 +95,7 @@ static bool is_result(const struct grower *w, int op)
 /* Whether a dear operator must be stored for one of its consumers.  What was measured is one pass over the
  * elements of the consumer, made for each vector of them; nothing that takes more than two is computed again.
  */
-static bool cuts(const struct grower *w, const struct sched_edge *e)
+static bool must_store_for(const struct grower *w, const struct sched_edge *e)
 {
 	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= 2 * e->volume;
 	if (e->scalar || (e->again && e->last == SCHED_MANY_TO_MANY))
@@ -103,19 +103,19 @@ static bool cuts(const struct grower *w, const struct sched_edge *e)
 	return e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured);
 }
 
-static void cut_dear(struct grower *w)
+static void cut_expensive(struct grower *w)
 {
 	for (int i = 0; i < (int)w->g.ops.n; i++) {
 		const struct sched_operator *op = &w->g.ops.at[i];
 		struct growth *x = &w->of[i];
 		bool again = false;
-		x->dear = op->dear;
+		x->expensive = op->expensive;
 		x->reach = op->type;
-		x->work = op->dear ? op->volume : 0;
+		x->work = op->expensive ? op->volume : 0;
 		x->spaces = op->spaces;
 		for (int e = 0; e < op->ins; e++) {
 			const struct growth *from = &w->of[sched_edge_in(&w->g, i, e)->from];
-			x->dear |= from->dear && !from->cut;
+			x->expensive |= from->expensive && !from->cut;
 			x->work += from->cut ? 0 : from->work;
 			x->spaces |= from->cut ? 0 : from->spaces;
 			x->reach = from->cut ? x->reach : more_complex(x->reach, from->reach);
@@ -123,11 +123,11 @@ static void cut_dear(struct grower *w)
 		for (int e = 0; e < op->outs; e++) {
 			const struct sched_edge *out = sched_edge_out(&w->g, i, e);
 			again |= out->again;
-			x->cut |= x->dear && !op->moves && cuts(w, out);
+			x->cut |= x->expensive && !op->moves && must_store_for(w, out);
 			x->cut |= is_result(w, i) && (out->again || out->last == SCHED_MANY_TO_MANY);
 		}
 		x->cut |= x->spaces & SCHED_OF_EDGES && sub_leading_dims(w->g.p, op->value) == 1;
-		x->kept = again && !x->cut;
+		x->recomputed = again && !x->cut;
 	}
 }
 
@@ -135,15 +135,15 @@ static void cut_dear(struct grower *w)
 static void keep_operands(struct grower *w)
 {
 	for (int i = w->g.ops.n; i-- > 0;)
-		for (int e = 0; w->of[i].kept && e < w->g.ops.at[i].ins; e++) {
+		for (int e = 0; w->of[i].recomputed && e < w->g.ops.at[i].ins; e++) {
 			struct growth *from = &w->of[sched_edge_in(&w->g, i, e)->from];
-			from->kept |= !from->cut;
+			from->recomputed |= !from->cut;
 		}
 }
 
 /* --- candidates: a heap, smallest first; predecessors by their negative --- */
 
-static void sift(struct grower *w, int at)
+static void sift_down(struct grower *w, int at)
 {
 	int x = w->heap[at];
 	for (int child; (child = 2 * at + 1) < w->heaped; at = child) {
@@ -155,7 +155,7 @@ static void sift(struct grower *w, int at)
 	}
 }
 
-static void push(struct grower *w, int op, int sign)
+static void push_candidate(struct grower *w, int op, int sign)
 {
 	int at = w->heaped;
 	if (w->of[op].block || w->in_heap[op])
@@ -169,11 +169,11 @@ static void push(struct grower *w, int op, int sign)
 	}
 }
 
-static int pop(struct grower *w)
+static int pop_candidate(struct grower *w)
 {
 	int op = abs(w->heap[0]);
 	w->heap[0] = w->heap[--w->heaped];
-	sift(w, 0);
+	sift_down(w, 0);
 	w->in_heap[op] = false;
 	return op;
 }
@@ -181,12 +181,12 @@ static int pop(struct grower *w)
 /* --- convexity --- */
 
 /* The i-th neighbour: what it needs when looking back, what needs it when looking forward. */
-static int neighbours(const struct grower *w, int op, bool back)
+static int count_neighbours(const struct grower *w, int op, bool back)
 {
 	return back ? w->g.ops.at[op].ins : w->g.ops.at[op].outs;
 }
 
-static int neighbour(const struct grower *w, int op, int i, bool back)
+static int neighbour_of(const struct grower *w, int op, int i, bool back)
 {
 	return back ? sched_edge_in(&w->g, op, i)->from : sched_edge_out(&w->g, op, i)->to;
 }
@@ -198,8 +198,8 @@ static bool leads_back(struct grower *w, int op, bool back)
 	w->stack[n++] = op;
 	while (n) {
 		int at = w->stack[--n];
-		for (int i = 0; i < neighbours(w, at, back); i++) {
-			int next = neighbour(w, at, i, back);
+		for (int i = 0; i < count_neighbours(w, at, back); i++) {
+			int next = neighbour_of(w, at, i, back);
 			bool member = w->of[next].block == w->block;
 			if (member && at == op)
 				continue;
@@ -300,7 +300,7 @@ static int pressure_of(const struct grower *w, int op)
 	return w->g.ops.at[op].accumulators + (w->g.ops.at[op].outs > 1);
 }
 
-static void join(struct grower *w, int op)
+static void join_block(struct grower *w, int op)
 {
 	struct growth *x = &w->of[op];
 	struct sched_block *b = &w->pl->blocks.at[w->block];
@@ -328,8 +328,8 @@ static void join(struct grower *w, int op)
 
 static void push_neighbours(struct grower *w, int op, bool back)
 {
-	for (int i = 0; i < neighbours(w, op, back); i++)
-		push(w, neighbour(w, op, i, back), back ? -1 : 1);
+	for (int i = 0; i < count_neighbours(w, op, back); i++)
+		push_candidate(w, neighbour_of(w, op, i, back), back ? -1 : 1);
 }
 
 /* From the members that have joined since it was last grown in this direction. */
@@ -340,14 +340,14 @@ static int grow_towards(struct grower *w, int *members, int from, int n, bool ba
 	for (int i = from; i < n; i++)
 		push_neighbours(w, members[i], back);
 	while (w->heaped) {
-		int op = pop(w);
+		int op = pop_candidate(w);
 		const struct sched_block *b = &w->pl->blocks.at[w->block];
 		if (b->pressure + pressure_of(w, op) > limit ||
 		    !sched_spaces_agree(b->spaces, w->g.ops.at[op].spaces))
 			continue;
 		if (!(back ? predecessor_fits(w, op) : successor_fits(w, op)) || leads_back(w, op, !back))
 			continue;
-		join(w, op);
+		join_block(w, op);
 		members[n++] = op;
 		push_neighbours(w, op, back);
 	}
@@ -359,7 +359,7 @@ static void grow_from(struct grower *w, int seed, int *members)
 	int n = 1, forward = 0, back = 0;
 	w->block = sched_new_block(w->pl, (struct sched_block){0});
 	w->first = w->last = seed;
-	join(w, seed);
+	join_block(w, seed);
 	members[0] = seed;
 	while (forward < n || back < n) {
 		int from = forward;
@@ -442,22 +442,22 @@ static void store_crossing(struct grower *w)
 	find_wanting(w, wanted_by);
 	for (int i = 0; i < (int)w->g.ops.n; i++) {
 		const struct sched_operator *op = &w->g.ops.at[i];
-		bool dear = op->dear;
+		bool expensive = op->expensive;
 		cone[i] = 1;
 		for (int e = 0; e < op->ins; e++) {
 			int from = sched_edge_in(&w->g, i, e)->from;
 			if (w->of[from].stored)
 				continue;
-			dear |= w->of[from].dear;
+			expensive |= w->of[from].expensive;
 			cone[i] = cone[i] + cone[from] > LIGHT ? LIGHT + 1 : cone[i] + cone[from];
 		}
-		w->of[i].dear = dear;
+		w->of[i].expensive = expensive;
 		bool crosses = wanted_by[i] && wanted_by[i] != w->of[i].block;
-		bool light = !dear && cone[i] <= LIGHT && !loses_columns(w, i);
+		bool light = !expensive && cone[i] <= LIGHT && !loses_columns(w, i);
 		struct sched_fact *f = sched_fact(w->values, op->value);
 		f->stored = !op->moves && sub_has_rows(w->pl->p, op->value) &&
 			    (w->of[i].cut || w->of[i].wanted || (crosses && !light));
-		f->kept = w->of[i].kept;
+		f->recomputed = w->of[i].recomputed;
 		f->block = w->of[i].block;
 		w->of[i].stored = f->stored;
 	}
@@ -473,7 +473,7 @@ void sched_grow(struct sched_planner *pl, int body)
 	w.stack = ARENA_ARRAY(pl->arena, int, n + 1);
 	w.in_heap = ARENA_ARRAY(pl->arena, bool, n);
 	w.steps = (long)SEARCHES_PER_OPERATOR * (long)n;
-	cut_dear(&w);
+	cut_expensive(&w);
 	keep_operands(&w);
 	grow_all(&w);
 	store_crossing(&w);

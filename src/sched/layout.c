@@ -23,7 +23,7 @@ static struct view view_of(const struct sched_plan *plan, int body)
 	return x;
 }
 
-static uint32_t whole_of(const struct view *x, uint32_t r)
+static uint32_t chain_end_of(const struct view *x, uint32_t r)
 {
 	return sched_chain_end(&x->plan->values[x->body], (sub_ref){r}).i;
 }
@@ -32,7 +32,7 @@ static uint32_t whole_of(const struct view *x, uint32_t r)
 static bool has_neighbour(const struct view *x, sub_ref sum)
 {
 	for (uint32_t other = 1; other < x->p->values.n; other++)
-		if (x->live[other] && whole_of(x, other) == whole_of(x, sum.i) &&
+		if (x->live[other] && chain_end_of(x, other) == chain_end_of(x, sum.i) &&
 		    (sched_next_child(x->p, sum, (sub_ref){other}, 1) ||
 		     sched_next_child(x->p, (sub_ref){other}, sum, 1)))
 			return true;

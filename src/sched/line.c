@@ -43,7 +43,7 @@ static enum sched_directive find_directive(const struct line *l)
 }
 
 /* Splits a line into words; false when it is too long or has too many. */
-static bool split(struct line *l, const char *text, size_t length)
+static bool split_line(struct line *l, const char *text, size_t length)
 {
 	size_t end = 0;
 	l->words = 0;
@@ -102,5 +102,5 @@ bool line_next(struct line *l, const char **text, const char *end)
 	const char *from = *text;
 	l->at.line++;
 	*text += n + 1;
-	return split(l, from, n);
+	return split_line(l, from, n);
 }

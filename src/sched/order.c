@@ -80,7 +80,7 @@ static int find_tensor(struct order *o, enum kind kind, int which, sub_ref value
 	return o->tensors.n - 1;
 }
 
-static void note(struct order *o, int tensor, const int *moves, int rank, bool packed, double volume)
+static void note_access(struct order *o, int tensor, const int *moves, int rank, bool packed, double volume)
 {
 	struct group_accesses *g = &o->groups[o->group];
 	struct access a = {.tensor = tensor, .rank = rank, .packed = packed, .volume = volume};
@@ -102,23 +102,23 @@ static const struct sub_store *result_of(const struct order *o, int body, sub_re
 static void note_target(struct order *o, const struct sub_store *s, const int *moves, int rank, double volume)
 {
 	int tensor = s->to == SUB_TO_STATE ? find_tensor(o, STATE, s->which, (sub_ref){0}, rank) : -1;
-	note(o, tensor, moves, rank, false, volume);
+	note_access(o, tensor, moves, rank, false, volume);
 }
 
 static void note_intermediate(struct order *o, sub_ref r, const int *moves, int rank, double volume)
 {
 	int body = o->plan->groups.at[o->group].body;
-	note(o, find_tensor(o, INTERMEDIATE, body, r, rank), moves, rank, false, volume);
+	note_access(o, find_tensor(o, INTERMEDIATE, body, r, rank), moves, rank, false, volume);
 }
 
 static void note_stored(struct order *o, sub_ref r, const int *moves, double volume)
 {
-	int leads = sub_leading_dims(o->p, r), rank = sub_at(o->p, r)->vars - leads;
+	int leading = sub_leading_dims(o->p, r), rank = sub_at(o->p, r)->vars - leading;
 	const struct sub_store *s = result_of(o, o->plan->groups.at[o->group].body, r);
 	if (s)
-		note_target(o, s, moves + leads, rank, volume);
+		note_target(o, s, moves + leading, rank, volume);
 	else
-		note_intermediate(o, r, moves + leads, rank, volume);
+		note_intermediate(o, r, moves + leading, rank, volume);
 }
 
 /* A parameter is packed unless rows are picked of it; if both, the rows stay as they are. */
@@ -129,14 +129,14 @@ static void note_param(struct order *o, const struct sub_value *v, const int *mo
 	int table = given ? find_tensor(o, TABLE, v->which, (sub_ref){0}, v->vars - 1) : -1;
 	if (table >= 0 && !picked)
 		o->tensors.at[table].settled = o->tensors.at[table].whole = true;
-	note(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
+	note_access(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
 }
 
 /* A row per node, or per edge of the node. */
 static void note_vector(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
-	int leads = 1 + o->p->inputs.at[v->which].on_edge;
-	note(o, -1, moves + leads, v->vars - leads, false, volume);
+	int leading = 1 + o->p->inputs.at[v->which].on_edge;
+	note_access(o, -1, moves + leading, v->vars - leading, false, volume);
 }
 
 static void note_source(struct order *o, const struct sub_value *v, const int *moves, double volume)
@@ -144,13 +144,13 @@ static void note_source(struct order *o, const struct sub_value *v, const int *m
 	if (v->op == SUB_PARAM)
 		note_param(o, v, moves, volume);
 	else if (v->op == SUB_STATE)
-		note(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1, v->vars - 1,
+		note_access(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1, v->vars - 1,
 		     false, volume);
 	else if (v->op == SUB_VECTOR)
 		note_vector(o, v, moves, volume);
 }
 
-static void walk(struct order *, sub_ref, const int *moves, double volume);
+static void walk_value(struct order *, sub_ref, const int *moves, double volume);
 
 /* The dimensions of the group that an index moves with. */
 static unsigned dims_of(int moves)
@@ -158,7 +158,7 @@ static unsigned dims_of(int moves)
 	return moves >= STRIDED ? (unsigned)(moves - STRIDED) : moves >= 0 ? 1u << moves : 0;
 }
 
-static int strided(unsigned dims)
+static int strided_moves(unsigned dims)
 {
 	return dims ? STRIDED + (int)dims : NONE;
 }
@@ -171,18 +171,18 @@ static int moves_of(const struct sub_value *v, int var, const int *moves)
 	return NONE;
 }
 
-static int mapped(const struct sub_value *v, const struct sub_map *m, const int *moves)
+static int moves_of_map(const struct sub_value *v, const struct sub_map *m, const int *moves)
 {
 	if (m->function != SUB_AFFINE)
 		return ROW;
 	int first = moves_of(v, m->var, moves), second = m->scale2 ? moves_of(v, m->var2, moves) : NONE;
 	if (m->scale == 1 && !dims_of(second))
 		return first;
-	return strided(dims_of(first) | dims_of(second));
+	return strided_moves(dims_of(first) | dims_of(second));
 }
 
 /* Dimensions that a reshape leaves alone move as they did; those of other pieces with all of their piece. */
-static void reshaped(const struct sub_program *p, const struct sub_value *v, const int *moves, int *out)
+static void find_reshape_moves(const struct sub_program *p, const struct sub_value *v, const int *moves, int *out)
 {
 	struct sub_piece pieces[2 * SUB_MAX_VARS];
 	int n = sub_reshape_pieces(p, v, pieces);
@@ -194,7 +194,7 @@ static void reshaped(const struct sub_program *p, const struct sub_value *v, con
 			dims |= dims_of(moves[piece->out_first + j]);
 		for (int j = 0; j < piece->n; j++)
 			out[piece->first + j] =
-			    piece->n == 1 && piece->out_n == 1 ? moves[piece->out_first] : strided(dims);
+			    piece->n == 1 && piece->out_n == 1 ? moves[piece->out_first] : strided_moves(dims);
 	}
 }
 
@@ -209,7 +209,7 @@ static void walk_use(struct order *o, const struct sub_value *v, const struct su
 			if (v->var[j] == u->var[i])
 				out[i] = moves[j];
 	}
-	walk(o, u->value, out, volume);
+	walk_value(o, u->value, out, volume);
 }
 
 static void walk_moved(struct order *o, const struct sub_value *v, const int *moves, double volume)
@@ -220,10 +220,10 @@ static void walk_moved(struct order *o, const struct sub_value *v, const int *mo
 	if (v->op == SUB_COND)
 		return;
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
-		out[i] = mapped(v, &v->map[i], moves);
+		out[i] = moves_of_map(v, &v->map[i], moves);
 	if (v->op == SUB_RESHAPE)
-		reshaped(o->p, v, moves, out);
-	walk(o, v->arg[0].value, out, volume);
+		find_reshape_moves(o->p, v, moves, out);
+	walk_value(o, v->arg[0].value, out, volume);
 }
 
 static void walk_arguments(struct order *o, const struct sub_value *v, const int *moves, double volume)
@@ -258,14 +258,14 @@ static bool is_target(const struct sched_group *g, sub_ref r)
 /* Asked for at the very element that the group is at. */
 static bool is_here(const struct order *o, sub_ref r, const int *moves)
 {
-	int leads = sub_leading_dims(o->p, r);
-	for (int i = leads; i < sub_at(o->p, r)->vars; i++)
-		if (moves[i] != i - leads)
+	int leading = sub_leading_dims(o->p, r);
+	for (int i = leading; i < sub_at(o->p, r)->vars; i++)
+		if (moves[i] != i - leading)
 			return false;
 	return is_target(&o->plan->groups.at[o->group], r);
 }
 
-static void walk(struct order *o, sub_ref r, const int *moves, double volume)
+static void walk_value(struct order *o, sub_ref r, const int *moves, double volume)
 {
 	const struct sub_value *v = sub_at(o->p, r);
 	int key[1 + SUB_MAX_VARS] = {r.i};
@@ -285,18 +285,18 @@ static void walk_target(struct order *o, sub_ref r, double volume)
 {
 	const struct sched_group *g = &o->plan->groups.at[o->group];
 	const struct sub_body *b = &o->p->bodies.at[g->body];
-	int moves[SUB_MAX_VARS] = {0}, leads = sub_leading_dims(o->p, r);
+	int moves[SUB_MAX_VARS] = {0}, leading = sub_leading_dims(o->p, r);
 	bool stored = false;
-	for (int i = 0; i < leads + g->dims; i++)
-		moves[i] = i < leads ? NONE : i - leads;
+	for (int i = 0; i < leading + g->dims; i++)
+		moves[i] = i < leading ? NONE : i - leading;
 	for (size_t i = 0; i < b->stores.n; i++)
 		if (b->stores.at[i].value.value.i == r.i) {
-			note_target(o, &b->stores.at[i], moves + leads, g->dims, volume);
+			note_target(o, &b->stores.at[i], moves + leading, g->dims, volume);
 			stored = true;
 		}
 	if (!stored)
-		note_intermediate(o, r, moves + leads, g->dims, volume);
-	walk(o, r, moves, volume);
+		note_intermediate(o, r, moves + leading, g->dims, volume);
+	walk_value(o, r, moves, volume);
 }
 
 static void walk_group(struct order *o, int group)
@@ -320,7 +320,7 @@ static void walk_group(struct order *o, int group)
 /* --- what can be along vectors --- */
 
 /* The dimension of the access that moves with `dim`; -1 = none, -2 = it does so in another way. */
-static int moving(const struct access *a, int dim)
+static int find_moving(const struct access *a, int dim)
 {
 	int found = -1;
 	for (int i = 0; i < a->rank; i++)
@@ -332,35 +332,35 @@ static int moving(const struct access *a, int dim)
 }
 
 /* What is not settled yet suits, as long as it is accessed in one way. */
-static bool suits(const struct order *o, const struct group_accesses *g, size_t i, int dim)
+static bool suits_vectors(const struct order *o, const struct group_accesses *g, size_t i, int dim)
 {
 	const struct access *a = &g->all.at[i];
-	int at = moving(a, dim);
+	int at = find_moving(a, dim);
 	const struct tensor *t = tensor_of(o, a);
 	if (at < 0 || a->packed)
 		return at != -2;
 	if (!t || t->settled)
 		return at == (t ? t->last : a->rank - 1);
 	for (size_t k = 0; k < i; k++)
-		if (g->all.at[k].tensor == a->tensor && moving(&g->all.at[k], dim) >= 0 &&
-		    moving(&g->all.at[k], dim) != at)
+		if (g->all.at[k].tensor == a->tensor && find_moving(&g->all.at[k], dim) >= 0 &&
+		    find_moving(&g->all.at[k], dim) != at)
 			return false;
 	return true;
 }
 
-static bool vectors_along(const struct order *o, const struct group_accesses *g, int dim)
+static bool can_vectorize(const struct order *o, const struct group_accesses *g, int dim)
 {
 	for (size_t i = 0; i < g->all.n; i++)
-		if (!suits(o, g, i, dim))
+		if (!suits_vectors(o, g, i, dim))
 			return false;
 	return true;
 }
 
 /* The last dimension of the group for which that holds; -1 = none. */
-static int along(const struct order *o, const struct group_accesses *g)
+static int vector_dim(const struct order *o, const struct group_accesses *g)
 {
 	for (int dim = g->dims; dim-- > 0;)
-		if (vectors_along(o, g, dim))
+		if (can_vectorize(o, g, dim))
 			return dim;
 	return -1;
 }
@@ -369,7 +369,7 @@ static double left_over(const struct order *o)
 {
 	double volume = 0;
 	for (size_t g = 0; g < o->plan->groups.n; g++)
-		if (o->groups[g].dims && along(o, &o->groups[g]) < 0)
+		if (o->groups[g].dims && vector_dim(o, &o->groups[g]) < 0)
 			volume += o->groups[g].volume;
 	return volume;
 }
@@ -377,7 +377,7 @@ static double left_over(const struct order *o)
 /* --- choosing --- */
 
 /* The tensor that the greatest group touches, of those that are not settled; NULL = all are. */
-static struct tensor *dominant(struct order *o)
+static struct tensor *find_dominant(struct order *o)
 {
 	struct tensor *found = NULL;
 	for (size_t i = 0; i < o->tensors.n; i++) {
@@ -389,7 +389,7 @@ static struct tensor *dominant(struct order *o)
 }
 
 /* Row-major unless another order is better. */
-static void settle(struct order *o, struct tensor *t)
+static void settle_order(struct order *o, struct tensor *t)
 {
 	double best = 0;
 	int choice = -1;
@@ -419,7 +419,7 @@ static void add_intermediate(struct order *o, const struct tensor *t, struct sch
 	vec_push(o->arena, &o->s->intermediates, (struct sched_intermediate){t->which, t->value, name, order});
 }
 
-static void record(struct order *o)
+static void record_orders(struct order *o)
 {
 	for (size_t i = 0; i < o->tensors.n; i++) {
 		const struct tensor *t = &o->tensors.at[i];
@@ -432,7 +432,7 @@ static void record(struct order *o)
 			add_intermediate(o, t, order);
 	}
 	for (size_t g = 0; g < o->plan->groups.n; g++) {
-		int dims = o->groups[g].dims, dim = along(o, &o->groups[g]);
+		int dims = o->groups[g].dims, dim = vector_dim(o, &o->groups[g]);
 		o->s->tiles.at[g].along = dim >= 0 ? dim : dims ? dims - 1 : 0;
 	}
 }
@@ -450,9 +450,9 @@ void sched_choose_order(struct sched *s, const struct sched_plan *plan)
 	o.groups = ARENA_ARRAY(o.arena, struct group_accesses, plan->groups.n);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		walk_group(&o, g);
-	while ((t = dominant(&o)))
-		settle(&o, t);
-	record(&o);
+	while ((t = find_dominant(&o)))
+		settle_order(&o, t);
+	record_orders(&o);
 }
 
 const struct sched_order *sched_intermediate_order(const struct sched *s, int body, sub_ref value)

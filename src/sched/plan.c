@@ -22,28 +22,28 @@ static const struct sched_values *values_of(const struct sched_walk *w)
 
 static void mark_stored(struct sched_grouper *gr, int body, sub_ref r)
 {
-	sub_ref whole = sched_chain_end(&gr->pl.values[body], r);
-	sched_fact(&gr->pl.values[body], whole)->stored = true;
-	sched_find_target(gr, body, whole);
+	sub_ref end = sched_chain_end(&gr->pl.values[body], r);
+	sched_fact(&gr->pl.values[body], end)->stored = true;
+	sched_find_target(gr, body, end);
 	gr->changed = true;
 }
 
-static bool is_dear(const struct sched_walk *w, sub_ref r)
+static bool is_expensive(const struct sched_walk *w, sub_ref r)
 {
-	return sched_fact(values_of(w), r)->dear && !sched_fact(values_of(w), r)->stored;
+	return sched_fact(values_of(w), r)->expensive && !sched_fact(values_of(w), r)->stored;
 }
 
 /* What is wanted at the element that is being computed is computed once for it, before any reduction that
  * uses it. */
-static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+static void guard_value(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	struct sched_grouper *gr = grouper_of(w);
 	bool deep = w->loops >= SCHED_MAX_LOOPS, often = w->instances[r.i] > SCHED_MAX_PLACES;
 	if (!sub_has_rows(w->p, r) || sched_is_index(w->p, values_of(w), r))
 		return; /* it is not dear; what it moves is looked at by itself */
 	if (!deep && !often) {
-		double n = is_dear(w, r) && !sched_is_inside(w, r, index) ? sched_times_computed(w, r, index) : 1;
-		if (n <= (sched_fact(values_of(w), r)->kept ? SCHED_MAX_AGAIN : 1))
+		double n = is_expensive(w, r) && !sched_is_inside(w, r, index) ? sched_times_computed(w, r, index) : 1;
+		if (n <= (sched_fact(values_of(w), r)->recomputed ? SCHED_MAX_AGAIN : 1))
 			return;
 	}
 	mark_stored(gr, w->body, r);
@@ -57,7 +57,7 @@ static void store_side(struct sched_walk *w, sub_ref r)
 {
 	while (sub_at(w->p, r)->args == 1 && sched_is_index(w->p, values_of(w), r))
 		r = sub_at(w->p, r)->arg[0].value;
-	if (sub_has_rows(w->p, r) && is_dear(w, r) && !sched_is_index(w->p, values_of(w), r))
+	if (sub_has_rows(w->p, r) && is_expensive(w, r) && !sched_is_index(w->p, values_of(w), r))
 		mark_stored(grouper_of(w), w->body, r);
 }
 
@@ -83,13 +83,13 @@ static void store_shared_reductions(struct sched_grouper *gr)
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target t = gr->targets.at[i];
 		for (int k = 0; k < t.reductions; k++) {
-			sub_ref whole = sched_chain_end(&gr->pl.values[t.body], t.reduction[k].value);
-			int key[2] = {t.body, whole.i};
+			sub_ref end = sched_chain_end(&gr->pl.values[t.body], t.reduction[k].value);
+			int key[2] = {t.body, end.i};
 			if (!map_add(&group_of, (const char *)key, sizeof key, t.group) &&
 			    map_get(&group_of, (const char *)key, sizeof key) != t.group &&
-			    sub_has_rows(gr->pl.p, whole) &&
-			    !sched_fact(&gr->pl.values[t.body], whole)->stored)
-				mark_stored(gr, t.body, whole);
+			    sub_has_rows(gr->pl.p, end) &&
+			    !sched_fact(&gr->pl.values[t.body], end)->stored)
+				mark_stored(gr, t.body, end);
 		}
 	}
 }
@@ -163,7 +163,7 @@ static bool is_called(const struct sched_plan *plan, int body, sub_ref r, const 
 static bool can_be_stored(const struct sub_program *p, sub_ref r, const struct sched_fact *f)
 {
 	enum sub_class class = sub_class_of(sub_at(p, r)->op);
-	return !f->result && !f->part_of.i && class != SUB_SOURCE && class != SUB_MOVE &&
+	return !f->result && !f->chain_end.i && class != SUB_SOURCE && class != SUB_MOVE &&
 	       sub_has_leading_dim(p, r);
 }
 
@@ -194,7 +194,7 @@ const char *sched_not_stored(const struct sched_plan *plan, const struct sched_s
 				continue;
 			return fact->result   ? "the value is a state or an output: it is stored as that"
 			       : fact->stored ? NULL
-			       : fact->part_of.i
+			       : fact->chain_end.i
 				   ? "the value is a step of a sum that goes on from it in its register"
 				   : "the value is only moved or given: nothing is computed that could be "
 				     "stored";
@@ -223,8 +223,8 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	for (size_t b = 0; b < bodies; b++)
 		sched_find_values(&gr.pl.values[b], a, p, b, seen);
 	sched_walk_init(&gr.walk, a, plan);
-	gr.walk.meet = guard;
-	gr.walk.choose = store_side;
+	gr.walk.visit = guard_value;
+	gr.walk.visit_choice = store_side;
 	gr.walk.context = &gr;
 	run_planner(&gr.pl);
 	add_targets(&gr);
@@ -251,7 +251,7 @@ bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)
 
 bool sched_is_step(const struct sched_plan *plan, int body, sub_ref r)
 {
-	return sched_fact(&plan->values[body], r)->part_of.i;
+	return sched_fact(&plan->values[body], r)->chain_end.i;
 }
 
 int sched_group_of(const struct sched_plan *plan, int body, sub_ref r)

@@ -44,13 +44,13 @@ enum {
 struct sched_fact {
 	bool result;	   /* a state or output */
 	bool stored;	   /* read from memory by another group */
-	bool dear;	   /* computing it means work; reading what is stored does not */
-	bool kept;	   /* computed again, although dear, where it was measured to pay */
+	bool expensive;	   /* computing it means work; reading what is stored does not */
+	bool recomputed;	   /* computed again, although dear, where it was measured to pay */
 	bool dropped;	   /* was stored for nobody once */
 	int uses;	   /* by values and results */
 	int block;	   /* 0 = of its own */
 	int target, group; /* as a target: number + 1, and of its group + 1 */
-	sub_ref part_of;   /* the end of the chain that it is a step of; 0 = stands for itself */
+	sub_ref chain_end;   /* the end of the chain that it is a step of; 0 = stands for itself */
 };
 
 /* The values that a body needs, rising.  There may be many bodies, so each has facts of its own values only.
@@ -138,15 +138,15 @@ struct sched_walk {
 	sub_ref target;
 	int loops, reducing;		/* around; reductions over a dimension among them */
 	int64_t extent[64];		/* of each loop; 0 = the rows */
-	uint64_t leads;			/* loops over rows and edges */
+	uint64_t leading;			/* loops over rows and edges */
 	struct map visited;		/* instances */
-	int *instances, *seen_by, turn; /* of each value; since this turn */
+	int *instances, *counted_in, number; /* of each value; since this turn */
 	VEC(struct sched_read) reads;
 	VEC(struct sched_reduction) reductions;
 	/* Called for each instance of a value that is not stored, and may mark it (plan.c); may be NULL. */
-	void (*meet)(struct sched_walk *, sub_ref, const struct sched_index *);
+	void (*visit)(struct sched_walk *, sub_ref, const struct sched_index *);
 	/* Called for what is chosen by the index, inside of a reduction. */
-	void (*choose)(struct sched_walk *, sub_ref);
+	void (*visit_choice)(struct sched_walk *, sub_ref);
 	void *context;
 };
 

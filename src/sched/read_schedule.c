@@ -115,7 +115,7 @@ static bool read_number(struct line *l, int *word, struct sched_tile *t, int dim
 }
 
 /* What a word of a tile begins, with its arguments. */
-static bool read_part(struct line *l, int *word, struct sched_tile *t, int dims)
+static bool read_property(struct line *l, int *word, struct sched_tile *t, int dims)
 {
 	if (line_is(l, *word, "by"))
 		return read_sweep(l, word, t);
@@ -177,7 +177,7 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 	const struct sched_group *group = &plan->groups.at[g];
 	struct sched_tile t = s->tiles.at[g];
 	for (int word = 2; word < l->words;)
-		if (!read_part(l, &word, &t, group->dims))
+		if (!read_property(l, &word, &t, group->dims))
 			return false;
 	if (t.by_rows && (!group->rows || !group->dims))
 		return line_refuse(l, 1, "the group has no rows, or they have no columns");
