@@ -26,7 +26,7 @@ struct reader {
 	const struct sub_body *body;
 	struct sub_values values;
 	bool *seen;
-	int *hoisted_of;	      /* by value of the old program: number + 1 */
+	int *hoisted_of;      /* by value of the old program: number + 1 */
 	sub_ref *now;	      /* by value: what it is in the new program */
 	struct sub_body made; /* there */
 };
@@ -201,7 +201,8 @@ static void rewrite_body(struct hoisting *h, struct reader *in)
 	h->in = in;
 	in->now = ARENA_ARRAY(h->arena, sub_ref, h->from->values.n);
 	for (int i = 0; i < h->in->values.n; i++)
-		h->in->now[h->in->values.value[i].i] = rewrite_value(h, h->in->values.value[i], begins_recursion(b));
+		h->in->now[h->in->values.value[i].i] =
+		    rewrite_value(h, h->in->values.value[i], begins_recursion(b));
 	in->made = sub_map_body(h->arena, b, in->now);
 }
 
@@ -266,8 +267,9 @@ static void add_ahead(struct hoisting *h, bool at_leaf)
 	for (size_t i = 0; i < h->hoisted.n; i++) {
 		const struct hoisted_value *moved = &h->hoisted.at[i];
 		if (moved->at_leaf == at_leaf)
-			vec_push(h->arena, &b.stores,
-				 (struct sub_store){SUB_TO_INPUT, moved->input, sub_as_is(h->to, moved->value)});
+			vec_push(
+			    h->arena, &b.stores,
+			    (struct sub_store){SUB_TO_INPUT, moved->input, sub_as_is(h->to, moved->value)});
 	}
 	if (b.stores.n)
 		vec_push(h->arena, &h->to->bodies, b);

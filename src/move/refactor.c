@@ -108,7 +108,8 @@ static void declare_states(struct refactoring *f)
 
 /* --- the bodies --- */
 
-static sub_ref read_derived(struct refactoring *f, const struct moved_value *moved, const struct sub_value *like)
+static sub_ref read_derived(struct refactoring *f, const struct moved_value *moved,
+			    const struct sub_value *like)
 {
 	sub_ref state = state_value(f->to, f->derived.at[moved->derived].which);
 	bool edge = moved->reach == OF_EDGE;

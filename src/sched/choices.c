@@ -146,7 +146,7 @@ static void try_line(struct block *b, const char *line)
 	const char *said = apply_line(b, line, &s);
 	if (said && !changes_nothing(b, &s))
 		add_option(b, said,
-		    b->group < 0 ? NAN : sched_predict(&s, b->plan, b->group, &s.tiles.at[b->group]));
+			   b->group < 0 ? NAN : sched_predict(&s, b->plan, b->group, &s.tiles.at[b->group]));
 }
 
 /* Those without a prediction come last, in the order in which they were found. */
@@ -213,7 +213,8 @@ static int rank_of(const char *line)
 }
 
 /* The choice for a group, a state or (`name` NULL) the program. */
-static struct block begin_block(const struct block *like, const struct sched_choice *c, const char *name, int group)
+static struct block begin_block(const struct block *like, const struct sched_choice *c, const char *name,
+				int group)
 {
 	struct block b = {.s = like->s, .plan = like->plan, .arena = like->arena, .group = group};
 	struct str key = str_in(b.arena);

@@ -87,7 +87,8 @@ static bool fits_registers(const struct target *t, int m, int g, int v)
 }
 
 /* Nanoseconds of one turn that reads so many vectors and bytes of weights. */
-static double iteration_time(const struct target *t, int m, int g, int v, int vectors, double bytes, enum from from)
+static double iteration_time(const struct target *t, int m, int g, int v, int vectors, double bytes,
+			     enum from from)
 {
 	double computing = max_double(m * g * v * target_multiply_add_time(t), t->multiply_add);
 	double work = max_double(computing, (vectors + m) * target_load_time(t));
@@ -120,8 +121,8 @@ static double loop_cost(const struct subject *x, const struct sched_loop *loop, 
 	for (int first = 0; first < loop->gates; first += g) {
 		int gates = min_int(g, loop->gates - first), last = (first + gates - 1) / panel;
 		int read = min_int((last - first / panel + 1) * panel, loop->gates);
-		double time_of_turn =
-		    iteration_time(t, m, gates, v, rows * gates * v, read * bytes, loop->own ? FROM_BEYOND : from);
+		double time_of_turn = iteration_time(t, m, gates, v, rows * gates * v, read * bytes,
+						     loop->own ? FROM_BEYOND : from);
 		time += time_of_turn * (double)loop->extent + loop_chain * t->multiply_add;
 	}
 	return time;
@@ -150,7 +151,8 @@ static double ideal_cost(const struct subject *x, int nodes)
 		bool beyond = loop->own || x->first == FROM_BEYOND;
 		double bandwidth = beyond ? t->l3_rate : t->l2_rate;
 		time += (double)loop->gates * loop->extent *
-			max_double(nodes * target_multiply_add_time(t), (loop->own ? nodes : 1) * vector / bandwidth);
+			max_double(nodes * target_multiply_add_time(t),
+				   (loop->own ? nodes : 1) * vector / bandwidth);
 	}
 	return time;
 }
@@ -189,7 +191,7 @@ static void set_sizes(struct sched_tile *t, unsigned mask)
 
 /* How many times the ideal a set of sizes takes, in the mean over levels, with what its bodies cost. */
 static double mean_excess(const struct subject *x, const struct sched_tile *t, const struct costs *c,
-		     const int *width)
+			  const int *width)
 {
 	int64_t block = (int64_t)x->lanes * t->columns;
 	double padded = (x->columns + block - 1) / block * block / (double)x->columns, sum = 0, bodies = 0;

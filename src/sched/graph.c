@@ -25,7 +25,7 @@ static int op_of(const struct sched_graph *g, sub_ref r)
 }
 
 static void find_use_loops(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own,
-		  unsigned own_loop, unsigned *out)
+			   unsigned own_loop, unsigned *out)
 {
 	for (int i = 0; i < u->vars; i++) {
 		out[i] = 0;
@@ -47,7 +47,7 @@ static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int v
 }
 
 static void find_reshape_loops(const struct sub_program *p, const struct sub_value *v, const unsigned *loops,
-			  unsigned *out)
+			       unsigned *out)
 {
 	struct sub_piece pieces[2 * SUB_MAX_VARS];
 	int n = sub_reshape_pieces(p, v, pieces);

@@ -147,8 +147,11 @@ struct group_key {
 
 static struct group_key key_of(const struct sched_group *g, int block)
 {
-	struct group_key key = {
-	    .body = g->body, .stage = g->stage, .leading = g->rows + g->edges, .dims = g->dims, .block = block};
+	struct group_key key = {.body = g->body,
+				.stage = g->stage,
+				.leading = g->rows + g->edges,
+				.dims = g->dims,
+				.block = block};
 	memcpy(key.extent, g->extent, sizeof key.extent);
 	return key;
 }

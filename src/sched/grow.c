@@ -56,7 +56,8 @@ static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping 
 }
 
 /* What was measured, or what the schedule says instead. */
-static bool is_profitable(const struct grower *w, enum sched_mapping first, enum sched_mapping second, double volume)
+static bool is_profitable(const struct grower *w, enum sched_mapping first, enum sched_mapping second,
+			  double volume)
 {
 	if (w->pl->plan->fusion.profit != SCHED_PROFIT_MEASURED)
 		return w->pl->plan->fusion.profit == SCHED_PROFIT_ALWAYS;

@@ -25,12 +25,13 @@ static bool names_var(const struct sub_use *u, int var)
 
 /* An argument that lacks one of the result's variables is repeated along it. */
 static enum sched_mapping mapping_of_elementwise(const struct sub_program *p, const struct sub_value *v,
-					 const struct sub_use *u)
+						 const struct sub_use *u)
 {
 	enum sched_mapping m = SCHED_ONE_TO_ONE;
 	for (int i = 0; i < v->vars; i++)
 		if (!names_var(u, v->var[i]))
-			m = more_complex(m, has_one_value(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
+			m = more_complex(m,
+					 has_one_value(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
 	return m;
 }
 
@@ -52,8 +53,9 @@ static enum sched_mapping mapping_of_assign(const struct sub_program *p, const s
 			return SCHED_ONE_TO_MANY;
 		int at = v->map[i].var < 0 ? v->vars : position_of(v, v->map[i].var);
 		if (at == v->vars) {
-			m = more_complex(m, has_one_value(p, sub_at(p, v->arg[0].value)->var[i]) ? SCHED_REORGANIZE
-											  : SCHED_ONE_TO_ONE);
+			m = more_complex(m, has_one_value(p, sub_at(p, v->arg[0].value)->var[i])
+						? SCHED_REORGANIZE
+						: SCHED_ONE_TO_ONE);
 			continue;
 		}
 		m = at < last ? more_complex(m, SCHED_SHUFFLE) : m;
@@ -63,7 +65,8 @@ static enum sched_mapping mapping_of_assign(const struct sub_program *p, const s
 	}
 	for (int i = 0; i < v->vars; i++)
 		if (!used[i])
-			m = more_complex(m, has_one_value(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
+			m = more_complex(m,
+					 has_one_value(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
 	return m;
 }
 
@@ -144,8 +147,8 @@ static double interpolate_cost(const struct cost *low, const struct cost *high, 
 }
 
 /* Rows of one pair stand together, vectors rising. */
-bool sched_is_fusing_profitable(const struct target *target, enum sched_mapping first, enum sched_mapping second,
-		       double volume)
+bool sched_is_fusing_profitable(const struct target *target, enum sched_mapping first,
+				enum sched_mapping second, double volume)
 {
 	const struct cost *low = NULL, *high = NULL;
 	double vectors = volume / target->lanes;

@@ -144,8 +144,8 @@ static void note_source(struct order *o, const struct sub_value *v, const int *m
 	if (v->op == SUB_PARAM)
 		note_param(o, v, moves, volume);
 	else if (v->op == SUB_STATE)
-		note_access(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1, v->vars - 1,
-		     false, volume);
+		note_access(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1,
+			    v->vars - 1, false, volume);
 	else if (v->op == SUB_VECTOR)
 		note_vector(o, v, moves, volume);
 }
@@ -182,7 +182,8 @@ static int moves_of_map(const struct sub_value *v, const struct sub_map *m, cons
 }
 
 /* Dimensions that a reshape leaves alone move as they did; those of other pieces with all of their piece. */
-static void find_reshape_moves(const struct sub_program *p, const struct sub_value *v, const int *moves, int *out)
+static void find_reshape_moves(const struct sub_program *p, const struct sub_value *v, const int *moves,
+			       int *out)
 {
 	struct sub_piece pieces[2 * SUB_MAX_VARS];
 	int n = sub_reshape_pieces(p, v, pieces);
@@ -193,8 +194,8 @@ static void find_reshape_moves(const struct sub_program *p, const struct sub_val
 		for (int j = 0; j < piece->out_n; j++)
 			dims |= dims_of(moves[piece->out_first + j]);
 		for (int j = 0; j < piece->n; j++)
-			out[piece->first + j] =
-			    piece->n == 1 && piece->out_n == 1 ? moves[piece->out_first] : strided_moves(dims);
+			out[piece->first + j] = piece->n == 1 && piece->out_n == 1 ? moves[piece->out_first]
+										   : strided_moves(dims);
 	}
 }
 

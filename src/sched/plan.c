@@ -42,7 +42,9 @@ static void guard_value(struct sched_walk *w, sub_ref r, const struct sched_inde
 	if (!sub_has_rows(w->p, r) || sched_is_index(w->p, values_of(w), r))
 		return; /* it is not dear; what it moves is looked at by itself */
 	if (!deep && !often) {
-		double n = is_expensive(w, r) && !sched_is_inside(w, r, index) ? sched_times_computed(w, r, index) : 1;
+		double n = is_expensive(w, r) && !sched_is_inside(w, r, index)
+			       ? sched_times_computed(w, r, index)
+			       : 1;
 		if (n <= (sched_fact(values_of(w), r)->recomputed ? SCHED_MAX_AGAIN : 1))
 			return;
 	}
@@ -87,8 +89,7 @@ static void store_shared_reductions(struct sched_grouper *gr)
 			int key[2] = {t.body, end.i};
 			if (!map_add(&group_of, (const char *)key, sizeof key, t.group) &&
 			    map_get(&group_of, (const char *)key, sizeof key) != t.group &&
-			    sub_has_rows(gr->pl.p, end) &&
-			    !sched_fact(&gr->pl.values[t.body], end)->stored)
+			    sub_has_rows(gr->pl.p, end) && !sched_fact(&gr->pl.values[t.body], end)->stored)
 				mark_stored(gr, t.body, end);
 		}
 	}

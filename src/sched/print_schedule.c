@@ -68,8 +68,9 @@ static void print_movers(const struct sched_plan *plan, struct str *s)
 	for (int d = 0; d < SCHED_DIRECTIVES; d++) {
 		const struct sched_mover *m = &sched_movers[d];
 		if (m->moved)
-			str_printf(s, "%s %s\n", sched_spelling(d),
-				   words_moving[m->moved(plan->p) ? sched_extent_of(m, &plan->fusion) : MOVE_OFF]);
+			str_printf(
+			    s, "%s %s\n", sched_spelling(d),
+			    words_moving[m->moved(plan->p) ? sched_extent_of(m, &plan->fusion) : MOVE_OFF]);
 	}
 }
 

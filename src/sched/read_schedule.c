@@ -380,8 +380,10 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 		       struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
-	*f = (struct sched_fusion){
-	    .planner = SCHED_GROW, .profit = SCHED_PROFIT_MEASURED, .refactoring = MOVE_ON, .hoisting = MOVE_ON};
+	*f = (struct sched_fusion){.planner = SCHED_GROW,
+				   .profit = SCHED_PROFIT_MEASURED,
+				   .refactoring = MOVE_ON,
+				   .hoisting = MOVE_ON};
 	for (const char *end = text + length; text < end;) {
 		if (!line_next(&l, &text, end))
 			return false;

@@ -70,7 +70,7 @@ static bool read_split(struct line *l, const struct sub_program *p, struct sub_s
 }
 
 bool sched_split_cases(struct sub_program *p, const char *file, const char *text, size_t length,
-		 struct diags *diags)
+		       struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
 	struct sub_split split;

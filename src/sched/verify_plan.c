@@ -16,12 +16,12 @@ struct verifier {
 	struct diags *diags;
 	struct sched_walk walk;
 	bool **read; /* [body][value]: by a group that does not compute it at that element */
-	bool *expensive;  /* by value of the body at hand: computing it means work */
+	bool *expensive; /* by value of the body at hand: computing it means work */
 	bool ok;
 };
 
 __attribute__((format(printf, 4, 5))) static void report_fault(struct verifier *v, int body, sub_ref r,
-							const char *format, ...)
+							       const char *format, ...)
 {
 	char text[200];
 	va_list args;
@@ -88,8 +88,8 @@ static void check_read(struct verifier *v, const struct sched_group *g, const st
 	else if (from == g && !read->inside)
 		report_fault(v, body, read->value, "crosses from one element of %s to another", g->name);
 	else if (from != g && from->stage >= g->stage)
-		report_fault(v, body, read->value, "is read by %s in stage %d before %s has stored it", g->name,
-		      g->stage, from->name);
+		report_fault(v, body, read->value, "is read by %s in stage %d before %s has stored it",
+			     g->name, g->stage, from->name);
 }
 
 /* What is computed on the way down to what is stored. */
@@ -102,10 +102,11 @@ static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_inde
 	double most = sched_fact(values, r)->recomputed ? SCHED_MAX_AGAIN : 1;
 	if (w->instances[r.i] > SCHED_MAX_PLACES + 1)
 		report_fault(v, w->body, r, "is computed at more than %d places for %%%u", SCHED_MAX_PLACES,
-		      w->target.i);
+			     w->target.i);
 	else if (v->expensive[sched_fact(values, r) - values->fact] && !sched_is_inside(w, r, index) &&
 		 sched_times_computed(w, r, index) > most)
-		report_fault(v, w->body, r, "is computed %g times for %%%u", sched_times_computed(w, r, index), w->target.i);
+		report_fault(v, w->body, r, "is computed %g times for %%%u",
+			     sched_times_computed(w, r, index), w->target.i);
 }
 
 /* The planner's own word for it is not taken. */
@@ -180,14 +181,15 @@ static void check_ahead(struct verifier *v, int body)
 	enum sub_domain domain = v->p->bodies.at[body].domain;
 	if ((domain == SUB_AHEAD || domain == SUB_AHEAD_INNER) && needs_state(v, body))
 		report_fault(v, body, values->value[0],
-		      "is ahead of the recursion with others of which one needs a state");
+			     "is ahead of the recursion with others of which one needs a state");
 	for (int i = 0; v->ok && i < values->n; i++) {
 		const struct sub_value *value = sub_at(v->p, values->value[i]);
 		if (value->op != SUB_VECTOR || !v->p->inputs.at[value->which].hoisted)
 			continue;
 		int writer = find_writer(v, value->which, body);
 		if (writer < 0 || (v->p->bodies.at[writer].domain == SUB_AHEAD_INNER && domain != SUB_INNER))
-			report_fault(v, body, values->value[i], "was not computed ahead for all nodes that read it");
+			report_fault(v, body, values->value[i],
+				     "was not computed ahead for all nodes that read it");
 	}
 }
 
@@ -233,7 +235,8 @@ static void check_derived(struct verifier *v, int body)
 			if (!reads_child(value))
 				report_fault(v, body, values->value[i], "is read, but not of a child");
 			else if (!is_kept(v->p, traversal, from->which))
-				report_fault(v, body, values->value[i], "was not kept by all nodes that are read");
+				report_fault(v, body, values->value[i],
+					     "was not kept by all nodes that are read");
 		}
 	}
 }

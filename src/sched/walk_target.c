@@ -53,8 +53,9 @@ static void note_read(struct sched_walk *w, sub_ref r, const struct sched_index 
 }
 
 /* The index of each dimension of an argument, from the names it is used under. */
-static void find_use_index(const struct sub_value *v, const struct sched_index *index, const struct sub_use *u,
-		  int own, struct sched_index own_index, struct sched_index *out)
+static void find_use_index(const struct sub_value *v, const struct sched_index *index,
+			   const struct sub_use *u, int own, struct sched_index own_index,
+			   struct sched_index *out)
 {
 	for (int i = 0; i < u->vars; i++) {
 		out[i] = own_index;
@@ -166,7 +167,7 @@ static struct sched_index index_of(const struct sub_value *v, const struct sched
 }
 
 static struct sched_index index_of_map(const struct sub_value *v, const struct sched_index *index,
-				 const struct sub_map *m)
+				       const struct sub_map *m)
 {
 	struct sched_index at = index_of(v, index, m->var);
 	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)

@@ -8,8 +8,10 @@ const char *const words_planner[] = {
 #undef SCHED_PLANNER
     NULL};
 
-const char *const words_profit[] = {
-    [SCHED_PROFIT_MEASURED] = "measured", [SCHED_PROFIT_ALWAYS] = "always", [SCHED_PROFIT_NEVER] = "never", NULL};
+const char *const words_profit[] = {[SCHED_PROFIT_MEASURED] = "measured",
+				    [SCHED_PROFIT_ALWAYS] = "always",
+				    [SCHED_PROFIT_NEVER] = "never",
+				    NULL};
 
 const char *const words_moving[] = {[MOVE_ON] = "on", [MOVE_ALL] = "all", [MOVE_OFF] = "off", NULL};
 
