@@ -101,7 +101,7 @@ static void print_variants(const struct compilation *c, const struct sched_choic
 			add_variant(c->arena, choice, printed, found, &n);
 	for (size_t i = 0; n > 1 && i < n; i++)
 		if (i == 0)
-			sched_print_block(choice->scope, choice->spelling, found[i].line, s),
+			sched_begin_block(choice->scope, choice->spelling, found[i].line, s),
 			    str_puts(s, "\n");
 		else
 			str_printf(s, "%s\n", found[i].line);

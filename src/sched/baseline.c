@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The planners to compare with.
+/* The planners that `grow` is compared with.
  *
- * greedy  of the patent on a reduced operator set: at most one reduction in a group, whose result, being
- * small, is its border; all that is elementwise goes to where it is wanted none    every operator that is not
- * data movement is a group: what fusion saves, by what its absence costs */
+ *     greedy  at most one reduction per group, which ends the group because its result is small; elementwise
+ *             operators are computed in the groups that use them (the patent on a reduced operator set)
+ *     none    every operator is a group, except for data movement: shows what fusion saves */
 #include "sched/graph.h"
 
 static void store_operator(struct sched_planner *pl, int body, const struct sched_operator *op)

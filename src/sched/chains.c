@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which values are computed with the one that alone uses them.
+/* Values of a body, and the chains among them.
  *
- * A chain of additions and multiply-adds is one accumulator that grows: each step goes on where the one
- * before it ended. So a planner sees the whole of it as one operator, and stores none of its steps. */
+ * A chain of additions and multiply-adds is one accumulator: each step continues where the one before it
+ * ended.  A planner sees a chain as one operator and stores none of its steps. */
 #include "sched/plan.h"
 
 struct sched_fact *sched_fact(const struct sched_values *values, sub_ref r)
@@ -37,20 +37,21 @@ void sched_mark_expensive(const struct sub_program *p, struct sched_values *valu
 	}
 }
 
-/* An accumulator that the next step may take over. */
+/* Whether a value can be a step of a chain: an accumulator that the next step continues. */
 static bool is_step(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->op == SUB_ADD || v->op == SUB_FMA ||
 	       (v->op == SUB_ACCUMULATE && p->vars.at[v->reduced].set == SUB_DIM);
 }
 
-/* Whether an argument is what a step goes on from. */
+/* Whether a step continues argument `a`. */
 static bool goes_on_from(const struct sub_value *v, int a)
 {
 	return v->op == SUB_ADD || (v->op == SUB_FMA && a == 2) || (v->op == SUB_ACCUMULATE && a == 0);
 }
 
-/* What is repeated along a variable would be computed for each turn of it. */
+/* A chain goes on over the same variables only: an argument that is repeated along another variable would
+ * be computed in each iteration over it. */
 static bool same_variables(const struct sub_value *v, const struct sub_use *u)
 {
 	return v->vars == u->vars && memcmp(v->var, u->var, v->vars * sizeof *v->var) == 0;

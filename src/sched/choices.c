@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What else a schedule may say: its neighbours, for who measures them.
+/* The neighbours of a schedule: schedules that differ in one line, for programs that measure them.
  *
- * A directive is tried by reading it into a copy of the schedule.  What is refused is not listed, nor what
- * prints as the schedule itself does; so the rows of sched.def need not know for which programs they make
- * sense. */
+ * A directive is tried by reading it into a copy of the schedule.  It is not listed if it is illegal, or
+ * if the copy prints as the schedule itself does; so rows of sched.def need not say for which programs
+ * they make sense. */
 #include "sched/sched.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static const struct sched_choice choices[] = {
 #undef SCHED_CHOICE
 };
 
-/* Of which there are more than a row can name. */
+/* The directive whose choices include all tiles of the cost model. */
 static const char TILE[] = "tile";
 
 static const char *const scopes[] = {[SCHED_SCOPE_PLAN] = "plan",
@@ -53,7 +53,7 @@ const char *sched_find_line(struct arena *a, const char *printed, const char *ke
 	return NULL;
 }
 
-void sched_print_block(enum sched_scope scope, const char *key, const char *now, struct str *s)
+void sched_begin_block(enum sched_scope scope, const char *key, const char *now, struct str *s)
 {
 	str_printf(s, "\n# %s %s\n%s", scopes[scope], key, now);
 }
@@ -62,7 +62,7 @@ void sched_print_block(enum sched_scope scope, const char *key, const char *now,
 
 struct option {
 	const char *line;
-	double predicted; /* not a number = it is not */
+	double predicted; /* NaN = no prediction */
 };
 
 struct block {
@@ -70,8 +70,8 @@ struct block {
 	const struct sched_plan *plan;
 	struct arena *arena;
 	const char *key;
-	int group;		    /* -1 = of no group */
-	VEC(struct option) options; /* the first is what the schedule says */
+	int group;		    /* -1 = not of a group */
+	VEC(struct option) options; /* the first is the schedule's own line */
 };
 
 static const char *line_of_tile(const struct block *b, const struct sched_tile *t)
@@ -108,7 +108,8 @@ static struct sched copy_schedule(struct arena *a, const struct sched *from)
 	return s;
 }
 
-/* What a schedule says of the block's key; of groups, also what it says by saying it of all. */
+/* The schedule's line for the block's key; a group always has one, even if it agrees with that of the
+ * program. */
 static const char *find_printed(const struct block *b, const struct sched *s)
 {
 	struct str printed = str_in(b->arena);
@@ -118,7 +119,8 @@ static const char *find_printed(const struct block *b, const struct sched *s)
 	return sched_find_line(b->arena, str_text(&printed), b->key);
 }
 
-/* What the schedule says of the block's key once it was told this; NULL = it is refused. */
+/* Applies a line to a copy of the schedule; returns the copy's line for the block's key, NULL = the line
+ * is illegal. */
 static const char *apply_line(const struct block *b, const char *line, struct sched *s)
 {
 	struct diags diags;
@@ -133,7 +135,7 @@ static const char *apply_line(const struct block *b, const char *line, struct sc
 	return find_printed(b, s);
 }
 
-/* Without a reduction there is nothing to unroll. */
+/* Whether the copy differs only in the unrolling of a group without reductions. */
 static bool changes_nothing(const struct block *b, const struct sched *s)
 {
 	return b->group >= 0 && !b->plan->groups.at[b->group].reductions &&
@@ -149,7 +151,7 @@ static void try_line(struct block *b, const char *line)
 			   b->group < 0 ? NAN : sched_predict(&s, b->plan, b->group, &s.tiles.at[b->group]));
 }
 
-/* Those without a prediction come last, in the order in which they were found. */
+/* Options without a prediction come last, in the order in which they were found. */
 static int compare_options(const void *x, const void *y)
 {
 	const struct option *a = x, *b = y;
@@ -176,7 +178,7 @@ static void print_block(struct block *b, enum sched_scope scope, struct str *s)
 	for (size_t i = 0; i < b->options.n; i++) {
 		const struct option *o = &b->options.at[i];
 		if (i == 0)
-			sched_print_block(scope, b->key, o->line, s);
+			sched_begin_block(scope, b->key, o->line, s);
 		else
 			str_puts(s, o->line);
 		if (!isnan(o->predicted))
@@ -187,7 +189,7 @@ static void print_block(struct block *b, enum sched_scope scope, struct str *s)
 
 /* --- what there is of each kind --- */
 
-/* All orders of the dimensions but the given one; `line` ends before them. */
+/* Tries all orders of the dimensions; `line` ends before them. */
 static void try_orders(struct block *b, const char *line, int rank, unsigned used, int depth)
 {
 	for (int d = 0; d < rank && depth < rank; d++) {
@@ -202,7 +204,7 @@ static void try_orders(struct block *b, const char *line, int rank, unsigned use
 	}
 }
 
-/* The dimensions that end a layout as it is printed. */
+/* The number of dimensions that a printed layout ends with. */
 static int rank_of(const char *line)
 {
 	int rank = 0;
@@ -212,7 +214,7 @@ static int rank_of(const char *line)
 	return rank;
 }
 
-/* The choice for a group, a state or (`name` NULL) the program. */
+/* Begins the block of choices for a group, a state or (`name` NULL) the program. */
 static struct block begin_block(const struct block *like, const struct sched_choice *c, const char *name,
 				int group)
 {
@@ -233,7 +235,7 @@ static void try_arguments(struct block *b, const struct sched_choice *c, const c
 		try_line(b, line);
 }
 
-/* Of the program (`name` NULL), or of a group. */
+/* Prints the choices for the program (`name` NULL) or a group. */
 static void print_one(const struct block *like, const struct sched_choice *c, const char *name, struct str *s)
 {
 	struct block b = begin_block(like, c, name, -1);
@@ -270,7 +272,9 @@ static void print_state(const struct block *like, const struct sched_choice *c, 
 		const char *line;
 		for (size_t i = 0; (line = sched_choice_line(b.arena, c, name, i)); i++)
 			try_orders(&b, line, rank, 0, 0);
-		str_printf(&prefix, "%s", b.key); /* what is no state has no rows to choose from */
+		str_printf(
+		    &prefix, "%s",
+		    b.key); /* intermediates and tables have an order of dimensions, but no choice of rows */
 		try_orders(&b, str_text(&prefix), rank, 0, 0);
 	} else
 		try_arguments(&b, c, name);

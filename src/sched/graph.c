@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* On the way from an operator down to its operands. */
-struct way {
+/* The path from an operator down to one of its operands. */
+struct path {
 	struct sched_graph *g;
 	int to;
 	unsigned char moved, last;
@@ -15,9 +15,9 @@ struct way {
 
 enum {
 	REDUCED = 1u << SUB_MAX_VARS
-}; /* in a mask of loops: that of the reduction passed; the others by position */
+}; /* in a mask of loops, the loop of the reduction on the path; other loops are numbered by position */
 
-static void reach_value(struct way, sub_ref, const unsigned *loops);
+static void reach_value(struct path, sub_ref, const unsigned *loops);
 
 static int op_of(const struct sched_graph *g, sub_ref r)
 {
@@ -37,7 +37,7 @@ static void find_use_loops(const struct sub_value *v, const unsigned *loops, con
 	}
 }
 
-/* The loops of a variable of the value. */
+/* The loops that a variable of the value depends on. */
 static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int var)
 {
 	for (int i = 0; i < v->vars; i++)
@@ -61,7 +61,7 @@ static void find_reshape_loops(const struct sub_program *p, const struct sub_val
 	}
 }
 
-static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
+static void reach_moved(struct path w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
 	for (int a = 0; a < v->args; a++) {
@@ -78,10 +78,10 @@ static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
 	}
 }
 
-static void reach_operands(struct way, sub_ref, const unsigned *loops);
+static void reach_operands(struct path, sub_ref, const unsigned *loops);
 
-/* An operand, or what it is computed from where it is a step before this one. */
-static void reach_step(struct way w, sub_ref r, const unsigned *loops)
+/* Follows an operand; where it is a step of the same chain, the operands of the step. */
+static void reach_step(struct path w, sub_ref r, const unsigned *loops)
 {
 	if (sched_fact(w.g->values, r)->chain_end.i)
 		reach_operands(w, r, loops);
@@ -89,8 +89,8 @@ static void reach_step(struct way w, sub_ref r, const unsigned *loops)
 		reach_value(w, r, loops);
 }
 
-/* Over the edges of a node no columns are lost: such a reduction ends what a row has computed. */
-static void reach_reduced(struct way w, sub_ref r, const unsigned *loops)
+/* A reduction over the edges of a node keeps all columns, so it maps one to one. */
+static void reach_reduced(struct path w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
 	bool edge = sub_is_ragged(w.g->p, v->reduced);
@@ -104,8 +104,8 @@ static void reach_reduced(struct way w, sub_ref r, const unsigned *loops)
 	}
 }
 
-/* What a value, or a step of one, is computed from. */
-static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
+/* Follows the operands of a value or of a step of its chain. */
+static void reach_operands(struct path w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
 	bool reduces = sub_reduces(v->op);
@@ -127,7 +127,7 @@ static bool is_in(unsigned loops, int loop)
 	return loop >= 0 && loop < SUB_MAX_VARS && loops >> loop & 1;
 }
 
-static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
+static void add_edge(const struct path *w, sub_ref r, const unsigned *loops)
 {
 	struct sched_graph *g = w->g;
 	const struct sub_value *from = sub_at(g->p, r), *to = sub_at(g->p, g->ops.at[w->to].value);
@@ -147,7 +147,7 @@ static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
 	vec_push(g->arena, &g->edges, e);
 }
 
-static void reach_value(struct way w, sub_ref r, const unsigned *loops)
+static void reach_value(struct path w, sub_ref r, const unsigned *loops)
 {
 	if (sub_class_of(sub_at(w.g->p, r)->op) == SUB_SOURCE || !sub_has_leading_dim(w.g->p, r))
 		return;
@@ -174,7 +174,7 @@ static void add_operator(struct sched_graph *g, sub_ref r)
 {
 	const struct sub_value *v = sub_at(g->p, r);
 	struct sched_operator op = {.value = r, .type = sched_mapping_of_value(g->p, r), .in = g->edges.n};
-	struct way w = {.g = g, .to = g->ops.n, .volume = sub_row_elements(g->p, v)};
+	struct path w = {.g = g, .to = g->ops.n, .volume = sub_row_elements(g->p, v)};
 	unsigned loops[SUB_MAX_VARS] = {0};
 	op.moves = sub_class_of(v->op) == SUB_MOVE && !sched_fact(g->values, r)->result;
 	op.elements = op.volume = w.volume;
@@ -186,11 +186,11 @@ static void add_operator(struct sched_graph *g, sub_ref r)
 	g->op_of[sched_fact(g->values, r) - g->values->fact] = w.to;
 }
 
-/* What its parts make of a whole. */
-static void add_step(struct sched_graph *g, sub_ref part)
+/* Adds the properties of a step to the operator that its chain is. */
+static void add_step(struct sched_graph *g, sub_ref step)
 {
-	sub_ref end = sched_chain_end(g->values, part);
-	const struct sub_value *v = sub_at(g->p, part);
+	sub_ref end = sched_chain_end(g->values, step);
+	const struct sub_value *v = sub_at(g->p, step);
 	if (op_of(g, end) < 0)
 		return;
 	struct sched_operator *op = &g->ops.at[op_of(g, end)];
@@ -198,7 +198,7 @@ static void add_step(struct sched_graph *g, sub_ref part)
 	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
 		if (g->p->vars.at[v->reduced].set == SUB_DIM)
-			op->spaces |= sub_leading_dims(g->p, part) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
+			op->spaces |= sub_leading_dims(g->p, step) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
 		op->volume += sub_reduced_elements(g->p, v);
 		op->type = SCHED_MANY_TO_MANY;
 	}

@@ -1,9 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Stages and groups: targets that one nest computes.
+/* Stages, and groups of targets that one nest computes.
  *
- * A target that reads another one at the very element that is being computed joins its stage if their blocks
- * may be one; all other reads wait for the next stage.  Then targets of one stage and one shape are a group
- * as far as the planner lets blocks join: the gates of a cell, the sums of a softmax beside each other. */
+ * A target that reads another one at the same element that it computes joins the other's stage if their
+ * blocks may join; for all other reads it goes to a later stage.  Then targets of one stage and one shape
+ * form a group as far as the planner lets their blocks join: the gates of a cell, the parallel sums of a
+ * softmax. */
 #include "sched/group.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static int root_block(struct sched_grouper *gr, int block)
 	return block;
 }
 
-/* Whether one block may be what two are. */
+/* Whether two blocks may join. */
 static bool may_hold(const struct sched_grouper *gr, const struct sched_block *a, const struct sched_block *b)
 {
 	switch (gr->pl.plan->fusion.planner) {
@@ -57,8 +58,8 @@ static void add_block(struct sched_block *to, const struct sched_block *b)
 	to->spaces |= b->spaces;
 }
 
-/* Makes a block one with what it reads, if they are not and may be.  To the greedy planner a reduction's
- * result is a border. */
+/* Joins block `a` with block `b`, which reads it, if they may join; whether they are one now.  The greedy
+ * planner ends a block with the result of a reduction. */
 static bool join_blocks(struct sched_grouper *gr, int a, int b)
 {
 	a = root_block(gr, a), b = root_block(gr, b);
@@ -74,15 +75,15 @@ static bool join_blocks(struct sched_grouper *gr, int a, int b)
 
 /* --- stages --- */
 
-struct place {
+struct target_key {
 	int body, stage;
 	uint32_t value;
 	int target;
 };
 
-static int compare_places(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct target_key *x = a, *y = b;
 	if (x->body != y->body)
 		return x->body < y->body ? -1 : 1;
 	if (x->stage != y->stage)
@@ -90,27 +91,28 @@ static int compare_places(const void *a, const void *b)
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* Targets in the order of bodies, stages and values. */
-static struct place *sorted_targets(struct sched_grouper *gr)
+/* Sorts targets by body, stage and value. */
+static struct target_key *sorted_targets(struct sched_grouper *gr)
 {
-	struct place *places = ARENA_ARRAY(gr->pl.arena, struct place, gr->targets.n);
+	struct target_key *keys = ARENA_ARRAY(gr->pl.arena, struct target_key, gr->targets.n);
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		const struct sched_target *t = &gr->targets.at[i];
-		places[i] = (struct place){t->body, t->stage, t->value.i, i};
+		keys[i] = (struct target_key){t->body, t->stage, t->value.i, i};
 	}
-	qsort(places, gr->targets.n, sizeof *places, compare_places);
-	return places;
+	qsort(keys, gr->targets.n, sizeof *keys, compare_keys);
+	return keys;
 }
 
-/* A value's needs have smaller numbers than the value, so one pass in that order settles all stages. */
+/* Operands have smaller numbers than values computed from them, so one pass in that order assigns all
+ * stages. */
 static void set_stages(struct sched_grouper *gr)
 {
 	for (size_t i = 0; i < gr->targets.n; i++)
 		gr->targets.at[i].stage = 0;
 	gr->united = arena_copy(gr->pl.arena, gr->pl.blocks.at, gr->pl.blocks.n * sizeof *gr->united);
-	const struct place *places = sorted_targets(gr);
+	const struct target_key *keys = sorted_targets(gr);
 	for (size_t i = 0; i < gr->targets.n; i++) {
-		struct sched_target *t = &gr->targets.at[places[i].target];
+		struct sched_target *t = &gr->targets.at[keys[i].target];
 		for (int k = 0; k < t->reads; k++) {
 			const struct sched_target *from =
 			    &gr->targets.at[sched_find_target(gr, t->body, t->read[k].value)];
@@ -123,7 +125,7 @@ static void set_stages(struct sched_grouper *gr)
 
 /* --- groups --- */
 
-/* The group that would hold a target alone. */
+/* The group that a target would form alone. */
 static struct sched_group shape_of(const struct sched_grouper *gr, const struct sched_target *t)
 {
 	const struct sub_program *p = gr->pl.p;
@@ -139,7 +141,7 @@ static struct sched_group shape_of(const struct sched_grouper *gr, const struct 
 	return g;
 }
 
-/* What tells groups apart; `block` 0: the last one that was made of this shape. */
+/* Identifies a group; `block` 0: the newest group of this shape. */
 struct group_key {
 	int64_t extent[SUB_MAX_VARS];
 	int body, stage, leading, dims, block, zero;
@@ -158,8 +160,8 @@ static struct group_key key_of(const struct sched_group *g, int block)
 
 struct groups {
 	struct map of;
-	struct sched_block *held; /* by group, of which there are no more than targets */
-	int *number;		  /* of the next group, by body + 1 */
+	struct sched_block *held; /* by group; there are at most as many groups as targets */
+	int *number;		  /* of the next group of a body, by body */
 };
 
 static void set_group(struct groups *gs, struct group_key key, int group)
@@ -182,7 +184,8 @@ static int new_group(struct sched_grouper *gr, struct groups *gs, struct sched_g
 	return gr->pl.plan->groups.n - 1;
 }
 
-/* The group of this block; or one of this shape that has room for the block; or a new one. */
+/* The group of the target's block; else the newest group of its shape, if the block may join it; else a
+ * new one. */
 static int find_group(struct sched_grouper *gr, struct groups *gs, const struct sched_target *t)
 {
 	struct sched_group shape = shape_of(gr, t);
@@ -208,9 +211,9 @@ void sched_make_groups(struct sched_grouper *gr)
 			    .number = ARENA_ARRAY(gr->pl.arena, int, gr->pl.p->bodies.n)};
 	set_stages(gr);
 	gr->pl.plan->groups.n = 0;
-	const struct place *places = sorted_targets(gr);
+	const struct target_key *keys = sorted_targets(gr);
 	for (size_t i = 0; i < gr->targets.n; i++) {
-		struct sched_target *t = &gr->targets.at[places[i].target];
+		struct sched_target *t = &gr->targets.at[keys[i].target];
 		t->group = find_group(gr, &gs, t);
 		vec_push(gr->pl.arena, &gr->pl.plan->groups.at[t->group].targets, t->value);
 	}
@@ -218,7 +221,7 @@ void sched_make_groups(struct sched_grouper *gr)
 
 /* --- what they hold --- */
 
-/* The number under a key; `next` when the key is new. */
+/* The number of a key, which is `next` if the key is new. */
 static int number_of(struct map *m, uint64_t a, uint64_t b, int next)
 {
 	uint64_t key[2] = {a, b};
@@ -248,7 +251,7 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	g->reductions++;
 }
 
-/* Distinct reductions of the groups, by the operand that they share. */
+/* Counts the distinct reductions of the groups, by the operand that they share. */
 static void count_reductions(struct sched_grouper *gr)
 {
 	struct map distinct = map_in(gr->pl.arena), shared = map_in(gr->pl.arena);

@@ -26,7 +26,7 @@ struct tensor {
 	sub_ref value;	     /* of an intermediate */
 	int rank;	     /* of a row */
 	int last;	     /* the dimension that is the last in memory */
-	bool settled, whole; /* whole: a table that is packed as well */
+	bool settled, packed; /* whole: a table that is packed as well */
 	double volume;	     /* of the greatest group that touches it */
 };
 
@@ -128,7 +128,7 @@ static void note_param(struct order *o, const struct sub_value *v, const int *mo
 	bool given = v->vars > 1 && !o->p->params.at[v->which].folded;
 	int table = given ? find_tensor(o, TABLE, v->which, (sub_ref){0}, v->vars - 1) : -1;
 	if (table >= 0 && !picked)
-		o->tensors.at[table].settled = o->tensors.at[table].whole = true;
+		o->tensors.at[table].settled = o->tensors.at[table].packed = true;
 	note_access(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
 }
 
@@ -427,7 +427,7 @@ static void record_orders(struct order *o)
 		struct sched_order order = ending_with(t->rank, t->last);
 		if (t->kind == STATE)
 			o->s->states.at[t->which].order = order;
-		else if (t->kind == TABLE && !t->whole)
+		else if (t->kind == TABLE && !t->packed)
 			o->s->tables.at[t->which] = order;
 		else if (t->kind == INTERMEDIATE && t->rank > 0)
 			add_intermediate(o, t, order);
