@@ -1,48 +1,51 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What leaves the recursion: products of what a node carries with weights.  Each traversal is one; for a
- * later one nodes carry the states that earlier ones computed, too.
+/* Hoisting: computes products of node inputs and weights for all nodes before the recursion starts.  Each
+ * traversal is a recursion of its own; for a later one, the states of earlier traversals are node inputs,
+ * too.
  *
- * A value that needs no state is the same whenever it is computed.  Inside the recursion its weights are read
- * again at each level, for as few rows as the level has; ahead of it one step computes it for all nodes.  It
- * becomes an input that a body of its own computes, and the recursion reads it node by node.
+ * A value that needs no state is the same whenever it is computed.  Inside the recursion its weights are
+ * read again at each level, for as few rows as the level has; before it, one step computes the value for
+ * all nodes.  It becomes an input that a body of its own computes, and the recursion reads it node by
+ * node.
  *
- * Of a sum that needs states the beginning leaves: a chain is written with what needs none first
- * (rewrite/contract.c), and each step of it is a value.  So no bit changes, wherever a value is computed. */
+ * Of a sum that needs states, the beginning is hoisted: a chain is written with the terms that need no
+ * state first (rewrite/contract.c), and each step of it is a value.  So no bit changes, wherever a value
+ * is computed. */
 #include "move/moved_program.h"
 
 #include <stdio.h>
 
-/* A value that leaves, in the new program. */
+/* A value of the old program that is hoisted. */
 struct hoisted_value {
 	sub_ref value;
 	int input;
-	bool at_leaf;	  /* the first bodies read it, too, */
-	bool not_at_leaf; /* or not all of them do, and so none may */
-	unsigned readers; /* bodies that want it, of those behind the first ones */
+	bool at_leaf;	  /* the bodies that the recursion begins with read it, too */
+	bool not_at_leaf; /* some of those do not read it, so none may */
+	unsigned readers; /* a mask of the other bodies that read it */
 };
 
-/* A body of the recursion, and what leaves of it. */
+/* A body of the recursion, and the hoisted values that it reads. */
 struct reader {
 	const struct sub_body *body;
 	struct sub_values values;
 	bool *seen;
-	int *hoisted_of;      /* by value of the old program: number + 1 */
-	sub_ref *now;	      /* by value: what it is in the new program */
-	struct sub_body made; /* there */
+	int *hoisted_of;      /* by value of the old program: its number in `hoisted` + 1 */
+	sub_ref *now;	      /* by value: its counterpart in the new program */
+	struct sub_body made; /* the body of the new program */
 };
 
 struct hoisting {
 	struct arena *arena;
 	const struct sub_program *from;
-	struct sub_program *to; /* has the same values in the same places, then others */
+	struct sub_program *to; /* has the same values under the same numbers, then new ones */
 	enum move_extent how;
 	int traversal;
 	const bool *recursive;
-	const double *work; /* by value, see move_weigh */
-	bool *excluded;	    /* by value: not all nodes with children have it */
+	const double *work; /* by value, see move_count_products */
+	bool *excluded;	    /* by value: not hoisted, because not all inner nodes need it */
 	VEC(struct hoisted_value) hoisted;
 	VEC(struct reader) first, readers; /* bodies that the recursion begins with, and the others */
-	struct reader *in;		   /* the one at hand */
+	struct reader *in;		   /* the current one */
 };
 
 static const struct sub_value *value_of(const struct hoisting *h, sub_ref r)
@@ -50,7 +53,7 @@ static const struct sub_value *value_of(const struct hoisting *h, sub_ref r)
 	return sub_at(h->from, r);
 }
 
-/* --- what it is worth --- */
+/* --- profitability --- */
 
 static bool is_profitable(const struct hoisting *h, double work, const struct sub_value *v)
 {
@@ -58,7 +61,7 @@ static bool is_profitable(const struct hoisting *h, double work, const struct su
 	return work > 0 && work >= least;
 }
 
-/* --- who leaves --- */
+/* --- which values are hoisted --- */
 
 static const char *hoist_name(struct hoisting *h)
 {
@@ -70,7 +73,7 @@ static const char *hoist_name(struct hoisting *h)
 	return s.text;
 }
 
-/* A value becomes an input. */
+/* Declares a value as an input of the new program. */
 static int add_hoisted(struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = sub_at(h->to, r);
@@ -85,7 +88,7 @@ static int add_hoisted(struct hoisting *h, sub_ref r)
 	return h->hoisted.n;
 }
 
-/* What leaves of several bodies leaves once. */
+/* A value that several bodies need is hoisted once. */
 static int find_or_add_hoisted(struct hoisting *h, sub_ref r)
 {
 	size_t i = 0;
@@ -96,7 +99,7 @@ static int find_or_add_hoisted(struct hoisting *h, sub_ref r)
 	return number;
 }
 
-/* More than an index of what is stored anyway. */
+/* Whether a value can be an input: it has a row per node and is more than an index into a stored value. */
 static bool can_be_stored(const struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = value_of(h, r);
@@ -105,7 +108,7 @@ static bool can_be_stored(const struct hoisting *h, sub_ref r)
 	       v->vars - 1 <= TENSOR_MAX_RANK;
 }
 
-/* A value that needs no state is wanted by one that does: it leaves, or what it is computed from. */
+/* Hoists a value that needs no state, used by one that does; else its operands. */
 static void select_value(struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = value_of(h, r);
@@ -134,7 +137,8 @@ static void select_of_reader(struct hoisting *h)
 		select_value(h, b->stores.at[i].value.value);
 }
 
-/* Bars what nodes of some cases do not want: they need not have what it is computed from. */
+/* Excludes values that inner nodes of some cases do not need: those nodes need not have the inputs that
+ * the value is computed from. */
 static bool exclude_values(struct hoisting *h)
 {
 	bool any = false;
@@ -144,7 +148,7 @@ static bool exclude_values(struct hoisting *h)
 	return any;
 }
 
-/* What leaves is found anew until all nodes that have neighbours want it. */
+/* Repeats the selection until all inner nodes need each hoisted value. */
 static void select_values(struct hoisting *h)
 {
 	size_t inputs = h->from->inputs.n;
@@ -175,7 +179,7 @@ static sub_ref copy_value(struct hoisting *h, sub_ref r)
 	return sub_add(h->to, v, NULL);
 }
 
-/* What leaves, as this body reads it; NULL = the body computes the value itself. */
+/* The hoisted value that the body reads for `r`; NULL = the body computes it. */
 static const struct hoisted_value *find_hoisted(const struct hoisting *h, sub_ref r, bool leaf)
 {
 	int number = h->in->hoisted_of[r.i];
@@ -189,7 +193,7 @@ static sub_ref rewrite_value(struct hoisting *h, sub_ref r, bool leaf)
 	return moved ? read_hoisted(h, moved) : copy_value(h, r);
 }
 
-/* The recursion begins with it. */
+/* Whether the recursion begins with the body. */
 static bool begins_recursion(const struct sub_body *b)
 {
 	return b->domain == SUB_LEAF || b->domain == SUB_TOP;
@@ -220,8 +224,9 @@ static int count_first(struct hoisting *h, const struct hoisted_value *moved)
 	return n;
 }
 
-/* Which of them the first bodies read; true when that of some was taken back.  Nodes with parents are no
- * range: what they alone read is there for all nodes. */
+/* Finds the hoisted values that the first bodies read; true if they must be rewritten, because some of
+ * them do not read a value.  Nodes below the top are no range of rows: values that only they read are
+ * computed for all nodes. */
 static bool mark_read_at_leaf(struct hoisting *h)
 {
 	bool back = false;
@@ -248,17 +253,17 @@ static void rewrite_bodies(struct hoisting *h)
 }
 
 /* "hoist" in the first traversal, "hoist2" in the second. */
-static const char *ahead_name(struct hoisting *h, const char *part)
+static const char *ahead_name(struct hoisting *h, const char *suffix)
 {
 	struct str s = str_in(h->arena);
 	str_puts(&s, "hoist");
 	if (h->traversal)
 		str_printf(&s, "%d", h->traversal + 1);
-	str_puts(&s, part);
+	str_puts(&s, suffix);
 	return sub_free_name(h->from, SUB_NAME_BODY, str_text(&s));
 }
 
-/* The body of those that leaves read, or of those that they do not, if there are any. */
+/* Adds the body that computes the hoisted values that leaves read, or those that they do not read, if any. */
 static void add_ahead(struct hoisting *h, bool at_leaf)
 {
 	struct sub_body b = {.name = ahead_name(h, at_leaf ? "" : ".inner"),
@@ -275,7 +280,7 @@ static void add_ahead(struct hoisting *h, bool at_leaf)
 		vec_push(h->arena, &h->to->bodies, b);
 }
 
-/* The reader that a body of the old program is; NULL = none. */
+/* The reader of a body of the old program; NULL = it is no body of the recursion. */
 static const struct reader *reader_of(const struct hoisting *h, const struct sub_body *b)
 {
 	for (size_t i = 0; i < h->readers.n; i++)
@@ -287,7 +292,7 @@ static const struct reader *reader_of(const struct hoisting *h, const struct sub
 	return NULL;
 }
 
-/* The bodies ahead of the recursion stand before it. */
+/* Bodies ahead of the recursion come before it. */
 static void add_bodies(struct hoisting *h)
 {
 	const struct sub_body *b = h->from->bodies.at, *end = b + h->from->bodies.n;
@@ -319,7 +324,7 @@ static void find_readers(struct hoisting *h)
 	}
 }
 
-/* False when all stays. */
+/* False if nothing is hoisted. */
 static bool hoist_values(struct hoisting *h)
 {
 	h->recursive = sub_find_recursive(h->from, h->traversal);
@@ -333,7 +338,7 @@ static bool hoist_values(struct hoisting *h)
 	return true;
 }
 
-/* --- the whole --- */
+/* --- the pass --- */
 
 static void note_hoisted(const struct hoisting *h, struct rewrite_trace *trace)
 {

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What depends on a child's state alone belongs to the child: the recursion's back edge moves.
+/* Refactoring: values that depend on one child's states alone are computed by the child, so that the
+ * recursion's back edge moves.
  *
  *     inner                                          leaf, inner
  *       %1[n,e,k] = assign h[child(e),k]               ...
@@ -10,13 +11,13 @@
  *                                                    inner
  *                                                      ... refactor0[child(e),j] ...
  *
- * The parent multiplies by weights edge by edge, level by level, a child once for each of its parents.  At
- * the child it is one product of rows, for leaves one over all of them; and where the states of leaves are
- * looked up, so is it: in a table that is made at binding.  What the child keeps for its parents is a state
- * that nobody else sees.
+ * The parent multiplies by weights edge by edge, level by level: for a child once per parent.  At the child
+ * it is one product per node, for leaves a single one over all of them.  Where the states of leaves are
+ * looked up in a table, so is the product, in a table that is made at binding.  The child keeps the value for
+ * its parents as a derived state, which nothing else reads.
  *
- * As in hoist.c a value is computed elsewhere as it was computed here, and so to the same bits; of a chain
- * its beginning may leave. */
+ * A value is computed at the child by the operations of the parent (as in hoist.c), and so to the same bits.
+ * The beginning of a chain can be moved alone. */
 #include "move/refactor.h"
 
 #include <stdio.h>
@@ -55,7 +56,7 @@ static void find_all_derived(struct refactoring *f)
 			find_derived(f, &keys, &f->in->moved.at[i]);
 }
 
-/* What is worth it: each child has it, whatever its parent is. */
+/* Whether all children have the value, whatever the case of their parents: only then it is profitable. */
 static bool is_everywhere(const struct refactoring *f, const struct moved_value *moved)
 {
 	const struct derived *d = &f->derived.at[moved->derived];
@@ -64,7 +65,7 @@ static bool is_everywhere(const struct refactoring *f, const struct moved_value 
 	return slots && d->readers == (1u << f->readers.n) - 1;
 }
 
-/* Bars what not all children have. */
+/* Excludes values that not all children have. */
 static bool exclude_values(struct refactoring *f)
 {
 	bool any = false;
@@ -77,7 +78,7 @@ static bool exclude_values(struct refactoring *f)
 	return any;
 }
 
-/* Those of earlier traversals. */
+/* The number of derived states, which earlier traversals have declared. */
 static int derived_states(const struct sub_program *p)
 {
 	int n = 0;
@@ -146,7 +147,7 @@ static void store_derived(struct refactoring *f, struct sub_body *b, size_t i, s
 	vec_push(f->arena, &b->stores, (struct sub_store){SUB_TO_STATE, which, sub_as_is(f->to, value)});
 }
 
-/* A place in a body: states are what it stores. */
+/* The place of a body: its states are the values that it stores. */
 static struct place place_in(struct refactoring *f, const struct sub_body *b)
 {
 	struct place at = refactor_new_place(f, f->from->node);
@@ -178,7 +179,7 @@ static struct sub_body make_inner(struct refactoring *f)
 	return b;
 }
 
-/* What a leaf keeps: looked up, or computed by the leaf. */
+/* The derived state of a leaf: looked up in a table, or computed by the leaf. */
 static sub_ref leaf_value(struct refactoring *f, const struct derived *d, struct place *leaf)
 {
 	struct look_up l;
@@ -197,7 +198,7 @@ static struct sub_body make_leaf(struct refactoring *f)
 	return b;
 }
 
-/* Bodies at binding, then all others; these say what tables there are. */
+/* Adds bodies at binding, then all others, which are made first because they declare tables. */
 static void add_bodies(struct refactoring *f)
 {
 	const struct sub_body *b = f->from->bodies.at, *end = b + f->from->bodies.n;
@@ -219,7 +220,7 @@ static void add_bodies(struct refactoring *f)
 		vec_push(f->arena, &f->to->bodies, made[b - f->from->bodies.at]);
 }
 
-/* What leaves is found anew until all children have it; false when nothing is. */
+/* Repeats the selection until all children have each moved value; false if none is moved. */
 static bool choose_values(struct refactoring *f)
 {
 	size_t moved = 0;
@@ -264,7 +265,7 @@ static void find_bodies(struct refactoring *f, int traversal)
 	}
 }
 
-/* False when all stays. */
+/* False if nothing is moved. */
 static bool refactor_values(struct refactoring *f)
 {
 	f->excluded = ARENA_ARRAY(f->arena, bool, f->from->values.n);
@@ -283,7 +284,7 @@ struct request {
 	struct rewrite_trace *trace;
 };
 
-/* Down, no node computes for its parents: there are no such bodies. */
+/* Traversals down have no leaf and inner bodies, and keep their values. */
 static void refactor_traversal(struct sub_program *to, const struct sub_program *from, int traversal,
 			       void *context)
 {

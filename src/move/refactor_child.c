@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What depends on one child alone, and what of it leaves the parent. */
+/* Finds values that depend on one child alone, and selects those to move from the parent to it. */
 #include "move/refactor.h"
 
 /* --- what depends on one child --- */
@@ -12,7 +12,7 @@ const struct sub_store *refactor_store(const struct sub_body *b, int state)
 	return NULL;
 }
 
-/* Each node has a value of its own for it. */
+/* Whether a body stores a value per node, of the state's dimensions, to the state. */
 static bool is_kept(const struct refactoring *f, const struct sub_body *b, int state)
 {
 	const struct sub_store *s = refactor_store(b, state);
@@ -47,7 +47,7 @@ static int reach_of_child(const struct refactoring *f, const struct sub_value *v
 									    : MORE;
 }
 
-/* A row of the value is made of the same row of its argument. */
+/* Whether each row of the value is computed from the same row of its argument. */
 static bool keeps_rows(const struct refactoring *f, const struct sub_value *v)
 {
 	int leading = sub_leading_dims(f->from, v->arg[0].value);
@@ -81,9 +81,9 @@ void refactor_find_reach(struct refactoring *f)
 		f->reach[i] = reach_of(f, (sub_ref){i});
 }
 
-/* --- who leaves --- */
+/* --- which values are moved --- */
 
-/* Slot by slot it pays where all children have it, and then to say it once. */
+/* In slots, moving is profitable with several children that all have the value. */
 static bool is_profitable(const struct refactoring *f, double work, sub_ref r, int reach)
 {
 	if (f->how == MOVE_ALL)
@@ -105,7 +105,7 @@ static bool can_be_stored(const struct refactoring *f, sub_ref r)
 	return sub_class_of(v->op) != SUB_MOVE && v->vars - sub_leading_dims(f->from, r) <= TENSOR_MAX_RANK;
 }
 
-/* A value of one child is wanted by one of more: it leaves, or what it is computed from. */
+/* Moves a value that depends on one child, used by a value that depends on more; else its operands. */
 static void select_value(struct refactoring *f, sub_ref r)
 {
 	if (f->in->seen[r.i] || f->reach[r.i] <= NOTHING)

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What was computed of a child's states, at another place: of those that a body stores, or of tables. */
+/* Computes values of a child's states at another place: of the states that a body stores, or of rows of
+ * tables. */
 #include "move/refactor.h"
 
 #include <stdio.h>
@@ -12,7 +13,8 @@ struct place refactor_new_place(const struct refactoring *f, int row)
 			      ARENA_ARRAY(f->arena, sub_ref, f->to->values.n)};
 }
 
-/* Variables without the edge, the row under its name at the place. */
+/* Drops the variable of the edge and renames that of the node to the place's; returns the number of
+ * variables. */
 static int put_vars(const struct refactoring *f, const struct place *to, int *var, int n)
 {
 	int kept = 0;
@@ -22,7 +24,7 @@ static int put_vars(const struct refactoring *f, const struct place *to, int *va
 	return kept;
 }
 
-/* The same maps of dimensions, behind the row itself. */
+/* Keeps the maps of dimensions, after one for the row itself. */
 static void put_maps(const struct refactoring *f, const struct place *to, struct sub_value *v,
 		     struct sub_map *maps)
 {
@@ -46,7 +48,7 @@ bool refactor_is_whole(const struct sub_program *p, const struct sub_value *v)
 	return !v->fills;
 }
 
-/* What is read of a child's state is read of what the state is there. */
+/* Reads the state's value at the place instead of a child's state. */
 static sub_ref move_child(struct refactoring *f, const struct place *to, struct sub_value v)
 {
 	sub_ref state = to->state[sub_at(f->from, v.arg[0].value)->which];
@@ -82,8 +84,8 @@ static sub_ref move_value(struct refactoring *f, const struct place *to, struct 
 	return sub_add(f->to, v, NULL);
 }
 
-/* By value: whether a value of rows is needed for this one, itself among them.  Arguments stand before what
- * they are arguments of, and however long a chain of them is, the C stack stays as it is. */
+/* By value: whether it has rows and is needed for `r`, itself included.  Operands have smaller numbers
+ * than their users, so one loop does, and the C stack does not grow with the length of a chain. */
 static bool *mark_needed(const struct refactoring *f, sub_ref r)
 {
 	bool *needed = ARENA_ARRAY(f->arena, bool, r.i + 1);
@@ -117,14 +119,14 @@ sub_ref refactor_move(struct refactoring *f, struct place *to, sub_ref r)
 
 /* --- tables --- */
 
-/* Rows of a parameter, by a token. */
+/* Whether a value looks up rows of a parameter by a token. */
 static bool is_look_up(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->op == SUB_ASSIGN && sub_at(p, v->arg[0].value)->op == SUB_PARAM &&
 	       v->vars == v->arg[0].vars && v->map[0].function == SUB_TOKEN && refactor_is_whole(p, v);
 }
 
-/* What is read of a leaf's state: a row of a table, by the token and from as many rows as all others. */
+/* Joins the look-up of a leaf's state with the others: they must agree in token and number of rows. */
 static void join_look_up(const struct refactoring *f, int state, struct look_up *l)
 {
 	const struct sub_value *leaf = refactor_value(f, refactor_store(f->leaf, state)->value.value);
@@ -139,7 +141,7 @@ static void join_look_up(const struct refactoring *f, int state, struct look_up 
 	l->rows = rows;
 }
 
-/* Whether all that a value needs of a leaf is looked up, in rows that are not taken apart. */
+/* Whether all states of a leaf that a value needs are looked up, in rows that are not taken apart. */
 static void find_look_up(const struct refactoring *f, sub_ref r, struct look_up *l)
 {
 	bool *needed = mark_needed(f, r);
@@ -153,7 +155,7 @@ static void find_look_up(const struct refactoring *f, sub_ref r, struct look_up 
 	}
 }
 
-/* Bytes of tables that are made at binding, and of one more. */
+/* Bytes of all tables that are made at binding, and of one more. */
 static double table_bytes(const struct refactoring *f, double more)
 {
 	bool *counted = ARENA_ARRAY(f->arena, bool, f->to->params.n);
@@ -174,7 +176,7 @@ static double table_bytes(const struct refactoring *f, double more)
 	return more;
 }
 
-/* A variable for the rows that no dimension of a row has. */
+/* A variable for the rows of a table that is not among the variables of a row. */
 static int row_dim(struct refactoring *f, const struct sub_tensor *row, int64_t rows)
 {
 	int ordinal = 0, var = sub_dim(f->to, rows, ordinal);
@@ -186,7 +188,7 @@ static int row_dim(struct refactoring *f, const struct sub_tensor *row, int64_t 
 	return var;
 }
 
-/* Declares what a row of a table holds as a parameter. */
+/* Declares a table with rows like `row` as a parameter. */
 static int declare_table(struct refactoring *f, const struct sub_tensor *row, int64_t rows)
 {
 	struct sub_tensor t = {.dtype = row->dtype, .rank = row->rank + 1, .folded = true};
@@ -204,7 +206,7 @@ static int declare_table(struct refactoring *f, const struct sub_tensor *row, in
 	return f->to->params.n - 1;
 }
 
-/* The states of leaves as tables have them: a value for each row. */
+/* A place with a value for each row of the tables that leaves look their states up in. */
 static struct place table_place(struct refactoring *f, int64_t rows)
 {
 	struct place at = refactor_new_place(f, sub_row(f->to, rows));

@@ -145,9 +145,9 @@ static bool changes_nothing(const struct block *b, const struct sched *s)
 static void try_line(struct block *b, const char *line)
 {
 	struct sched s;
-	const char *said = apply_line(b, line, &s);
-	if (said && !changes_nothing(b, &s))
-		add_option(b, said,
+	const char *printed = apply_line(b, line, &s);
+	if (printed && !changes_nothing(b, &s))
+		add_option(b, printed,
 			   b->group < 0 ? NAN : sched_predict(&s, b->plan, b->group, &s.tiles.at[b->group]));
 }
 
@@ -187,7 +187,7 @@ static void print_block(struct block *b, enum sched_scope scope, struct str *s)
 	}
 }
 
-/* --- what there is of each kind --- */
+/* --- blocks of each kind --- */
 
 /* Tries all orders of the dimensions; `line` ends before them. */
 static void try_orders(struct block *b, const char *line, int rank, unsigned used, int depth)

@@ -13,9 +13,8 @@ struct path {
 	double volume;
 };
 
-enum {
-	REDUCED = 1u << SUB_MAX_VARS
-}; /* in a mask of loops, the loop of the reduction on the path; other loops are numbered by position */
+/* In a mask of loops: the loop of the reduction on the path.  Other loops are numbered by position. */
+enum { REDUCED = 1u << SUB_MAX_VARS };
 
 static void reach_value(struct path, sub_ref, const unsigned *loops);
 

@@ -28,7 +28,7 @@ void sched_set_apart(struct sched_grouper *gr, int body, sub_ref value)
 	    sched_new_block(&gr->pl, (struct sched_block){.reductions = 2, .pressure = limit + 1});
 }
 
-/* --- blocks that are one --- */
+/* --- joining blocks --- */
 
 static int root_block(struct sched_grouper *gr, int block)
 {
@@ -219,7 +219,7 @@ void sched_make_groups(struct sched_grouper *gr)
 	}
 }
 
-/* --- what they hold --- */
+/* --- totals --- */
 
 /* The number of a key, which is `next` if the key is new. */
 static int number_of(struct map *m, uint64_t a, uint64_t b, int next)

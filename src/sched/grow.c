@@ -17,10 +17,11 @@
 #include <stdlib.h>
 
 enum {
-	MAX_RECOMPUTED =
-	    8, /* operators that several blocks may compute rather than store, if none is expensive */
-	SEARCHES_PER_OPERATOR =
-	    64 /* steps of searches for a path back; a block that needs more stops growing */
+	/* Operators that several blocks compute rather than read from memory, if none of them is expensive.
+	 */
+	MAX_RECOMPUTED = 8,
+	/* Steps of searches for a path back; a body that needs more stops growing blocks. */
+	SEARCHES_PER_OPERATOR = 64
 };
 
 /* Facts about an operator, with what is fused into it. */
@@ -88,7 +89,7 @@ static bool may_fuse(const struct grower *w, enum sched_mapping first, const str
 	return fuse;
 }
 
-/* --- what is stored wherever it stands --- */
+/* --- what must be stored --- */
 
 static bool is_result(const struct grower *w, int op)
 {
@@ -408,7 +409,7 @@ static void grow_all(struct grower *w)
 			grow_from(w, seeds[i].op, members);
 }
 
-/* --- what crosses --- */
+/* --- borders of blocks --- */
 
 enum { SEVERAL = -1 };
 

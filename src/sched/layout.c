@@ -1,13 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* In which order the rows of a state stand.
+/* Chooses the order of the rows of states.
  *
- * By node, the row of a node is its number: readers at children fetch it through an index array.  By parent,
- * rows stand in the order in which parents read, so that the children of a node lie side by side and a reader
- * computes where; it is the writer who fetches the place of its row.  A node then has one place, and so must
- * have one parent. */
+ * By node, the row of a node is its number: a parent fetches the rows of its children through an index
+ * array.  By parent, rows lie in the order in which parents read them, so that the children of a node lie
+ * side by side: the parent computes where, and the writer fetches the place of its row.  A node then has
+ * one place, and so must have one parent. */
 #include "sched/plan.h"
 
-/* What is looked at: a body, and which of its values are needed. */
+/* A body and the values that it needs. */
 struct view {
 	const struct sched_plan *plan;
 	const struct sub_program *p;
@@ -28,7 +28,7 @@ static uint32_t chain_end_of(const struct view *x, uint32_t r)
 	return sched_chain_end(&x->plan->values[x->body], (sub_ref){r}).i;
 }
 
-/* Whether a product with one child is added to the same with the one before or after. */
+/* Whether a product with one child is in a chain with the same product of the previous or next child. */
 static bool has_neighbour(const struct view *x, sub_ref sum)
 {
 	for (uint32_t other = 1; other < x->p->values.n; other++)
@@ -39,7 +39,7 @@ static bool has_neighbour(const struct view *x, sub_ref sum)
 	return false;
 }
 
-/* For each state, how its children are read by products: slot after slot, or one slot alone. */
+/* How products read the states of children: slot after slot, or one slot alone. */
 struct reading {
 	bool walked, alone;
 };
@@ -56,8 +56,8 @@ static void look_at(const struct view *x, uint32_t sum, struct reading *readings
 		r->alone = true;
 }
 
-/* Whether the sums of a group do not fit the registers, so that its reductions take several loops, and the
- * sums rest in memory between them. */
+/* Whether a group of the body has too many sums for the registers, so that its reductions take several
+ * loops and the sums lie in memory between them. */
 static bool parks_sums(const struct sched *s, const struct sched_plan *plan, int body)
 {
 	for (size_t g = 0; g < plan->groups.n; g++) {
@@ -69,7 +69,7 @@ static bool parks_sums(const struct sched *s, const struct sched_plan *plan, int
 	return false;
 }
 
-/* Whether later traversals read the state, which they do node by node: each would fetch the place of its row. */
+/* Whether later traversals read the state: they go by node, and each would fetch the place of its row. */
 static bool read_later(const struct sub_program *p, int state)
 {
 	for (size_t b = 0; b < p->bodies.n; b++) {
@@ -98,11 +98,12 @@ static void choose_in_body(struct sched *s, const struct sched_plan *plan, int b
 			s->states.at[i].layout = IMAGE_BY_PARENT;
 }
 
-/* What a fetched place costs a writer is about what a fetched child costs a reader.  By parent pays where
- * products walk along the children and sums are parked, since one walk parks them once and not for each
- * child: measured, 1 to 4 % of a TreeLSTM's time; without parking it made no difference.  Where a product
- * reads one child alone, it shared its operand with those that walk, and no longer does: a LSTM whose forget
- * gates see only their own child took a quarter longer by parent. */
+/* For a writer, fetching a place costs about what fetching a child costs a reader.  Rows by parent are
+ * profitable where products go along the children and sums are parked in memory, since a single loop over
+ * children parks them once, not once per child: measured, 1 to 4 % of a TreeLSTM's time; without parking
+ * it made no difference.  A product that reads one child alone shares its operand with the products of
+ * that child; by parent it does not: an LSTM whose forget gates see only their own child took a quarter
+ * longer. */
 void sched_choose_layout(struct sched *s, const struct sched_plan *plan)
 {
 	const struct sub_program *p = plan->p;

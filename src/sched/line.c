@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Lines of a schedule's text: a directive and its arguments, words with blanks between. */
+/* Lines of a schedule's text: a directive and its arguments, separated by blanks. */
 #include "sched/line.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static enum sched_directive find_directive(const struct line *l)
 	return d;
 }
 
-/* Splits a line into words; false when it is too long or has too many. */
+/* Splits a line into words; false after a diagnostic if it is too long or has too many. */
 static bool split_line(struct line *l, const char *text, size_t length)
 {
 	size_t end = 0;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Mapping types, read off the index variables, and what may be fused with what. */
+/* Mapping types, derived from index variables, and which types may be fused. */
 #include "sched/plan.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ static int position_of(const struct sub_value *v, int var)
 	return i;
 }
 
-/* Which variables the maps use, and in which order. */
+/* The mapping type of an ASSIGN: by the variables that its maps use and their order. */
 static enum sched_mapping mapping_of_assign(const struct sub_program *p, const struct sub_value *v)
 {
 	enum sched_mapping m = SCHED_ONE_TO_ONE;
@@ -70,7 +70,7 @@ static enum sched_mapping mapping_of_assign(const struct sub_program *p, const s
 	return m;
 }
 
-/* Whether an argument loses a variable in the value. */
+/* Whether the value reduces a variable of argument `a`. */
 static bool is_reduced(const struct sub_value *v, int a)
 {
 	return sub_reduces(v->op) && (v->args == 1 || a > 0);
@@ -91,7 +91,7 @@ enum sched_mapping sched_mapping_of(const struct sub_program *p, sub_ref r, int 
 	}
 }
 
-/* Whether nothing but movement lies between a value and what is given from outside. */
+/* Whether a value is a source, or data movement of one. */
 static bool is_given(const struct sub_program *p, sub_ref r)
 {
 	while (sub_class_of(sub_at(p, r)->op) == SUB_MOVE && sub_at(p, r)->args == 1)
@@ -121,7 +121,7 @@ enum sched_relation sched_relation_of(enum sched_mapping first, enum sched_mappi
 	return table[first][second];
 }
 
-/* --- what was measured --- */
+/* --- measured costs --- */
 
 struct cost {
 	enum sched_mapping first, second;
@@ -136,7 +136,8 @@ static const struct cost costs[] = {
 
 enum { ROWS = sizeof costs / sizeof *costs };
 
-/* How much longer fusing takes than storing, as a logarithm, between two rows of one pair. */
+/* Interpolates between two rows of one pair: the logarithm of the time of fusing relative to that of
+ * storing. */
 static double interpolate_cost(const struct cost *low, const struct cost *high, double vectors)
 {
 	double a = log(low->ratio), b = log(high->ratio);
@@ -146,7 +147,7 @@ static double interpolate_cost(const struct cost *low, const struct cost *high, 
 	return a + t * (b - a);
 }
 
-/* Rows of one pair stand together, vectors rising. */
+/* In fusion_cost.def the rows of a pair stand together, with rising numbers of vectors. */
 bool sched_is_fusing_profitable(const struct target *target, enum sched_mapping first,
 				enum sched_mapping second, double volume)
 {

@@ -1,39 +1,39 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* In which order the dimensions of what is stored stand, and along which of its dimensions a group's vectors
- * run.
+/* Chooses the order of the dimensions of stored values, and the dimension of each group that its vectors
+ * run along.
  *
- * A group can be computed by vectors when every access moves along the vectors in the last dimension in
- * memory, or not at all.  Weights are packed, so that theirs may be any; tables that rows are picked from,
- * and outputs, are as the caller has them; for states and intermediates it is chosen.  Greedily: what the
- * dominant group touches (most accesses) is settled first, tensor by tensor, so that the fewest accesses (by
- * volume) remain in groups without vectors, those that are not settled yet being taken for what suits best.
- */
+ * A group can be vectorized along one of its dimensions if every access moves with it in the last
+ * dimension in memory, or not at all.  Weights are packed, so they allow any dimension.  Outputs, and
+ * tables whose rows are looked up, are as the caller has them.  The order of states and intermediates is
+ * chosen, greedily: tensors that the dominant group (the one with most accesses) touches come first, each
+ * getting the order that leaves the least volume of accesses in groups without vectors.  Tensors without
+ * an order yet are assumed to suit. */
 #include "base/map.h"
 #include "sched/plan.h"
 
 enum {
-	NONE = -1,   /* an index that moves with no dimension of the group */
-	ROW = -2,    /* one that is read from an index array */
-	STRIDED = 32 /* and more: moves with a set of dimensions, but not element by element */
+	NONE = -1,   /* an index that is independent of the group's dimensions */
+	ROW = -2,    /* an index that is read from an index array */
+	STRIDED = 32 /* plus a mask: an index that moves with these dimensions, but not element by element */
 };
 
 enum kind { STATE, TABLE, INTERMEDIATE };
 
-/* Something in memory whose order can be chosen; a table is a parameter of which rows are picked. */
+/* A tensor in memory whose order can be chosen.  A table is a parameter whose rows are looked up. */
 struct tensor {
 	enum kind kind;
-	int which;	     /* the state or parameter; an intermediate's body */
-	sub_ref value;	     /* of an intermediate */
+	int which;	     /* the state, the parameter, or the body of the intermediate */
+	sub_ref value;	     /* the intermediate */
 	int rank;	     /* of a row */
 	int last;	     /* the dimension that is the last in memory */
-	bool settled, packed; /* whole: a table that is packed as well */
-	double volume;	     /* of the greatest group that touches it */
+	bool settled, packed; /* packed: a table that is also packed as a whole */
+	double volume;	      /* of accesses, in the largest group that touches it */
 };
 
 struct access {
-	int tensor; /* -1: a parameter or output */
+	int tensor; /* -1 = a parameter or output */
 	int rank, moves[SUB_MAX_VARS];
-	bool packed; /* any of its dimensions may be along vectors */
+	bool packed; /* vectors may run along any of its dimensions */
 	double volume;
 };
 
@@ -50,18 +50,18 @@ struct order {
 	struct arena *arena;
 	VEC(struct tensor) tensors;
 	struct group_accesses *groups;
-	/* the group at hand */
+	/* the current group */
 	int group;
 	struct map visited;
 };
 
-/* NULL: a parameter or output. */
+/* The tensor of an access; NULL = a parameter or output. */
 static struct tensor *tensor_of(const struct order *o, const struct access *a)
 {
 	return a->tensor >= 0 && (size_t)a->tensor < o->tensors.n ? &o->tensors.at[a->tensor] : NULL;
 }
 
-/* --- what a group accesses --- */
+/* --- accesses of a group --- */
 
 static int find_tensor(struct order *o, enum kind kind, int which, sub_ref value, int rank)
 {
@@ -89,7 +89,7 @@ static void note_access(struct order *o, int tensor, const int *moves, int rank,
 	g->volume += volume;
 }
 
-/* A result of the body: its first store, as it is read back; NULL = an intermediate. */
+/* The first store of a result of the body, which is where it is read back; NULL = an intermediate. */
 static const struct sub_store *result_of(const struct order *o, int body, sub_ref r)
 {
 	const struct sub_body *b = &o->p->bodies.at[body];
@@ -121,7 +121,7 @@ static void note_stored(struct order *o, sub_ref r, const int *moves, double vol
 		note_intermediate(o, r, moves + leading, rank, volume);
 }
 
-/* A parameter is packed unless rows are picked of it; if both, the rows stay as they are. */
+/* A parameter is packed unless its rows are looked up; if both, the rows stay as the caller has them. */
 static void note_param(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
 	bool picked = v->vars > 0 && moves[0] == ROW;
@@ -132,7 +132,7 @@ static void note_param(struct order *o, const struct sub_value *v, const int *mo
 	note_access(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
 }
 
-/* A row per node, or per edge of the node. */
+/* Inputs have a row per node, or per edge of the node. */
 static void note_vector(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
 	int leading = 1 + o->p->inputs.at[v->which].on_edge;
@@ -152,7 +152,7 @@ static void note_source(struct order *o, const struct sub_value *v, const int *m
 
 static void walk_value(struct order *, sub_ref, const int *moves, double volume);
 
-/* The dimensions of the group that an index moves with. */
+/* A mask of the dimensions of the group that an index moves with. */
 static unsigned dims_of(int moves)
 {
 	return moves >= STRIDED ? (unsigned)(moves - STRIDED) : moves >= 0 ? 1u << moves : 0;
@@ -181,7 +181,8 @@ static int moves_of_map(const struct sub_value *v, const struct sub_map *m, cons
 	return strided_moves(dims_of(first) | dims_of(second));
 }
 
-/* Dimensions that a reshape leaves alone move as they did; those of other pieces with all of their piece. */
+/* A dimension that a reshape keeps moves as in the value; the others move with all dimensions of their
+ * piece. */
 static void find_reshape_moves(const struct sub_program *p, const struct sub_value *v, const int *moves,
 			       int *out)
 {
@@ -199,7 +200,8 @@ static void find_reshape_moves(const struct sub_program *p, const struct sub_val
 	}
 }
 
-/* The moves of an argument's dimensions: by name, but for the one variable that the use has for itself. */
+/* Walks an argument: its dimensions move as the value's variables of the same name, except for `own`, a
+ * variable of this use alone. */
 static void walk_use(struct order *o, const struct sub_value *v, const struct sub_use *u, const int *moves,
 		     int own, int own_moves, double volume)
 {
@@ -256,7 +258,7 @@ static bool is_target(const struct sched_group *g, sub_ref r)
 	return false;
 }
 
-/* Asked for at the very element that the group is at. */
+/* Whether a value is a target of the current group, read at the element that the group computes. */
 static bool is_here(const struct order *o, sub_ref r, const int *moves)
 {
 	int leading = sub_leading_dims(o->p, r);
@@ -281,7 +283,7 @@ static void walk_value(struct order *o, sub_ref r, const int *moves, double volu
 		walk_arguments(o, v, moves, volume);
 }
 
-/* The stores of a target, and what it needs. */
+/* Notes the stores of a target and all accesses to compute it. */
 static void walk_target(struct order *o, sub_ref r, double volume)
 {
 	const struct sched_group *g = &o->plan->groups.at[o->group];
@@ -318,9 +320,10 @@ static void walk_group(struct order *o, int group)
 	}
 }
 
-/* --- what can be along vectors --- */
+/* --- dimensions that vectors can run along --- */
 
-/* The dimension of the access that moves with `dim`; -1 = none, -2 = it does so in another way. */
+/* The dimension of an access that moves with `dim`, element by element; -1 = none, -2 = several, or
+ * another kind of move. */
 static int find_moving(const struct access *a, int dim)
 {
 	int found = -1;
@@ -332,7 +335,8 @@ static int find_moving(const struct access *a, int dim)
 	return found;
 }
 
-/* What is not settled yet suits, as long as it is accessed in one way. */
+/* Whether access `i` allows vectors along `dim`.  A tensor without an order yet does if all accesses to it
+ * agree. */
 static bool suits_vectors(const struct order *o, const struct group_accesses *g, size_t i, int dim)
 {
 	const struct access *a = &g->all.at[i];
@@ -357,7 +361,7 @@ static bool can_vectorize(const struct order *o, const struct group_accesses *g,
 	return true;
 }
 
-/* The last dimension of the group for which that holds; -1 = none. */
+/* The last dimension of the group that vectors can run along; -1 = none. */
 static int vector_dim(const struct order *o, const struct group_accesses *g)
 {
 	for (int dim = g->dims; dim-- > 0;)
@@ -377,7 +381,7 @@ static double left_over(const struct order *o)
 
 /* --- choosing --- */
 
-/* The tensor that the greatest group touches, of those that are not settled; NULL = all are. */
+/* The tensor of the largest group among those without an order yet; NULL = all have one. */
 static struct tensor *find_dominant(struct order *o)
 {
 	struct tensor *found = NULL;
@@ -389,7 +393,7 @@ static struct tensor *find_dominant(struct order *o)
 	return found;
 }
 
-/* Row-major unless another order is better. */
+/* Gives a tensor its order: row-major unless another one is better. */
 static void settle_order(struct order *o, struct tensor *t)
 {
 	double best = 0;
@@ -404,7 +408,7 @@ static void settle_order(struct order *o, struct tensor *t)
 	t->last = choice;
 }
 
-/* Row-major, but for the dimension that comes last. */
+/* Row-major order, but with dimension `last` innermost. */
 static struct sched_order ending_with(int rank, int last)
 {
 	struct sched_order order = {.rank = rank};

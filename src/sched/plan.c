@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The fusion plan.
  *
- * A planner says which values are stored.  Then, whatever it said, each target (a result, or what is stored)
- * is walked down to what it reads: a value that is dear and does not depend on some loop around it would be
- * computed again for each turn of that loop, so it is stored and becomes a target of its own.  So is what is
- * wanted at many places at once, and a reduction that two groups need.  This is repeated until nothing more
- * is stored: it is what keeps loops from exploding. */
+ * A planner decides which values are stored.  Whatever it decided, each target (a result or a stored
+ * value) is then walked down to what it reads.  An expensive value that does not depend on a loop around
+ * it would be computed again in each iteration of that loop, so it is stored and becomes a target of its
+ * own.  The same holds for values that are used at many places, and for reductions that two groups need.
+ * This is repeated until no more values are stored, and bounds the work of any plan. */
 #include "sched/group.h"
 
 /* --- the guard --- */
@@ -33,14 +33,14 @@ static bool is_expensive(const struct sched_walk *w, sub_ref r)
 	return sched_fact(values_of(w), r)->expensive && !sched_fact(values_of(w), r)->stored;
 }
 
-/* What is wanted at the element that is being computed is computed once for it, before any reduction that
- * uses it. */
+/* Stores a value that would be computed too often.  At the element that the target computes it is computed
+ * once, before any reduction that uses it. */
 static void guard_value(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	struct sched_grouper *gr = grouper_of(w);
 	bool deep = w->loops >= SCHED_MAX_LOOPS, often = w->instances[r.i] > SCHED_MAX_PLACES;
 	if (!sub_has_rows(w->p, r) || sched_is_index(w->p, values_of(w), r))
-		return; /* it is not dear; what it moves is looked at by itself */
+		return; /* movement is not expensive; the value that it moves is visited as well */
 	if (!deep && !often) {
 		double n = is_expensive(w, r) && !sched_is_inside(w, r, index)
 			       ? sched_times_computed(w, r, index)
@@ -53,8 +53,8 @@ static void guard_value(struct sched_walk *w, sub_ref r, const struct sched_inde
 		sched_set_apart(gr, w->body, r);
 }
 
-/* Inside a reduction a choice is part of an expression, which has no room for work: what is dear there is
- * stored. */
+/* Inside a reduction a choice is part of an expression and has no place for statements: an expensive
+ * operand of it is stored. */
 static void store_side(struct sched_walk *w, sub_ref r)
 {
 	while (sub_at(w->p, r)->args == 1 && sched_is_index(w->p, values_of(w), r))
@@ -78,7 +78,7 @@ static void walk_targets(struct sched_grouper *gr)
 	}
 }
 
-/* A reduction that two groups of a body compute is stored by the first. */
+/* Stores a reduction that two groups of a body compute; the first group will compute it. */
 static void store_shared_reductions(struct sched_grouper *gr)
 {
 	struct map group_of = map_in(gr->pl.arena);
@@ -95,8 +95,8 @@ static void store_shared_reductions(struct sched_grouper *gr)
 	}
 }
 
-/* What its own group alone reads, at the element that it computes anyway, rests in a register.  Each value is
- * let go of once at most, so this ends. */
+/* Drops stored values that only their own group reads, at the element that it computes: they stay in
+ * registers.  A value is dropped at most once, so planning ends. */
 static void drop_unread(struct sched_grouper *gr)
 {
 	bool *read = ARENA_ARRAY(gr->pl.arena, bool, gr->targets.n);
@@ -147,9 +147,9 @@ int sched_new_block(struct sched_planner *pl, struct sched_block b)
 	return b.joined;
 }
 
-/* Sums that find no register rest in memory while other loops run (ilir/sink.c), so a block does not end with
- * the registers: its tile must rest in the first-level cache.  Four times the registers, in a tile of four
- * rows, are 16 KiB of the 32 or more that machines of 16-byte vectors and up have. */
+/* The limit is not the number of registers, because sums without a register lie in memory while other
+ * loops run (ilir/sink.c); their tile must stay in the first-level cache.  Four times the registers, in a
+ * tile of four rows, take 16 KiB of the at least 32 of machines with vectors of 16 bytes or more. */
 int sched_pressure_limit(const struct target *t)
 {
 	return 4 * t->registers;
@@ -168,7 +168,7 @@ static bool can_be_stored(const struct sub_program *p, sub_ref r, const struct s
 	       sub_has_leading_dim(p, r);
 }
 
-/* What the schedule asks for has a group of its own, and is never let go of. */
+/* Values that the schedule names get groups of their own and are never dropped. */
 static void store_asked(struct sched_planner *pl, int body)
 {
 	const struct sched_fusion *f = &pl->plan->fusion;

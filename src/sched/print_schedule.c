@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The schedule as text, one directive a line; the plan stands in it as comments, which `#` begins. */
+/* Writes the schedule as text, one directive a line, with the plan as comments, which begin with `#`. */
 #include "sched/words.h"
 
 void sched_print_tile(const struct sched_tile *t, const struct sched_group *group, struct str *s)
@@ -11,7 +11,7 @@ void sched_print_tile(const struct sched_tile *t, const struct sched_group *grou
 	if (t->by_rows)
 		str_puts(s, " by rows");
 	else if (group->rows && group->dims && !group->gates)
-		str_puts(s, " by columns"); /* by rows is what is chosen for it */
+		str_puts(s, " by columns"); /* the cost model chooses by rows */
 	if (group->dims > 1)
 		str_printf(s, " along %d", t->along);
 	str_puts(s, "\n");
@@ -62,7 +62,7 @@ static void print_fusion(const struct sched_fusion *f, struct str *s)
 		str_printf(s, "%s %.*s\n", sched_spelling(SCHED_STORE), f->store[i].length, f->store[i].name);
 }
 
-/* What moved nothing is off. */
+/* A directive that moved nothing is written as off. */
 static void print_movers(const struct sched_plan *plan, struct str *s)
 {
 	for (int d = 0; d < SCHED_DIRECTIVES; d++) {
@@ -84,7 +84,7 @@ static void print_switches(const struct sched *sc, struct str *s)
 	}
 }
 
-/* The bodies, each with what its fusion comes to. */
+/* Writes the totals of the plan for each body. */
 static void print_counts(const struct sched_plan *plan, struct str *s)
 {
 	for (size_t b = 0; b < plan->p->bodies.n; b++) {
@@ -103,7 +103,7 @@ static void print_lanes(const char *group, int lanes, struct str *s)
 		str_puts(s, "off\n");
 }
 
-/* What is said of a group, whose lanes need no word if they are these. */
+/* Writes the directives of a group; no `vectorize` if its lanes are `lanes`. */
 static void print_said(const struct sched *sc, const struct sched_plan *plan, int group, int lanes,
 		       struct str *s)
 {

@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A schedule from text, one directive a line. */
+/* Reads a schedule from text, one directive a line. */
 #include "sched/words.h"
 
 #include <ctype.h>
 
-/* --- what is chosen for a plan --- */
+/* --- directives that change a schedule --- */
 
 static bool read_switch(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
@@ -17,7 +17,7 @@ static bool read_switch(struct line *l, struct sched *s, const struct sched_plan
 	return true;
 }
 
-/* Node by node there are no levels. */
+/* Without batches there are no levels to unroll. */
 static bool read_batch(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	if (!read_switch(l, s, plan))
@@ -45,7 +45,7 @@ static bool read_unroll(struct line *l, struct sched *s, const struct sched_plan
 	return true;
 }
 
-/* Levels of a span overlap in time: none may take the rows of another. */
+/* Levels of a span overlap in time: none may reuse the rows of another. */
 static bool read_dense(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	if (!read_switch(l, s, plan))
@@ -56,7 +56,7 @@ static bool read_dense(struct line *l, struct sched *s, const struct sched_plan 
 		   "levels that are unrolled are under way at once, and none can take the rows of another");
 }
 
-/* The numbers of a tile that are one each. */
+/* Properties of a tile that are a single number. */
 static const struct {
 	const char *word;
 	size_t offset;
@@ -76,7 +76,7 @@ static int tile_word(const struct line *l, int word)
 	return i;
 }
 
-/* The sizes behind `nodes`, up to the next word that is none. */
+/* Reads the sizes after `nodes`, up to the next property. */
 static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 {
 	t->sizes = 0;
@@ -114,7 +114,7 @@ static bool read_number(struct line *l, int *word, struct sched_tile *t, int dim
 	return n >= 0;
 }
 
-/* What a word of a tile begins, with its arguments. */
+/* Reads a property of a tile and its arguments. */
 static bool read_property(struct line *l, int *word, struct sched_tile *t, int dims)
 {
 	if (line_is(l, *word, "by"))
@@ -135,7 +135,7 @@ static int read_group(struct line *l, const struct sched_plan *plan)
 	return -1;
 }
 
-/* Lanes at a word; -1 after a diagnostic. */
+/* The number of lanes at a word; -1 after a diagnostic. */
 static int read_lanes(struct line *l, int word)
 {
 	int lanes = line_is(l, word, "off") ? 1 : line_number(l, word, 4, 16);
@@ -150,7 +150,7 @@ static int read_lanes(struct line *l, int word)
 	return lanes;
 }
 
-/* Of a group, if the line begins with one; else of all. */
+/* Sets the lanes of the group that the line names, or of all groups. */
 static bool read_vectorize(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	bool all = l->words < 2 || line_is(l, 1, "off") || isdigit((unsigned char)*l->word[1]);
@@ -189,7 +189,7 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 	return true;
 }
 
-/* What a layout names: the order of its dimensions, and the state that it is, if it is one. */
+/* The order of the tensor that a layout names, and its state if it is one; NULL = no such tensor. */
 static struct sched_order *find_order(const struct line *l, struct sched *s, const struct sched_plan *plan,
 				      struct sched_state **state)
 {
@@ -207,7 +207,7 @@ static struct sched_order *find_order(const struct line *l, struct sched *s, con
 	return NULL;
 }
 
-/* The rest of the line: each dimension once. */
+/* Reads the rest of the line, which must name each dimension once. */
 static bool read_order(struct line *l, int first, struct sched_order *order)
 {
 	struct sched_order read = {.rank = 0};
@@ -278,7 +278,7 @@ static bool read_specialize(struct line *l, struct sched *s, const struct sched_
 	return sched_read_cases(l, s, plan->p);
 }
 
-/* --- what the plan was made by --- */
+/* --- directives that the plan depends on --- */
 
 static bool read_fuse(struct line *l, struct sched_fusion *to)
 {
@@ -296,7 +296,7 @@ static bool read_fuse(struct line *l, struct sched_fusion *to)
 	return true;
 }
 
-/* The name stays where it is, in the schedule's text. */
+/* The name is not copied: it stays in the schedule's text. */
 static bool read_store(struct line *l, struct sched_fusion *to)
 {
 	if (l->words != 2)
@@ -316,7 +316,7 @@ static bool read_moving(struct line *l, struct sched_fusion *to)
 	return true;
 }
 
-/* The plan is made: a directive can but repeat what it was made by. */
+/* Once the plan is made, a directive may only repeat what the plan was made by. */
 static bool repeat_fuse(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	(void)s;
@@ -353,7 +353,8 @@ static bool repeat_moving(struct line *l, struct sched *s, const struct sched_pl
 
 /* --- directives --- */
 
-/* Each reads its line, once before there is a plan, if it steers it, and once for the schedule. */
+/* The readers of each directive: `fusion` before the plan is made, if the plan depends on it, and
+ * `schedule` after it. */
 static const struct {
 	bool (*schedule)(struct line *, struct sched *, const struct sched_plan *);
 	bool (*fusion)(struct line *, struct sched_fusion *);

@@ -19,21 +19,21 @@ struct sched_loop {
 	int gates;	 /* reductions */
 	int64_t extent;
 	bool per_edge; /* once for each edge of a row */
-	bool own; /* weights are not shared: each row, or each edge, has its own, such as those of its label */
+	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
 };
 
 /* Values that are computed in one loop nest, over the rows of the body (if `rows`) and these dimensions. */
 struct sched_group {
 	const char *name; /* body and number: inner.0 */
 	int body;	  /* of the program */
-	int stage;        /* stages of a body run in this order; a group reads what earlier stages have stored */
+	int stage; /* stages of a body run in this order; a group reads what earlier stages have stored */
 	bool rows, edges; /* edges: also over the child edges of each row */
 	int dims;
 	int64_t extent[SUB_MAX_VARS];
 	VEC(sub_ref) targets; /* what it stores */
-	int reductions;       /* in one pass over the row */
+	int reductions;	      /* in one pass over the row */
 	int products;         /* those that are not over edges */
-	int gates;            /* the most reductions that share one operand, and so one loop */
+	int gates;	      /* the most reductions that share one operand, and so one loop */
 	double operations;    /* of a row, estimated */
 	VEC(struct sched_loop) loops;
 	bool over_edges; /* products are per edge of a row: the nodes of a tile are the ends of its edges */
@@ -69,7 +69,7 @@ struct sched_plan {
 	const struct sub_program *p;
 	const struct target *target;
 	struct sched_fusion fusion;
-	VEC(struct sched_group) groups; /* in execution order */
+	VEC(struct sched_group) groups;	   /* in execution order */
 	const struct sched_values *values; /* facts about them, by body (plan.h) */
 };
 
@@ -101,8 +101,8 @@ struct sched_counts sched_count(const struct sched_plan *, int body);
 struct sched_bytes {
 	double states;	/* read and written */
 	double outputs; /* written */
-	double stored;	/* intermediates and hoisted inputs: written once, read by each group that uses them */
-	double inputs;	/* vectors, tokens and the rows that they look up */
+	double stored; /* intermediates and hoisted inputs: written once, read by each group that uses them */
+	double inputs; /* vectors, tokens and the rows that they look up */
 	double weights; /* read once for all rows of a level */
 };
 struct sched_bytes sched_bytes_of(const struct sched_plan *, int body);
@@ -154,15 +154,15 @@ struct sched_intermediate {
 struct sched {
 	const struct target *target;
 	bool dynamic_batch, dense_index, peel, persist, barrier_each_step, specialize_leaf;
-	int unroll;                     /* levels of the recursion without a barrier between them, at least 1 */
-	unsigned shared_cases;          /* a mask of cases whose nodes share a kernel, which tests the case of a node */
-	int lanes;                      /* of groups without a `vectorize` directive of their own */
-	int accumulators;               /* vectors of sums that one loop may have */
-	VEC(struct sched_tile) tiles;   /* by group */
-	VEC(enum image_way) ways;       /* by group: what of it threads divide among them */
+	int unroll; /* levels of the recursion without a barrier between them, at least 1 */
+	unsigned shared_cases; /* a mask of cases whose nodes share a kernel that tests the case */
+	int lanes;	  /* of groups without a `vectorize` directive of their own */
+	int accumulators; /* vectors of sums that one loop may have */
+	VEC(struct sched_tile) tiles;	/* by group */
+	VEC(enum image_way) ways;	/* by group: what of it threads divide among them */
 	VEC(struct sched_state) states; /* by state */
 	VEC(struct sched_intermediate) intermediates;
-	VEC(struct sched_order) tables; /* by parameter: of a row, if rows are looked up; rank 0 = they are not */
+	VEC(struct sched_order) tables; /* by parameter: of a row that is looked up; rank 0 = none is */
 };
 
 /* How many of the gates that share an operand one loop computes, with `vectors` accumulators (nodes times

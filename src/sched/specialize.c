@@ -1,23 +1,23 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which cases of nodes have kernels of their own: those of the model, and those that the schedule makes of
- * them.
+/* Cases of nodes that have kernels of their own: those of the model, and those that the schedule adds.
  *
  *     specialize inner when children == 2 and tag == 3
  *
- * makes a case of the nodes of another that fit (subop/split_cases.c), before anything is rewritten. */
+ * makes a case of the nodes of another case that meet the conditions (subop/split_cases.c), before the
+ * program is rewritten. */
 #include "sched/line.h"
 
 /* --- conditions --- */
 
 enum { MOST_CHILDREN = 1 << 16 };
 
-/* The line tells nodes of a case apart. */
+/* Whether the line adds a case. */
 static bool is_split(const struct line *l)
 {
 	return l->directive == SCHED_SPECIALIZE && line_is(l, 2, "when");
 }
 
-/* What the directive says, with one blank between words. */
+/* The arguments of the directive, with one blank between words. */
 static const char *text_of(const struct line *l, struct arena *a)
 {
 	struct str s = str_in(a);
@@ -50,7 +50,7 @@ static bool read_token(struct line *l, int word, const struct sub_program *p, st
 	return value >= 0;
 }
 
-/* The conditions from the third word on. */
+/* Reads the conditions, from the third word on. */
 static bool read_split(struct line *l, const struct sub_program *p, struct sub_split *to)
 {
 	const char *text = text_of(l, p->arena);
@@ -93,7 +93,7 @@ bool sched_split_cases(struct sub_program *p, const char *file, const char *text
 
 /* --- printing --- */
 
-/* A mask; 0 where leaves and inner nodes are all. */
+/* A mask of all cases; 0 if the model names none. */
 static unsigned all_cases(const struct sub_program *p)
 {
 	return p->cases.n ? (1u << p->cases.n) - 1 : 0;
@@ -104,7 +104,8 @@ static bool is_word_of_all(const char *name)
 	return strcmp(name, "all") == 0 || strcmp(name, "none") == 0 || strcmp(name, "leaf") == 0;
 }
 
-/* The names of those that have kernels of their own; behind `case` where one could be taken for something else. */
+/* Writes the names of cases that have kernels of their own, after `case` where the first could be taken
+ * for another argument. */
 static void print_apart(const struct sched *sc, const struct sub_program *p, struct str *s)
 {
 	for (size_t c = 0, first = true; c < p->cases.n; c++)
@@ -131,7 +132,7 @@ void sched_print_cases(const struct sched *sc, const struct sub_program *p, stru
 
 /* --- reading --- */
 
-/* The program is what it is: the line can but repeat what was made of it. */
+/* Cases are added before rewriting: the line may only repeat one that was added. */
 static bool read_split_again(struct line *l, const struct sub_program *p)
 {
 	const char *text = text_of(l, p->arena);

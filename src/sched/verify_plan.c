@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The rules of a plan, checked from the plan as it stands.
+/* Checks the rules of a plan, independently of the planners.
  *
- * Groups run in the order of stages.  What a group reads was stored by an earlier stage, or is a target of
- * the group itself at the very element that is being computed.  It follows that no path leaves a group and
- * comes back (groups are convex), and that no result of a reduction passes from one column or row of a group
- * to another: none crosses threads. */
+ * Groups run in the order of stages.  A value that a group reads was stored by an earlier stage, or is a
+ * target of the group itself, read at the same element that is computed.  It follows that groups are
+ * convex (no path leaves a group and comes back) and that no result of a reduction passes from one column
+ * or row of a group to another, which may be computed by another thread. */
 #include "sched/plan.h"
 
 #include <stdarg.h>
@@ -15,8 +15,8 @@ struct verifier {
 	const struct sub_program *p;
 	struct diags *diags;
 	struct sched_walk walk;
-	bool **read; /* [body][value]: by a group that does not compute it at that element */
-	bool *expensive; /* by value of the body at hand: computing it means work */
+	bool **read;	 /* [body][value]: read by a group that does not compute it at that element */
+	bool *expensive; /* by value of the current body */
 	bool ok;
 };
 
@@ -92,7 +92,7 @@ static void check_read(struct verifier *v, const struct sched_group *g, const st
 			     g->name, g->stage, from->name);
 }
 
-/* What is computed on the way down to what is stored. */
+/* Checks a value that is computed in the nest of a target. */
 static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	struct verifier *v = w->context;
@@ -109,7 +109,7 @@ static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_inde
 			     sched_times_computed(w, r, index), w->target.i);
 }
 
-/* The planner's own word for it is not taken. */
+/* Marks expensive values, independently of the planner's marks. */
 static void mark_expensive(struct verifier *v, const struct sched_values *values)
 {
 	for (int i = 0; i < values->n; i++) {
@@ -162,7 +162,7 @@ static bool needs_state(const struct verifier *v, int body)
 	return false;
 }
 
-/* Which body computes a hoisted input; -1 = none before this one. */
+/* The body that computes a hoisted input; -1 = none before body `before`. */
 static int find_writer(const struct verifier *v, int input, int before)
 {
 	for (int b = 0; b < before; b++)
@@ -174,7 +174,8 @@ static int find_writer(const struct verifier *v, int input, int before)
 	return -1;
 }
 
-/* Rows of a hoisted input are there for the nodes of the body that computes it. */
+/* Checks that bodies ahead of the recursion need no state, and that hoisted inputs are computed for all
+ * nodes that read them. */
 static void check_ahead(struct verifier *v, int body)
 {
 	const struct sched_values *values = values_of(v, body);
@@ -209,7 +210,7 @@ static bool reads_child(const struct sub_value *v)
 	       (v->map[0].function == SUB_CHILD || v->map[0].function == SUB_EDGE_CHILD);
 }
 
-/* All bodies that nodes of a traversal up have, of whatever case. */
+/* Whether all bodies of leaves and inner nodes of the traversal store the state. */
 static bool is_kept(const struct sub_program *p, int traversal, int state)
 {
 	for (size_t i = 0; i < p->bodies.n; i++) {
@@ -221,7 +222,7 @@ static bool is_kept(const struct sub_program *p, int traversal, int state)
 	return true;
 }
 
-/* Leaves and inner nodes have a derived state, and what is read of it is a child's. */
+/* Checks that all nodes store derived states, and that these are read of children only. */
 static void check_derived(struct verifier *v, int body)
 {
 	const struct sched_values *values = values_of(v, body);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From a target down through what it needs, keeping for each dimension of a value the loops that its index
- * depends on. */
+/* Walks from a target down through its operands, with the loops that the index of each dimension depends
+ * on. */
 #include "sched/plan.h"
 
 static uint64_t mix_ids(uint64_t a, uint64_t b)
@@ -52,7 +52,8 @@ static void note_read(struct sched_walk *w, sub_ref r, const struct sched_index 
 	vec_push(w->arena, &w->reads, read);
 }
 
-/* The index of each dimension of an argument, from the names it is used under. */
+/* Finds the index of each dimension of an argument from the names of its variables; `own` is a variable of
+ * this use alone. */
 static void find_use_index(const struct sub_value *v, const struct sched_index *index,
 			   const struct sub_use *u, int own, struct sched_index own_index,
 			   struct sched_index *out)
@@ -74,15 +75,15 @@ static void walk_arguments(struct sched_walk *w, const struct sub_value *v, cons
 	}
 }
 
-/* The loop over the last dimension of the target at hand; none when it has no dimension. */
+/* A mask with the loop over the last dimension of the current target; 0 if it has none. */
 static uint64_t columns_loop(const struct sched_walk *w)
 {
 	int vars = sub_at(w->p, w->target)->vars;
 	return vars > sub_leading_dims(w->p, w->target) ? 1ull << (vars - 1) : 0;
 }
 
-/* What the products of a reduction share with those of its siblings: the operand that has not the target's
- * columns. */
+/* Identifies the operand of a product that other reductions of the group may share: the one that does not
+ * depend on the target's columns; 0 = none. */
 static uint64_t shared_operand(const struct sched_walk *w, const struct sub_value *v,
 			       const struct sched_index *index, struct sched_index own)
 {
@@ -101,7 +102,8 @@ static uint64_t shared_operand(const struct sched_walk *w, const struct sub_valu
 	return 0;
 }
 
-/* Whether an operand differs from row to row, or from edge to edge, and for all elements of a row. */
+/* Whether an operand differs from row to row, or from edge to edge, and depends on all dimensions of a
+ * row. */
 static bool has_own(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
 		    struct sched_index reduced)
 {
@@ -119,7 +121,8 @@ static bool has_own(const struct sched_walk *w, const struct sub_value *v, const
 	return own;
 }
 
-/* What a chain begins with is wanted where the value is, all else once for each element that is reduced. */
+/* Walks the operands that are read once for each reduced element; the value that a chain continues is read
+ * once. */
 static void walk_reduced(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
 			 struct sched_index own)
 {
@@ -199,7 +202,7 @@ static void walk_assign(struct sched_walk *w, const struct sub_value *v, const s
 	(leaves ? walk_chosen : walk_value)(w, v->arg[0].value, out);
 }
 
-/* A dimension of the argument depends on all dimensions of the value that it shares elements with. */
+/* A dimension of the argument depends on all dimensions of the value in the same piece. */
 static void walk_reshape(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
 	struct sched_index out[SUB_MAX_VARS] = {{0}};
@@ -222,7 +225,7 @@ static void walk_reshape(struct sched_walk *w, const struct sub_value *v, const 
 	walk_value(w, v->arg[0].value, out);
 }
 
-/* Both sides of a concatenation are reached at shifted places. */
+/* The operands of a concatenation are read at shifted positions along its axis. */
 static void walk_cond(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
 	for (int a = 0; a < 2; a++) {
@@ -290,7 +293,7 @@ void sched_walk_target(struct sched_walk *w, int body, sub_ref target)
 	w->target = target;
 	w->number++;
 	w->reducing = 0;
-	memset(&w->reads, 0, sizeof w->reads); /* the last ones belong to the caller */
+	memset(&w->reads, 0, sizeof w->reads); /* the caller owns those of the last walk */
 	memset(&w->reductions, 0, sizeof w->reductions);
 	w->visited = map_in(w->arena);
 	w->leading = (1ull << sub_leading_dims(w->p, target)) - 1;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The words of a schedule's text, each in one table. */
+/* The words of a schedule's text. */
 #include "sched/words.h"
 
 const char *const words_planner[] = {

@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* How much there is to compute in a row: what the run leg decides by whether to share it out. */
+/* Estimates the work of a row, from which the runtime decides whether to divide rows among threads. */
 #include "sched/plan.h"
 
 #include <limits.h>
 
-/* What belongs to no row is numbers alone: weights alone make folded parameters. */
+/* A value without rows counts as no work: what depends on weights alone is computed at binding. */
 static bool has_row(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
@@ -29,7 +29,7 @@ double sched_operations(const struct sub_program *p, const struct sub_body *b)
 	return n;
 }
 
-/* What a group computes itself: down to what others stored. */
+/* The operations of a group, without those of values that other groups have stored. */
 static double group_operations(const struct sched_plan *plan, int group, bool *needed)
 {
 	const struct sched_group *g = &plan->groups.at[group];
