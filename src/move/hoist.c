@@ -348,7 +348,7 @@ static void note_hoisted(const struct hoisting *h, struct rewrite_trace *trace)
 		str_printf(&s, "%s is computed ahead of the recursion, %s: %.0f bytes each",
 			   h->to->inputs.at[moved->input].name,
 			   moved->at_leaf ? "for all nodes" : "for the nodes with children",
-			   sizeof(float) * sub_row_elements(h->to, sub_at(h->to, moved->value)));
+			   move_row_bytes(h->to, moved->value));
 		vec_push(h->arena, &trace->notes, s.text);
 	}
 }

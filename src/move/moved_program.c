@@ -65,3 +65,9 @@ const double *move_count_products(struct arena *a, const struct sub_program *p)
 	}
 	return work;
 }
+
+double move_row_bytes(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	return sub_row_elements(p, v) * dtype_traits_of(v->dtype)->bytes;
+}

@@ -25,4 +25,7 @@ void move_keep_program(struct sub_program *to, const struct sub_program *from);
 /* By value: the multiplications by weights in it and in its operands, per row. */
 const double *move_count_products(struct arena *, const struct sub_program *);
 
+/* Bytes of a row of a value in memory. */
+double move_row_bytes(const struct sub_program *, sub_ref);
+
 #endif

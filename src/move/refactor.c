@@ -242,7 +242,7 @@ static void note_derived(const struct refactoring *f, struct rewrite_trace *trac
 		const struct sub_tensor *t = &f->to->states.at[f->derived.at[i].which];
 		struct str s = str_in(f->arena);
 		str_printf(&s, "%s is computed at the node whose parents want it: %.0f bytes each", t->name,
-			   sizeof(float) * sub_row_elements(f->to, refactor_value(f, f->derived.at[i].key)));
+			   move_row_bytes(f->to, f->derived.at[i].key));
 		vec_push(f->arena, &trace->notes, s.text);
 	}
 	for (size_t i = 0; trace && i < f->tables.n; i++) {

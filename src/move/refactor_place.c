@@ -155,6 +155,14 @@ static void find_look_up(const struct refactoring *f, sub_ref r, struct look_up 
 	}
 }
 
+static double tensor_bytes(const struct sub_tensor *t)
+{
+	double bytes = dtype_traits_of(t->dtype)->bytes;
+	for (int d = 0; d < t->rank; d++)
+		bytes *= t->shape[d];
+	return bytes;
+}
+
 /* Bytes of all tables that are made at binding, and of one more. */
 static double table_bytes(const struct refactoring *f, double more)
 {
@@ -168,10 +176,8 @@ static double table_bytes(const struct refactoring *f, double more)
 	}
 	for (size_t i = 0; i < f->to->params.n; i++) {
 		const struct sub_tensor *t = &f->to->params.at[i];
-		double bytes = t->folded && (i >= f->from->params.n || counted[i]) ? sizeof(float) : 0;
-		for (int d = 0; d < t->rank; d++)
-			bytes *= t->shape[d];
-		more += bytes;
+		if (t->folded && (i >= f->from->params.n || counted[i]))
+			more += tensor_bytes(t);
 	}
 	return more;
 }
@@ -255,12 +261,9 @@ sub_ref refactor_make_table(struct refactoring *f, const struct derived *d, cons
 bool refactor_find_table(const struct refactoring *f, const struct derived *d, struct look_up *l)
 {
 	const struct sub_tensor *row = &f->to->states.at[d->which];
-	double bytes = sizeof(float);
 	*l = (struct look_up){.ok = !(f->options->off >> REWRITE_FAMILY_TABLES & 1) &&
 				    row->rank < TENSOR_MAX_RANK};
 	find_look_up(f, d->value, l);
-	for (int i = 0; i < row->rank; i++)
-		bytes *= row->shape[i];
 	return l->ok && l->map.function == SUB_TOKEN &&
-	       table_bytes(f, bytes * l->rows) <= f->options->table_bytes;
+	       table_bytes(f, tensor_bytes(row) * l->rows) <= f->options->table_bytes;
 }

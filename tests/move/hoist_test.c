@@ -118,6 +118,22 @@ static void test_bits(struct test_model *t, size_t i)
 	}
 }
 
+/* --- notes --- */
+
+static void test_bytes(void)
+{
+	static const char text[] =
+	    "model m\n" SEQUENCE
+	    "param W[D, E], U[D, D]\nstate h[D] : i64\nnode:\n"
+	    " h = cast(W @ x, i64) + cast(U @ cast(previous.h, f32), i64)\noutput y = h at every node\n";
+	struct test_model t = {0};
+	tap_ok(
+	    load_text(&t, "m", text, strlen(text), "D=24 E=32") &&
+		explains(&t, "\nhoist0 is computed ahead of the recursion, for all nodes: 192 bytes each\n"),
+	    "the bytes of a hoisted value are those of its type");
+	free_model(&t);
+}
+
 /* --- what is refused --- */
 
 static void test_refusals(void)
@@ -182,6 +198,7 @@ int main(void)
 		}
 		free_model(&t);
 	}
+	test_bytes();
 	test_refusals();
 	test_faults();
 	return tap_done();

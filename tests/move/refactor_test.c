@@ -160,6 +160,37 @@ static void test_image(struct test_model *t)
 	end_run(&r);
 }
 
+/* --- bytes --- */
+
+/* Tables that are made where they may take so many bytes; -1 after a diagnostic. */
+static int count_tables(struct test_model *t, uint64_t table_bytes)
+{
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .table_bytes = table_bytes};
+	struct str s = str_in(&t->arena);
+	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, "refactor", &s);
+	print_diags(&t->diags);
+	return ok ? count(str_text(&s), "\nfolded ") : -1;
+}
+
+static void test_bytes(void)
+{
+	static const char text[] =
+	    "model m\nstructure tree(*)\ninput w : token\nparam M[50, D], U[D, D]\nstate h[D]\nleaf:\n h = "
+	    "M[w]\n"
+	    "inner:\n h = tanh(cast(sum(cast(U @ k.h, i64) for k in children), f32))\noutput y = h at every "
+	    "node\n";
+	enum { TABLE = 50 * 24 * 8 };
+	struct test_model t = {0};
+	if (tap_ok(load_text(&t, "m", text, strlen(text), "D=24"), "parsed")) {
+		tap_ok(explains(
+			   &t, "\nrefactor0 is computed at the node whose parents want it: 192 bytes each\n"),
+		       "the bytes of a derived state are those of its type");
+		tap_ok(count_tables(&t, TABLE) == 1 && count_tables(&t, TABLE - 1) == 0,
+		       "so are those of the table that leaves look it up in");
+	}
+	free_model(&t);
+}
+
 /* --- what is refused --- */
 
 static void test_refusals(struct test_model *none, struct test_model *edges, struct test_model *slots)
@@ -219,6 +250,7 @@ int main(void)
 	}
 	if (ok) {
 		test_image(&t[1]);
+		test_bytes();
 		test_refusals(&t[0], &t[1], &t[11]);
 		test_faults(&t[1]);
 	}
