@@ -241,13 +241,13 @@ static void note_derived(const struct refactoring *f, struct rewrite_trace *trac
 	for (size_t i = 0; trace && i < f->derived.n; i++) {
 		const struct sub_tensor *t = &f->to->states.at[f->derived.at[i].which];
 		struct str s = str_in(f->arena);
-		str_printf(&s, "%s is computed at the node whose parents want it: %.0f bytes each", t->name,
+		str_printf(&s, "%s is computed once at each node, for its parents: %.0f bytes each", t->name,
 			   move_row_bytes(f->to, f->derived.at[i].key));
 		vec_push(f->arena, &trace->notes, s.text);
 	}
 	for (size_t i = 0; trace && i < f->tables.n; i++) {
 		struct str s = str_in(f->arena);
-		str_printf(&s, "%s is computed at binding: what leaves keep for their parents",
+		str_printf(&s, "%s is computed at binding, and looked up by leaves for their parents",
 			   f->tables.at[i].name);
 		vec_push(f->arena, &trace->notes, s.text);
 	}

@@ -71,7 +71,7 @@ int line_number(struct line *l, int word, int low, int high)
 	long n = word < l->words ? strtol(l->word[word], &end, 10) : 0;
 	if (*end == 0 && n >= low && n <= high)
 		return n;
-	snprintf(why, sizeof why, "wants a number from %d to %d", low, high);
+	snprintf(why, sizeof why, "expects a number from %d to %d", low, high);
 	line_refuse(l, word, why);
 	return -1;
 }

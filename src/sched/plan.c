@@ -193,11 +193,11 @@ const char *sched_not_stored(const struct sched_plan *plan, const struct sched_s
 			const struct sched_fact *fact = &plan->values[b].fact[i];
 			if (!is_called(plan, b, plan->values[b].value[i], s))
 				continue;
-			return fact->result   ? "the value is a state or an output: it is stored as that"
+			return fact->result   ? "the value is a state or an output, and stored as that"
 			       : fact->stored ? NULL
 			       : fact->chain_end.i
-				   ? "the value is a step of a sum that goes on from it in its register"
-				   : "the value is only moved or given: nothing is computed that could be "
+				   ? "the value is a step of a sum, which continues it in a register"
+				   : "the value is given or only moved: nothing is computed that could be "
 				     "stored";
 		}
 	return "the program computes no value of this name";

@@ -32,13 +32,13 @@ static bool read_unroll(struct line *l, struct sched *s, const struct sched_plan
 	if (levels < 0)
 		return false;
 	if (l->words > 2)
-		return line_refuse(l, 2, "wants one number");
+		return line_refuse(l, 2, "expects one number");
 	if (levels > 1 && !s->dynamic_batch)
-		return line_refuse(l, 1, "without dynamic_batch there are no levels, but nodes");
+		return line_refuse(l, 1, "without dynamic_batch there are no levels to unroll");
 	if (levels > 1 && !plan->p->tree)
 		return line_refuse(
 		    l, 1,
-		    "a node of this structure may have several parents, and so be part of several "
+		    "a node of this structure may have several parents, and so belong to several "
 		    "subtrees, which must not wait for each other");
 	s->unroll = levels;
 	s->dense_index &= levels == 1;
@@ -53,7 +53,7 @@ static bool read_dense(struct line *l, struct sched *s, const struct sched_plan 
 	return !s->dense_index || s->unroll == 1 ||
 	       line_refuse(
 		   l, 1,
-		   "levels that are unrolled are under way at once, and none can take the rows of another");
+		   "levels that are unrolled run at the same time, and none can reuse the rows of another");
 }
 
 /* Properties of a tile that are a single number. */
@@ -98,14 +98,14 @@ static bool read_sweep(struct line *l, int *word, struct sched_tile *t)
 	t->by_rows = line_is(l, *word + 1, "rows");
 	*word += 2;
 	return t->by_rows || line_is(l, *word - 1, "columns") ||
-	       line_refuse(l, *word - 1, "wants rows or columns here");
+	       line_refuse(l, *word - 1, "expects rows or columns here");
 }
 
 static bool read_number(struct line *l, int *word, struct sched_tile *t, int dims)
 {
 	int which = tile_word(l, *word);
 	if (which == TILE_WORDS)
-		return line_refuse(l, *word, "wants nodes, columns, unroll, along or by here");
+		return line_refuse(l, *word, "expects nodes, columns, unroll, along or by here");
 	bool along = tile_words[which].offset == offsetof(struct sched_tile, along);
 	int n = along ? line_number(l, *word + 1, 0, dims ? dims - 1 : 0)
 		      : line_number(l, *word + 1, 1, tile_words[which].most);
@@ -144,7 +144,7 @@ static int read_lanes(struct line *l, int word)
 		return -1;
 	}
 	if (lanes > 0 && l->words > word + 1) {
-		line_refuse(l, word + 1, "wants lanes, or a group and its lanes");
+		line_refuse(l, word + 1, "expects lanes, or a group and its lanes");
 		return -1;
 	}
 	return lanes;
@@ -184,7 +184,9 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 	if (t.by_rows && t.nodes[0] > 1)
 		return line_refuse(l, 1, "by rows there is one node at a time");
 	if (t.by_rows && s->ways.at[g] == IMAGE_COLUMNS)
-		return line_refuse(l, 1, "another line shares out its columns, which by rows are no blocks");
+		return line_refuse(l, 1,
+				   "another line divides its columns among threads, and by rows there are no "
+				   "blocks of them");
 	s->tiles.at[g] = t;
 	return true;
 }
@@ -222,8 +224,7 @@ static bool read_order(struct line *l, int first, struct sched_order *order)
 		read.dim[read.rank++] = dim;
 	}
 	if (read.rank != order->rank)
-		return line_refuse(l, first,
-				   "wants each dimension once, counted from 0, and has more or less");
+		return line_refuse(l, first, "expects each dimension once, counted from 0");
 	*order = read;
 	return true;
 }
@@ -286,7 +287,7 @@ static bool read_fuse(struct line *l, struct sched_fusion *to)
 	if (planner < 0)
 		return false;
 	if (l->words > 2 && planner != SCHED_GROW)
-		return line_refuse(l, 2, "only grow leaves anything open");
+		return line_refuse(l, 2, "only grow takes this argument");
 	if (l->words > 2)
 		profit = line_word(l, 2, words_profit);
 	if (profit < 0 || !line_ends(l, 3))
@@ -300,7 +301,7 @@ static bool read_fuse(struct line *l, struct sched_fusion *to)
 static bool read_store(struct line *l, struct sched_fusion *to)
 {
 	if (l->words != 2)
-		return line_refuse(l, 1, "wants the name of one value");
+		return line_refuse(l, 1, "expects the name of one value");
 	if (to->stores == SCHED_MAX_STORES)
 		return line_refuse(l, 0, "too many values");
 	to->store[to->stores++] = (struct sched_store){l->from + l->column[1] - 1, strlen(l->word[1])};
@@ -324,7 +325,7 @@ static bool repeat_fuse(struct line *l, struct sched *s, const struct sched_plan
 	if (!read_fuse(l, &f))
 		return false;
 	return (f.planner == plan->fusion.planner && f.profit == plan->fusion.profit) ||
-	       line_refuse(l, 1, "another line says otherwise");
+	       line_refuse(l, 1, "another line contradicts this one");
 }
 
 static bool repeat_store(struct line *l, struct sched *s, const struct sched_plan *plan)
@@ -347,7 +348,7 @@ static bool repeat_moving(struct line *l, struct sched *s, const struct sched_pl
 		return false;
 	enum move_extent how = sched_extent_of(m, &f);
 	if (how == MOVE_OFF ? moved : how != sched_extent_of(m, &plan->fusion))
-		return line_refuse(l, 1, "another line says otherwise");
+		return line_refuse(l, 1, "another line contradicts this one");
 	return how == MOVE_OFF || moved || line_refuse(l, 1, how == MOVE_ALL ? m->cannot : m->worthless);
 }
 

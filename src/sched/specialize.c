@@ -58,14 +58,15 @@ static bool read_split(struct line *l, const struct sub_program *p, struct sub_s
 	    .base = arena_copy(p->arena, l->word[1], strlen(l->word[1]) + 1), .children = -1, .text = text};
 	for (int word = 3;; word += 4) {
 		if (!line_is(l, word + 1, "=="))
-			return line_refuse(l, word < l->words ? word : word - 1, "wants children == N or TOKEN == N");
+			return line_refuse(l, word < l->words ? word : word - 1,
+					   "expects children == N or TOKEN == N");
 		bool children = line_is(l, word, "children");
 		if (!(children ? read_children : read_token)(l, word, p, to))
 			return false;
 		if (word + 3 == l->words)
 			return true;
 		if (!line_is(l, word + 3, "and"))
-			return line_refuse(l, word + 3, "wants and here");
+			return line_refuse(l, word + 3, "expects the word and here");
 	}
 }
 

@@ -37,10 +37,10 @@ const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {
 const struct sched_mover sched_movers[SCHED_DIRECTIVES] = {
     [SCHED_REFACTOR] =
 	{offsetof(struct sched_fusion, refactoring), move_is_refactored,
-	 "each product with weights needs more than one child's states, or is but a part of one "
-	 "that does",
-	 "no product of weights and one child's states is worth it, at each child"},
+	 "each product with weights needs more than one child's states, or continues a sum that does",
+	 "no product of weights and one child's states is common to all children and saves more than storing "
+	 "it costs"},
     [SCHED_HOIST] = {offsetof(struct sched_fusion, hoisting), move_is_hoisted,
-		     "each product with weights needs a state, or is but a part of one that does",
-		     "no product with weights can leave the recursion and is worth it"},
+		     "each product with weights needs a state, or continues a sum that does",
+		     "no product with weights that needs no state saves more than storing it costs"},
 };

@@ -154,10 +154,12 @@ static void test_refusals(void)
 	tap_ok(refuses(&t, "hoist on\nhoist off\n", "another line") &&
 		   refuses(&t, "hoist on\nhoist all\n", "another line"),
 	       "two lines that contradict each other are refused");
-	tap_ok(refuses(&none, "hoist all\n", "needs a state") && refuses(&none, "hoist on\n", "worth it"),
-	       "hoisting is refused where nothing can leave");
-	tap_ok(refuses(&small, "hoist on\n", "worth it") && !refuses(&small, "hoist all\n", ""),
-	       "a product of three is not worth it, but can leave");
+	tap_ok(refuses(&none, "hoist all\n", "needs a state, or continues a sum") &&
+		   refuses(&none, "hoist on\n", "saves more than storing it costs"),
+	       "hoisting is refused where nothing can be hoisted");
+	tap_ok(refuses(&small, "hoist on\n", "saves more than storing it costs") &&
+		   !refuses(&small, "hoist all\n", ""),
+	       "a product of three is not profitable, but can be hoisted");
 	free_model(&t);
 	free_model(&none);
 	free_model(&small);

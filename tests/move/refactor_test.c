@@ -182,9 +182,10 @@ static void test_bytes(void)
 	enum { TABLE = 50 * 24 * 8 };
 	struct test_model t = {0};
 	if (tap_ok(load_text(&t, "m", text, strlen(text), "D=24"), "parsed")) {
-		tap_ok(explains(
-			   &t, "\nrefactor0 is computed at the node whose parents want it: 192 bytes each\n"),
-		       "the bytes of a derived state are those of its type");
+		tap_ok(
+		    explains(&t,
+			     "\nrefactor0 is computed once at each node, for its parents: 192 bytes each\n"),
+		    "the bytes of a derived state are those of its type");
 		tap_ok(count_tables(&t, TABLE) == 1 && count_tables(&t, TABLE - 1) == 0,
 		       "so are those of the table that leaves look it up in");
 	}
@@ -202,11 +203,12 @@ static void test_refusals(struct test_model *none, struct test_model *edges, str
 	tap_ok(refuses(edges, "refactor on\nrefactor off\n", "another line") &&
 		   refuses(edges, "refactor on\nrefactor all\n", "another line"),
 	       "two lines that contradict each other are refused");
-	tap_ok(refuses(none, "refactor all\n", "more than one child") &&
-		   refuses(none, "refactor on\n", "worth it"),
+	tap_ok(refuses(none, "refactor all\n", "more than one child's states, or continues a sum") &&
+		   refuses(none, "refactor on\n", "saves more than storing it costs"),
 	       "refactoring is refused where nothing is of one child");
-	tap_ok(refuses(slots, "refactor on\n", "worth it") && !refuses(slots, "refactor all\n", ""),
-	       "what not all children have is not worth it, but can be kept");
+	tap_ok(refuses(slots, "refactor on\n", "saves more than storing it costs") &&
+		   !refuses(slots, "refactor all\n", ""),
+	       "a value that not all children have is not profitable, but can be kept");
 }
 
 /* --- what the verifier finds --- */

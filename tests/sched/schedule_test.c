@@ -136,10 +136,10 @@ static void test_text(void)
 	    {"vectorize 6", "power of two"},
 	    {"vectorize 32", "from 4 to 16"},
 	    {"vectorize", "from 4 to 16"},
-	    {"vectorize 8 4", "wants lanes, or a group"},
+	    {"vectorize 8 4", "expects lanes, or a group"},
 	    {"vectorize inner.0", "from 4 to 16"},
 	    {"vectorize inner.0 6", "power of two"},
-	    {"vectorize inner.0 8 4", "wants lanes, or a group"},
+	    {"vectorize inner.0 8 4", "expects lanes, or a group"},
 	    {"vectorize inner.9 8", "no group of this name"},
 	    {"tile inner.7 nodes 1", "no group of this name"},
 	    {"tile", "no group of this name"},
@@ -153,8 +153,8 @@ static void test_text(void)
 	    {"fuse all", "wrong argument"},
 	    {"fuse grow perhaps", "wrong argument"},
 	    {"fuse grow always never", "wrong argument"},
-	    {"fuse greedy always", "only grow leaves anything open"},
-	    {"fuse none", "another line says otherwise"},
+	    {"fuse greedy always", "only grow takes this argument"},
+	    {"fuse none", "another line contradicts this one"},
 	    {"layout", "nothing of this name"},
 	    {"layout x parent", "nothing of this name"},
 	    {"layout node.b_i 0", "nothing of this name"},
@@ -164,7 +164,7 @@ static void test_text(void)
 	    {"layout h node 0 1", "from 0 to 0"},
 	    {"tile inner.0 along 1", "from 0 to 0"},
 	    {"accumulators 0", "from 1 to 64"},
-	    {"store", "store: wants the name of one value"},
+	    {"store", "store: expects the name of one value"},
 	    {"store inner.v9999", "store: the program computes no value of this name"},
 	    {"dense_index dense", "dense_index: wrong argument"},
 	    {"peel", "peel: wrong argument"},
@@ -174,8 +174,8 @@ static void test_text(void)
 	    {"parallel inner.0", "parallel: wrong argument"},
 	    {"parallel inner.0 nodes", "parallel: wrong argument"},
 	    {"parallel leaf.0 columns rows", "parallel: wrong argument"},
-	    {"tile inner.0 rows 2", "wants nodes, columns, unroll, along or by"},
-	    {"tile inner.0 by", "wants rows or columns"},
+	    {"tile inner.0 rows 2", "expects nodes, columns, unroll, along or by"},
+	    {"tile inner.0 by", "expects rows or columns"},
 	    {"tile inner.0 nodes 2 1 by rows", "one node at a time"},
 	    {"tile a a a a a a a a a a a a a a a a a a a a a", "too many words"},
 	};
@@ -198,7 +198,7 @@ static void test_text(void)
 	tap_ok(reads(&p, "vectorize 8") && p.sched.tiles.at[0].lanes == 8 && !prints(&p, "vectorize leaf.0"),
 	       "and of all of them again");
 	tap_ok(reads(&p, "unroll 3") && !p.sched.dense_index &&
-		   refuses(&p, "dense_index on", "none can take the rows of another"),
+		   refuses(&p, "dense_index on", "none can reuse the rows of another"),
 	       "levels that are unrolled have rows of their own");
 	p.sched.dense_index = false;
 	tap_ok(reads(&p, "unroll 3") && p.sched.unroll == 3 && reads(&p, "dynamic_batch off") && p.sched.unroll == 1,
@@ -298,8 +298,9 @@ static void test_layouts(void)
 		   p.sched.states.at[1].order.dim[0] == 1 && p.sched.states.at[1].order.dim[1] == 0,
 	       "and so are the dimensions of a row");
 	tap_ok(refuses(&p, "layout M node 1 1", "twice") && refuses(&p, "layout M node 1 2", "from 0 to 1") &&
-		   refuses(&p, "layout M node 1", "more or less") && refuses(&p, "layout WM 1 0", "nothing of this name") &&
-		   refuses(&p, "layout matrices", "more or less"),
+		   refuses(&p, "layout M node 1", "expects each dimension once") &&
+		   refuses(&p, "layout WM 1 0", "nothing of this name") &&
+		   refuses(&p, "layout matrices", "expects each dimension once"),
 	       "each of them once, and only of what is kept");
 	tap_ok(refuses(&p, "layout M node 0*1", "from 0 to 1") && refuses(&p, "layout M node 0/5 1 0%5", "from 0 to 1") &&
 		   refuses(&p, "layout rows 1 0", "nothing of this name"),
