@@ -37,10 +37,11 @@ const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {
 const struct sched_mover sched_movers[SCHED_DIRECTIVES] = {
     [SCHED_REFACTOR] =
 	{offsetof(struct sched_fusion, refactoring), move_is_refactored,
-	 "each product with weights needs more than one child's states, or continues a sum that does",
-	 "no product of weights and one child's states is common to all children and saves more than storing "
+	 "each f32 product with weights needs more than one child's states, or continues a sum that does",
+	 "no f32 product of weights and one child's states is common to all children and saves more than "
+	 "storing "
 	 "it costs"},
     [SCHED_HOIST] = {offsetof(struct sched_fusion, hoisting), move_is_hoisted,
-		     "each product with weights needs a state, or continues a sum that does",
-		     "no product with weights that needs no state saves more than storing it costs"},
+		     "each f32 product with weights needs a state, or continues a sum that does",
+		     "no f32 product with weights that needs no state saves more than storing it costs"},
 };

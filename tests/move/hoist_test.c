@@ -165,6 +165,20 @@ static void test_refusals(void)
 	free_model(&small);
 }
 
+/* Integers are not moved: a product of them that needs no state is no reason to say that it needs one. */
+static void test_integers(void)
+{
+	static const char text[] =
+	    "model m\nstructure sequence\ninput x[E] : i32\nparam W[D, E] : i32, U[D, D] : i32\n"
+	    "state h[D] : i32\nnode:\n h = W @ x + U @ previous.h\noutput y = h at every node\n";
+	struct test_model t = {0};
+	tap_ok(load_text(&t, "m", text, strlen(text), "D=8 E=32") &&
+		   refuses(&t, "hoist all\n", "each f32 product with weights needs a state") &&
+		   refuses(&t, "hoist on\n", "no f32 product with weights"),
+	       "a product of integers is not hoisted, and the reason is of f32 alone");
+	free_model(&t);
+}
+
 /* --- what the verifier finds --- */
 
 static void test_faults(void)
@@ -202,6 +216,7 @@ int main(void)
 	}
 	test_bytes();
 	test_refusals();
+	test_integers();
 	test_faults();
 	return tap_done();
 }
