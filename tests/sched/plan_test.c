@@ -215,7 +215,7 @@ static sub_ref find_value(const struct planned *p, int body,
 static bool is_step(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
 	(void)p;
-	return sched_fact(v, r)->part_of.i;
+	return sched_fact(v, r)->chain_end.i;
 }
 
 static bool is_movement(const struct sched_values *v, const struct sub_program *p, sub_ref r)
