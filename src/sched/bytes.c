@@ -3,7 +3,7 @@
  * next. */
 #include "sched/plan.h"
 
-enum { BYTES = 4 }; /* of a value in f32 or i32 */
+enum { TOKEN_BYTES = 4 };
 
 struct counter {
 	const struct sched_plan *plan;
@@ -11,15 +11,29 @@ struct counter {
 	struct sched_bytes bytes;
 };
 
-static double bytes_of(const struct counter *c, sub_ref r)
+/* The type of a value's elements in memory: of a source, that of its tensor, which may be narrower. */
+static enum dtype memory_type(const struct sub_program *p, const struct sub_value *v)
 {
-	return BYTES * sub_row_elements(c->plan->p, sub_at(c->plan->p, r));
+	switch (v->op) {
+	case SUB_PARAM:
+		return p->params.at[v->which].dtype;
+	case SUB_VECTOR:
+		return p->inputs.at[v->which].row.dtype;
+	default:
+		return v->dtype;
+	}
 }
 
-/* Bytes of the elements of `r`, in the type that the parameter has in memory. */
-static double weight_bytes(const struct counter *c, sub_ref r, const struct sub_value *param)
+/* Bytes of a row of `r`, with elements as `from` has them in memory. */
+static double bytes_from(const struct counter *c, sub_ref r, const struct sub_value *from)
 {
-	return bytes_of(c, r) / BYTES * dtype_traits_of(c->plan->p->params.at[param->which].dtype)->bytes;
+	const struct sub_program *p = c->plan->p;
+	return sub_row_elements(p, sub_at(p, r)) * dtype_traits_of(memory_type(p, from))->bytes;
+}
+
+static double bytes_of(const struct counter *c, sub_ref r)
+{
+	return bytes_from(c, r, sub_at(c->plan->p, r));
 }
 
 static bool looks_up(const struct sub_value *v)
@@ -33,13 +47,13 @@ static void count_access(struct counter *c, sub_ref r, const struct sub_value *f
 	enum sub_op source = from->op;
 	bool hoisted = source == SUB_VECTOR && c->plan->p->inputs.at[from->which].hoisted;
 	if (source == SUB_STATE)
-		c->bytes.states += bytes_of(c, r);
+		c->bytes.states += bytes_from(c, r, from);
 	else if (source == SUB_VECTOR)
-		*(hoisted ? &c->bytes.stored : &c->bytes.inputs) += bytes_of(c, r);
+		*(hoisted ? &c->bytes.stored : &c->bytes.inputs) += bytes_from(c, r, from);
 	else if (source == SUB_PARAM && looks_up(sub_at(c->plan->p, r)))
-		c->bytes.inputs += BYTES + bytes_of(c, r);
+		c->bytes.inputs += TOKEN_BYTES + bytes_from(c, r, from);
 	else if (source == SUB_PARAM)
-		c->bytes.weights += weight_bytes(c, r, from);
+		c->bytes.weights += bytes_from(c, r, from);
 }
 
 /* Data movement of a source reads the elements that it moves; all other consumers read the whole source,
