@@ -18,20 +18,27 @@ const char *sched_spelling(enum sched_directive d)
 	return directives[d].spelling;
 }
 
-bool(line_refuse)(struct line *l, int word, const char *why)
+static bool refuse_directive(struct line *l, struct diag_at at)
 {
-	struct diag_at at = l->at;
-	bool named = word > 0 && word < l->words;
-	at.column = word < l->words ? l->column[word] : 0;
-	if (l->directive < SCHED_DIRECTIVES)
-		return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[l->directive].arguments,
-				"%s: %s%s%s%s", l->word[0], why, named ? ": '" : "",
-				named ? l->word[word] : "", named ? "'" : "");
 	char list[256] = "directives are";
 	for (int d = 0; d < SCHED_DIRECTIVES; d++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s %s", d ? "," : "",
 			 sched_spelling(d));
 	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, list, "'%s' is no directive", l->word[0]);
+}
+
+bool(line_refuse)(struct line *l, int word, const char *why)
+{
+	struct diag_at at = l->at;
+	bool named = word > 0 && word < l->words;
+	char hint[256];
+	at.column = word < l->words ? l->column[word] : 0;
+	if (l->directive == SCHED_DIRECTIVES)
+		return refuse_directive(l, at);
+	snprintf(hint, sizeof hint, "write '%s %s', or take out the line", sched_spelling(l->directive),
+		 directives[l->directive].arguments);
+	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, hint, "%s: %s%s%s%s", l->word[0], why,
+			named ? ": '" : "", named ? l->word[word] : "", named ? "'" : "");
 }
 
 static enum sched_directive find_directive(const struct line *l)

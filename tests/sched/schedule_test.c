@@ -214,6 +214,35 @@ static void test_text(void)
 	free_model(&p.model);
 }
 
+static bool hints(struct planned *p, const char *text, const char *hint)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool ok = !sched_read(&p->sched, &p->plan, "test", text, strlen(text), &d) && d.n == 1 &&
+		  strcmp(d.at[0].hint, hint) == 0;
+	if (!ok)
+		print_diags(&d);
+	diags_free(&d);
+	return ok;
+}
+
+static void test_hints(void)
+{
+	struct planned p;
+	if (tap_ok(make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100"), "planned")) {
+		tap_ok(hints(&p, "unroll many", "write 'unroll K', or take out the line"),
+		       "a hint is a line that is legal");
+		tap_ok(hints(&p, "hoist sometimes", "write 'hoist on | all | off', or take out the line"),
+		       "with all its arguments");
+		tap_ok(hints(&p, "unrol 2",
+			     "directives are fuse, store, refactor, hoist, dynamic_batch, dense_index, peel, "
+			     "persist, "
+			     "barrier, unroll, specialize, vectorize, tile, parallel, layout, accumulators"),
+		       "or the directives that there are");
+	}
+	free_model(&p.model);
+}
+
 /* What a text says of fusion, as planner and the rest; -1 = refused. */
 static int fusion(const char *text)
 {
@@ -448,6 +477,7 @@ int main(void)
 {
 	test_plans();
 	test_text();
+	test_hints();
 	test_fusion();
 	test_own_weights();
 	test_chosen_layouts();
