@@ -44,7 +44,7 @@ struct reading {
 	bool walked, alone;
 };
 
-static void look_at(const struct view *x, uint32_t sum, struct reading *readings)
+static void note_product(const struct view *x, uint32_t sum, struct reading *readings)
 {
 	struct sched_child_product c;
 	if (!x->live[sum] || !sched_child_product(x->p, (sub_ref){sum}, &c))
@@ -92,7 +92,7 @@ static void choose_in_body(struct sched *s, const struct sched_plan *plan, int b
 	struct view x = view_of(plan, body);
 	struct reading *readings = ARENA_ARRAY(p->arena, struct reading, p->states.n);
 	for (uint32_t v = 1; v < p->values.n; v++)
-		look_at(&x, v, readings);
+		note_product(&x, v, readings);
 	for (size_t i = 0; i < p->states.n; i++)
 		if (readings[i].walked && !readings[i].alone && !read_later(p, i))
 			s->states.at[i].layout = IMAGE_BY_PARENT;

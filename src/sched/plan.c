@@ -169,7 +169,7 @@ static bool can_be_stored(const struct sub_program *p, sub_ref r, const struct s
 }
 
 /* Values that the schedule names get groups of their own and are never dropped. */
-static void store_asked(struct sched_planner *pl, int body)
+static void store_named_values(struct sched_planner *pl, int body)
 {
 	const struct sched_fusion *f = &pl->plan->fusion;
 	const struct sched_values *values = &pl->values[body];
@@ -210,7 +210,7 @@ static void run_planner(struct sched_planner *pl)
 	for (size_t b = 0; b < pl->p->bodies.n; b++)
 		planners[pl->plan->fusion.planner](pl, b);
 	for (size_t b = 0; b < pl->p->bodies.n; b++)
-		store_asked(pl, b);
+		store_named_values(pl, b);
 }
 
 void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p,

@@ -104,8 +104,8 @@ static void print_lanes(const char *group, int lanes, struct str *s)
 }
 
 /* Writes the directives of a group; no `vectorize` if its lanes are `lanes`. */
-static void print_said(const struct sched *sc, const struct sched_plan *plan, int group, int lanes,
-		       struct str *s)
+static void print_directives(const struct sched *sc, const struct sched_plan *plan, int group, int lanes,
+			     struct str *s)
 {
 	const struct sched_group *g = &plan->groups.at[group];
 	const struct sched_tile *t = &sc->tiles.at[group];
@@ -117,7 +117,7 @@ static void print_said(const struct sched *sc, const struct sched_plan *plan, in
 
 void sched_print_group(const struct sched *sc, const struct sched_plan *plan, int group, struct str *s)
 {
-	print_said(sc, plan, group, 0, s);
+	print_directives(sc, plan, group, 0, s);
 }
 
 void sched_print(const struct sched *sc, const struct sched_plan *plan, struct str *s)
@@ -135,6 +135,6 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	print_counts(plan, s);
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		print_group(&plan->groups.at[g], s);
-		print_said(sc, plan, g, sc->lanes, s);
+		print_directives(sc, plan, g, sc->lanes, s);
 	}
 }
