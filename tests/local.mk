@@ -4,6 +4,7 @@
 # all that take long and look at what the others look at.
 archive_unit_tests = \
 	%D%/cli/json_test \
+	%D%/doc/architecture_test \
 	%D%/examples/counts_test \
 	%D%/golden/golden_test \
 	%D%/golden/schedules_test

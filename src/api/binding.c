@@ -92,7 +92,7 @@ bool binding_pack(struct rt_binding *to, const esp_program *p, const struct imag
 	return ok;
 }
 
-static bool pack(struct packed *to, const esp_program *p, const esp_weights *w, struct diags *diags)
+static bool pack_weights(struct packed *to, const esp_program *p, const esp_weights *w, struct diags *diags)
 {
 	double begin = times_clock();
 	struct esp_context *c = p->object.context;
@@ -111,7 +111,7 @@ static struct packed *new_packed(esp_program *p, const esp_weights *w, struct di
 	if (!new)
 		return NULL;
 	new->generation = 1;
-	if (pack(new, p, w, diags))
+	if (pack_weights(new, p, w, diags))
 		return new;
 	object_release(new);
 	return NULL;
@@ -119,7 +119,7 @@ static struct packed *new_packed(esp_program *p, const esp_weights *w, struct di
 
 /* --- bindings --- */
 
-static void destroy(void *object)
+static void destroy_binding(void *object)
 {
 	esp_binding *b = object;
 	object_release(b->current);
@@ -130,7 +130,7 @@ static void destroy(void *object)
 
 static esp_binding *new_binding(esp_program *p, const esp_weights *w, struct diags *diags)
 {
-	esp_binding *b = object_new(p->object.context, sizeof *b, destroy, diags);
+	esp_binding *b = object_new(p->object.context, sizeof *b, destroy_binding, diags);
 	if (!b)
 		return NULL;
 	b->program = object_hold(p);
@@ -173,7 +173,7 @@ struct packed *binding_hold(const esp_binding *binding)
 }
 
 /* Packing happens outside of the lock; the last of several swaps stays. */
-static bool swap(esp_binding *b, const esp_weights *w, struct diags *diags)
+static bool swap_weights(esp_binding *b, const esp_weights *w, struct diags *diags)
 {
 	struct packed *new = new_packed(b->program, w, diags), *old;
 	if (!new)
@@ -191,7 +191,7 @@ esp_status esp_binding_swap(esp_binding *binding, const esp_weights *weights, es
 {
 	struct api_call call = api_begin(binding ? (const void *)binding : weights);
 	bool ok = api_need(&call, binding) && api_need(&call, weights) && api_share(&call, weights) &&
-		  swap(binding, weights, &call.diags);
+		  swap_weights(binding, weights, &call.diags);
 	return api_end(&call, ok, error);
 }
 

@@ -128,7 +128,7 @@ static bool is_declared(const struct ra_model *g, const char *name)
 }
 
 /* Whether two locals can be of one state. */
-static bool match(const esp_local *a, const esp_local *b)
+static bool is_same_local(const esp_local *a, const esp_local *b)
 {
 	return a->traversal == b->traversal && a->body != b->body && strcmp(a->shape, b->shape) == 0;
 }
@@ -143,7 +143,7 @@ static const char *find_fault(const esp_model *m, const struct ra_keep *keep, si
 		return "must be names that nothing else in the model has";
 	for (size_t k = 0; k < i; k++)
 		if (strcmp(keep[k].state, keep[i].state) == 0 &&
-		    !match(&m->locals[keep[k].local], &m->locals[keep[i].local]))
+		    !is_same_local(&m->locals[keep[k].local], &m->locals[keep[i].local]))
 			return "must be one for locals only that are of one traversal and shape, and of "
 			       "different bodies";
 	return NULL;

@@ -10,7 +10,7 @@ struct esp_builder {
 	bool lost;		  /* memory ran out in a call that could not say so */
 };
 
-static void destroy(void *object)
+static void destroy_builder(void *object)
 {
 	esp_builder *b = object;
 	diags_free(&b->diags);
@@ -31,7 +31,7 @@ static unsigned next_tag(struct esp_context *c)
 	return (unsigned)((n + hash_bytes(HASH_START, &c, sizeof c)) % (RA_VALUE_TAGS - 1)) + 1;
 }
 
-static bool create(void *job)
+static bool create_graph(void *job)
 {
 	struct creation *c = job;
 	esp_builder *b = c->builder;
@@ -42,12 +42,12 @@ static bool create(void *job)
 static esp_builder *new_builder(esp_context *context, const char *name, const char *structure,
 				struct diags *diags)
 {
-	esp_builder *b = object_new(context, sizeof *b, destroy, diags);
+	esp_builder *b = object_new(context, sizeof *b, destroy_builder, diags);
 	if (!b)
 		return NULL;
 	arena_init(&b->arena, &context->allocator);
 	diags_init(&b->diags, &context->hooks);
-	if (api_guarded(&b->arena, diags, create, &(struct creation){b, name, structure}))
+	if (api_guarded(&b->arena, diags, create_graph, &(struct creation){b, name, structure}))
 		return b;
 	if (b->diags.n) {
 		diags_free(diags);
@@ -98,44 +98,44 @@ static bool is_open(const esp_builder *b)
 	} while (0)
 
 /* Whether a call has an argument that it needs. */
-#define NEED(b, argument) need(b, argument, __func__, #argument)
+#define NEED(b, argument) need_argument(b, argument, __func__, #argument)
 
 /* Always false. */
-static bool refuse(esp_builder *b, const char *function, const char *argument, const char *what)
+static bool refuse_argument(esp_builder *b, const char *function, const char *argument, const char *what)
 {
 	ra_builder_refuse(b->calls, function, argument, what);
 	return false;
 }
 
-static bool need(esp_builder *b, const void *p, const char *function, const char *argument)
+static bool need_argument(esp_builder *b, const void *p, const char *function, const char *argument)
 {
-	return p || refuse(b, function, argument, "must not be NULL");
+	return p || refuse_argument(b, function, argument, "must not be NULL");
 }
 
 /* A value that a name makes. */
-static esp_value named(esp_builder *b, const char *function, const char *argument, const char *name,
-		       uint32_t (*call)(struct ra_builder *, const char *))
+static esp_value add_named(esp_builder *b, const char *function, const char *argument, const char *name,
+			   uint32_t (*call)(struct ra_builder *, const char *))
 {
 	esp_value v = {0};
-	BUILD(b, if (need(b, name, function, argument)) v.id = call(b->calls, name));
+	BUILD(b, if (need_argument(b, name, function, argument)) v.id = call(b->calls, name));
 	return v;
 }
 
 /* One that a name and a shape make. */
-static esp_value shaped(esp_builder *b, const char *function, const char *name, const char *shape,
-			uint32_t (*call)(struct ra_builder *, const char *, const char *))
+static esp_value add_shaped(esp_builder *b, const char *function, const char *name, const char *shape,
+			    uint32_t (*call)(struct ra_builder *, const char *, const char *))
 {
 	esp_value v = {0};
-	BUILD(b, if (need(b, name, function, "name")) v.id = call(b->calls, name, shape));
+	BUILD(b, if (need_argument(b, name, function, "name")) v.id = call(b->calls, name, shape));
 	return v;
 }
 
 /* One of many: what a function makes of a value of each. */
-static esp_value gathered(esp_builder *b, const char *function, const char *name, esp_value of_each,
-			  uint32_t (*call)(struct ra_builder *, const char *, uint32_t))
+static esp_value add_gathered(esp_builder *b, const char *function, const char *name, esp_value of_each,
+			      uint32_t (*call)(struct ra_builder *, const char *, uint32_t))
 {
 	esp_value v = {0};
-	BUILD(b, if (need(b, name, function, "function")) v.id = call(b->calls, name, of_each.id));
+	BUILD(b, if (need_argument(b, name, function, "function")) v.id = call(b->calls, name, of_each.id));
 	return v;
 }
 
@@ -146,12 +146,12 @@ void esp_builder_at(esp_builder *b, const char *file, int line)
 
 esp_value esp_builder_param(esp_builder *b, const char *name, const char *shape)
 {
-	return shaped(b, __func__, name, shape, ra_builder_param);
+	return add_shaped(b, __func__, name, shape, ra_builder_param);
 }
 
 esp_value esp_builder_input(esp_builder *b, const char *name, const char *shape)
 {
-	return shaped(b, __func__, name, shape, ra_builder_input);
+	return add_shaped(b, __func__, name, shape, ra_builder_input);
 }
 
 void esp_builder_edge(esp_builder *b, const char *name, const char *shape)
@@ -166,7 +166,7 @@ void esp_builder_edge_token(esp_builder *b, const char *name)
 
 esp_value esp_builder_token(esp_builder *b, const char *name)
 {
-	return named(b, __func__, "name", name, ra_builder_token);
+	return add_named(b, __func__, "name", name, ra_builder_token);
 }
 
 void esp_builder_state(esp_builder *b, const char *name, const char *shape)
@@ -205,18 +205,19 @@ int esp_builder_case(esp_builder *b, const char *name, int base, const char *con
 {
 	int body = 0;
 	bool known = base == ESP_BODY_LEAF || base == ESP_BODY_INNER;
-	BUILD(b, if (NEED(b, name) && NEED(b, conditions) &&
-		     (known || refuse(b, __func__, "base", "must be ESP_BODY_LEAF or ESP_BODY_INNER"))) body =
-		     body_for_caller(ra_builder_case(b->calls, name, base - FIRST_BODY, conditions)));
+	BUILD(b,
+	      if (NEED(b, name) && NEED(b, conditions) &&
+		  (known || refuse_argument(b, __func__, "base", "must be ESP_BODY_LEAF or ESP_BODY_INNER")))
+		  body = body_for_caller(ra_builder_case(b->calls, name, base - FIRST_BODY, conditions)));
 	return body;
 }
 
 void esp_builder_body(esp_builder *b, int body)
 {
 	bool known = body_of_caller(body) >= 0;
-	BUILD(b,
-	      if (known || refuse(b, __func__, "body", "must be one of ESP_BODY_... or of esp_builder_case"))
-		  ra_builder_body(b->calls, body_of_caller(body)));
+	BUILD(b, if (known || refuse_argument(b, __func__, "body",
+					      "must be one of ESP_BODY_... or of esp_builder_case"))
+		     ra_builder_body(b->calls, body_of_caller(body)));
 }
 
 esp_value esp_builder_number(esp_builder *b, double number)
@@ -270,7 +271,7 @@ esp_value esp_builder_zeros(esp_builder *b, const char *shape)
 
 esp_value esp_builder_dimension(esp_builder *b, const char *dimension)
 {
-	return named(b, __func__, "dimension", dimension, ra_builder_dimension);
+	return add_named(b, __func__, "dimension", dimension, ra_builder_dimension);
 }
 
 _Static_assert((int)ESP_EACH_CHILD == (int)RA_EACH_CHILD, "slots mean the same");
@@ -284,37 +285,38 @@ esp_value esp_builder_child(esp_builder *b, int slot, const char *state)
 
 esp_value esp_builder_children(esp_builder *b, const char *function, esp_value of_each)
 {
-	return gathered(b, __func__, function, of_each, ra_builder_children);
+	return add_gathered(b, __func__, function, of_each, ra_builder_children);
 }
 
 esp_value esp_builder_parent(esp_builder *b, int which, const char *state)
 {
 	esp_value v = {0};
 	bool known = which == ESP_THE_PARENT || which == ESP_EACH_PARENT;
-	BUILD(b, if (NEED(b, state) &&
-		     (known || refuse(b, __func__, "which", "must be ESP_THE_PARENT or ESP_EACH_PARENT")))
-		     v.id = ra_builder_parent(b->calls, which == ESP_EACH_PARENT, state));
+	BUILD(b,
+	      if (NEED(b, state) && (known || refuse_argument(b, __func__, "which",
+							      "must be ESP_THE_PARENT or ESP_EACH_PARENT")))
+		  v.id = ra_builder_parent(b->calls, which == ESP_EACH_PARENT, state));
 	return v;
 }
 
 esp_value esp_builder_parents(esp_builder *b, const char *function, esp_value of_each)
 {
-	return gathered(b, __func__, function, of_each, ra_builder_parents);
+	return add_gathered(b, __func__, function, of_each, ra_builder_parents);
 }
 
 esp_value esp_builder_member(esp_builder *b, const char *name)
 {
-	return named(b, __func__, "name", name, ra_builder_member);
+	return add_named(b, __func__, "name", name, ra_builder_member);
 }
 
 esp_value esp_builder_members(esp_builder *b, const char *function, esp_value of_each)
 {
-	return gathered(b, __func__, function, of_each, ra_builder_members);
+	return add_gathered(b, __func__, function, of_each, ra_builder_members);
 }
 
 esp_value esp_builder_get(esp_builder *b, const char *name)
 {
-	return named(b, __func__, "name", name, ra_builder_get);
+	return add_named(b, __func__, "name", name, ra_builder_get);
 }
 
 void esp_builder_assign(esp_builder *b, const char *state, esp_value value)
@@ -326,10 +328,11 @@ void esp_builder_output(esp_builder *b, const char *name, esp_value value, int a
 			size_t labels)
 {
 	bool known = at == ESP_AT_ROOT || at == ESP_AT_EVERY_NODE;
-	BUILD(b, if (NEED(b, name) && (!labels || NEED(b, label)) &&
-		     (known || refuse(b, __func__, "at", "must be ESP_AT_ROOT or ESP_AT_EVERY_NODE")))
-		     ra_builder_output(b->calls, name, value.id,
-				       at == ESP_AT_ROOT ? RA_AT_ROOT : RA_AT_EVERY_NODE, label, labels));
+	BUILD(b,
+	      if (NEED(b, name) && (!labels || NEED(b, label)) &&
+		  (known || refuse_argument(b, __func__, "at", "must be ESP_AT_ROOT or ESP_AT_EVERY_NODE")))
+		  ra_builder_output(b->calls, name, value.id,
+				    at == ESP_AT_ROOT ? RA_AT_ROOT : RA_AT_EVERY_NODE, label, labels));
 }
 
 /* --- the end --- */
@@ -339,7 +342,7 @@ struct finishing {
 	struct ra_model *graph;
 };
 
-static bool finish(void *job)
+static bool finish_graph(void *job)
 {
 	struct finishing *f = job;
 	f->graph = ra_builder_finish(f->builder->calls);
@@ -364,7 +367,7 @@ static esp_model *finish_model(esp_builder *b, struct diags *diags)
 		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "build the model again",
 				"memory ran out while the model was built"),
 		       NULL;
-	bool ok = api_guarded(&b->arena, diags, finish, &f);
+	bool ok = api_guarded(&b->arena, diags, finish_graph, &f);
 	b->calls = NULL;
 	if (!ok)
 		return diags->n ? NULL : refuse_model(b, diags);

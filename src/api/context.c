@@ -28,7 +28,7 @@ static void note_peak(struct esp_context *c, size_t used)
 }
 
 /* Takes bytes from the cap; false when there are not so many left. */
-static bool charge(struct esp_context *c, size_t bytes)
+static bool charge_bytes(struct esp_context *c, size_t bytes)
 {
 	size_t used = atomic_fetch_add_explicit(&c->used, bytes, memory_order_relaxed) + bytes;
 	if (!c->cap || used <= c->cap) {
@@ -40,7 +40,7 @@ static bool charge(struct esp_context *c, size_t bytes)
 	return false;
 }
 
-static void discharge(struct esp_context *c, size_t bytes)
+static void discharge_bytes(struct esp_context *c, size_t bytes)
 {
 	atomic_fetch_sub_explicit(&c->used, bytes, memory_order_relaxed);
 }
@@ -51,13 +51,13 @@ static void *counted_resize(void *context, void *p, size_t old_size, size_t new_
 {
 	struct esp_context *c = context;
 	size_t more = new_size > old_size ? new_size - old_size : 0;
-	if (more && !charge(c, more))
+	if (more && !charge_bytes(c, more))
 		return NULL;
 	void *result = c->hooks.resize(c->hooks.context, p, old_size, new_size);
 	if (!result && new_size)
-		discharge(c, more);
+		discharge_bytes(c, more);
 	else if (new_size < old_size)
-		discharge(c, old_size - new_size);
+		discharge_bytes(c, old_size - new_size);
 	return result;
 }
 
@@ -85,7 +85,7 @@ void context_leave(struct esp_context *c)
 }
 
 /* Looks again and again, at most a millisecond apart: a lock to wait with would be one to leave, too. */
-static void drain(struct esp_context *c)
+static void wait_for_calls(struct esp_context *c)
 {
 	struct timespec pause = {.tv_nsec = 20000};
 	atomic_store(&c->closed, true);
@@ -118,7 +118,7 @@ esp_status esp_context_close(esp_context *context, esp_error **error)
 			      "free the objects; the process that made the context closes it",
 			      "the context belongs to the process that forked this one");
 	else if (ok) {
-		drain(context);
+		wait_for_calls(context);
 		rt_team_stop(&context->team);
 	}
 	return api_end(&call, ok, error);
@@ -143,7 +143,7 @@ void context_log(struct esp_context *c, enum diag_id id, const char *hint, const
 
 /* --- making and freeing --- */
 
-static void destroy(void *object)
+static void destroy_context(void *object)
 {
 	esp_context *c = object;
 	rt_team_stop(&c->team);
@@ -189,7 +189,7 @@ static bool copy_cache_dir(esp_context *c, const char *path)
 }
 
 /* Those that the process may run on, or fewer where a quota allows less time than theirs. */
-static int processors(void)
+static int count_processors(void)
 {
 	cpu_set_t set;
 	long n =
@@ -217,11 +217,11 @@ static int source_of_machine(const esp_context_options *o)
 	return o->machine;
 }
 
-static bool fill(esp_context *c, const esp_context_options *o)
+static bool fill_context(esp_context *c, const esp_context_options *o)
 {
 	atomic_init(&c->object.uses, 1);
 	c->object.size = sizeof *c;
-	c->object.destroy = destroy;
+	c->object.destroy = destroy_context;
 	c->allocator = (struct allocator){counted_resize, c};
 	c->log = o->log;
 	c->hooks_user = o->user;
@@ -236,7 +236,7 @@ static bool fill(esp_context *c, const esp_context_options *o)
 	c->perf_map = wants_perf_map(o);
 	c->machine_from = source_of_machine(o);
 	c->process = fork_generation();
-	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : processors());
+	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : count_processors());
 	c->team.pinned = o->pin;
 	c->has_machine_lock = pthread_mutex_init(&c->machine_lock, NULL) == 0;
 	return c->has_machine_lock && copy_cache_dir(c, o->cache_dir);
@@ -249,7 +249,7 @@ static esp_context *new_context(const esp_context_options *o, struct diags *diag
 	if (c) {
 		memset(c, 0, sizeof *c);
 		c->hooks = hooks;
-		if (fill(c, o))
+		if (fill_context(c, o))
 			return c;
 		object_release(c);
 	}

@@ -30,7 +30,7 @@ static esp_status status_of(const struct diags *diags)
 	return status ? status : ESP_ERROR_MEMORY;
 }
 
-static esp_diagnostic told(const struct diag *d)
+static esp_diagnostic copy_diagnostic(const struct diag *d)
 {
 	return (esp_diagnostic){
 	    .id = diag_spelling(d->id),
@@ -51,7 +51,7 @@ static bool print_text(void *job)
 	struct str text = str_in(&e->arena);
 	e->told = ARENA_ARRAY(&e->arena, esp_diagnostic, e->diags.n);
 	for (size_t i = 0; i < e->diags.n; i++) {
-		e->told[i] = told(&e->diags.at[i]);
+		e->told[i] = copy_diagnostic(&e->diags.at[i]);
 		diag_print(&e->diags.at[i], &text);
 	}
 	e->text = str_text(&text);

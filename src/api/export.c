@@ -28,22 +28,22 @@ struct esp_export {
 	size_t capacity; /* bytes */
 };
 
-static void *resize(const esp_export *e, void *p, size_t old_size, size_t new_size)
+static void *resize_bytes(const esp_export *e, void *p, size_t old_size, size_t new_size)
 {
 	const struct allocator *a = &e->object.context->allocator;
 	return a->resize(a->context, p, old_size, new_size);
 }
 
-static void destroy(void *object)
+static void destroy_export(void *object)
 {
 	esp_export *e = object;
 	for (size_t i = 0; e->column && i < e->columns; i++)
 		if (e->column[i].rows)
-			resize(e, e->column[i].rows, e->column[i].capacity, 0);
+			resize_bytes(e, e->column[i].rows, e->column[i].capacity, 0);
 	if (e->column)
-		resize(e, e->column, e->columns * sizeof *e->column, 0);
+		resize_bytes(e, e->column, e->columns * sizeof *e->column, 0);
 	if (e->begin)
-		resize(e, e->begin, e->capacity, 0);
+		resize_bytes(e, e->begin, e->capacity, 0);
 	object_release(e->program);
 }
 
@@ -55,7 +55,7 @@ static bool out_of_memory(struct diags *diags, const char *what)
 
 /* --- creation --- */
 
-static void describe(esp_export *e)
+static void describe_columns(esp_export *e)
 {
 	const esp_program *p = e->program;
 	for (size_t i = 0; i < e->states; i++) {
@@ -90,15 +90,15 @@ static bool check_names(const esp_export *e, struct diags *diags)
 
 static esp_export *new_export(esp_program *p, struct diags *diags)
 {
-	esp_export *e = object_new(p->object.context, sizeof *e, destroy, diags);
+	esp_export *e = object_new(p->object.context, sizeof *e, destroy_export, diags);
 	if (!e)
 		return NULL;
 	e->program = object_hold(p);
 	e->states = p->interface.states;
 	e->columns = e->states + p->interface.outputs;
-	e->column = resize(e, NULL, 0, e->columns * sizeof *e->column);
+	e->column = resize_bytes(e, NULL, 0, e->columns * sizeof *e->column);
 	if (e->column) {
-		describe(e);
+		describe_columns(e);
 		if (check_names(e, diags))
 			return e;
 	} else {
@@ -126,13 +126,14 @@ void esp_export_free(esp_export *e)
 
 /* --- adding --- */
 
-/* Room for so many bytes in all; doubles. */
-static bool reserve(const esp_export *e, void **at, size_t *capacity, size_t wanted, struct diags *diags)
+/* Reserves so many bytes in all; the capacity doubles. */
+static bool reserve_bytes(const esp_export *e, void **at, size_t *capacity, size_t wanted,
+			  struct diags *diags)
 {
 	if (wanted <= *capacity)
 		return true;
 	size_t n = wanted > 2 * *capacity ? wanted : 2 * *capacity;
-	void *p = n <= PTRDIFF_MAX ? resize(e, *at, *capacity, n) : NULL;
+	void *p = n <= PTRDIFF_MAX ? resize_bytes(e, *at, *capacity, n) : NULL;
 	if (!p)
 		return out_of_memory(diags, "the results of a run");
 	*at = p;
@@ -157,7 +158,7 @@ static bool reserve_column(esp_export *e, struct column *c, size_t structures, s
 	size_t bytes, rows = rows_of(c, e->structures + structures, e->nodes + nodes);
 	if (__builtin_mul_overflow(rows, row_bytes(c), &bytes))
 		bytes = SIZE_MAX;
-	bool ok = reserve(e, &at, &c->capacity, bytes, diags);
+	bool ok = reserve_bytes(e, &at, &c->capacity, bytes, diags);
 	c->rows = at;
 	return ok;
 }
@@ -165,7 +166,8 @@ static bool reserve_column(esp_export *e, struct column *c, size_t structures, s
 static bool reserve_all(esp_export *e, size_t structures, size_t nodes, struct diags *diags)
 {
 	void *at = e->begin;
-	bool ok = reserve(e, &at, &e->capacity, (e->structures + structures + 1) * sizeof *e->begin, diags);
+	bool ok =
+	    reserve_bytes(e, &at, &e->capacity, (e->structures + structures + 1) * sizeof *e->begin, diags);
 	e->begin = at;
 	for (size_t i = 0; ok && i < e->columns; i++)
 		ok = reserve_column(e, &e->column[i], structures, nodes, diags);
@@ -178,7 +180,7 @@ static void copy_row(struct column *c, size_t row, const void *from)
 }
 
 /* The rows of one structure, behind those that there are. */
-static void append(esp_export *e, const esp_session *s, size_t structure)
+static void append_structure(esp_export *e, const esp_session *s, size_t structure)
 {
 	size_t nodes = session_nodes(s, structure);
 	for (size_t i = 0; i < e->columns; i++) {
@@ -197,7 +199,7 @@ static void append(esp_export *e, const esp_session *s, size_t structure)
 	e->begin[e->structures] = (int64_t)e->nodes;
 }
 
-static bool add(esp_export *e, const esp_session *s, struct diags *diags)
+static bool add_results(esp_export *e, const esp_session *s, struct diags *diags)
 {
 	const char *function = "esp_export_add";
 	size_t structures, nodes = 0;
@@ -213,14 +215,15 @@ static bool add(esp_export *e, const esp_session *s, struct diags *diags)
 		return false;
 	e->begin[e->structures] = (int64_t)e->nodes;
 	for (size_t i = 0; i < structures; i++)
-		append(e, s, i);
+		append_structure(e, s, i);
 	return true;
 }
 
 esp_status esp_export_add(esp_export *export, const esp_session *session, esp_error **error)
 {
 	struct api_call call = api_begin(export ? (const void *)export : session);
-	bool ok = api_need(&call, export) && api_need(&call, session) && add(export, session, &call.diags);
+	bool ok =
+	    api_need(&call, export) && api_need(&call, session) && add_results(export, session, &call.diags);
 	return api_end(&call, ok, error);
 }
 

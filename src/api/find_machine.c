@@ -147,7 +147,7 @@ static void print_file(const struct search *s, struct str *to)
 	str_puts(to, "\n");
 }
 
-static bool measure(struct search *s)
+static bool measure_machine(struct search *s)
 {
 	struct machine m = {0};
 	int threads = s->context->team.threads;
@@ -171,7 +171,7 @@ static bool measure_and_keep(struct search *s)
 {
 	struct io_store store = {.folder = -1};
 	bool open = s->folder && io_store_open(&store, s->folder, true) == IO_STORE_OK;
-	bool done = (s->must_measure || (open && io_store_claim(&store))) && measure(s);
+	bool done = (s->must_measure || (open && io_store_claim(&store))) && measure_machine(s);
 	if (done && open)
 		write_kept(s, &store);
 	else if (s->folder && !open)
@@ -217,7 +217,7 @@ static void look_up(struct search *s)
 		s->source = "measured";
 }
 
-static bool search(void *job)
+static bool search_machine(void *job)
 {
 	look_up(job);
 	return true;
@@ -231,7 +231,7 @@ static void find_machine(struct search *s)
 	arena_init(&s->arena, &s->context->allocator);
 	s->target = *target_find(TARGET_NATIVE);
 	s->processor = "";
-	if (!api_guarded(&s->arena, &unheard, search, s)) {
+	if (!api_guarded(&s->arena, &unheard, search_machine, s)) {
 		s->target = *target_find(TARGET_NATIVE);
 		s->source = "defaults";
 		s->processor = "";
@@ -287,7 +287,7 @@ struct printing {
 	struct str text;
 };
 
-static bool print(void *job)
+static bool write_machine(void *job)
 {
 	struct printing *p = job;
 	struct str *s = &p->text;
@@ -309,13 +309,13 @@ static char *print_machine(esp_context *c, const struct target *t, const char *s
 	char *copy = NULL;
 	arena_init(&p.arena, &c->allocator);
 	p.text = str_in(&p.arena);
-	if (api_guarded(&p.arena, diags, print, &p))
+	if (api_guarded(&p.arena, diags, write_machine, &p))
 		copy = api_text(c, str_text(&p.text), diags);
 	arena_free(&p.arena);
 	return copy;
 }
 
-static char *describe(esp_context *c, bool anew, struct diags *diags)
+static char *describe_machine(esp_context *c, bool anew, struct diags *diags)
 {
 	struct search s = {.context = c};
 	if (anew && !measure_on_request(c, &s)) {
@@ -328,12 +328,12 @@ static char *describe(esp_context *c, bool anew, struct diags *diags)
 	return print_machine(c, anew ? &s.target : &m->target, anew ? s.source : c->machine_source, diags);
 }
 
-esp_status esp_context_machine(esp_context *context, int measure, char **text, esp_error **error)
+esp_status esp_context_machine(esp_context *context, int measure_machine, char **text, esp_error **error)
 {
 	struct api_call call = api_begin(context);
 	char *copy = NULL;
 	if (api_need(&call, context) && api_need(&call, text))
-		copy = describe(context, measure, &call.diags);
+		copy = describe_machine(context, measure_machine, &call.diags);
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);

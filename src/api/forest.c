@@ -82,7 +82,7 @@ static void free_structures(esp_forest *f)
 	lin_walk_free(&f->walk);
 }
 
-static void destroy(void *object)
+static void destroy_forest(void *object)
 {
 	esp_forest *f = object;
 	struct allocator a = f->object.context->allocator;
@@ -104,7 +104,7 @@ static void *take_zeroed(const struct allocator *a, size_t bytes)
 static esp_forest *new_forest(esp_program *p, struct diags *diags)
 {
 	const struct allocator *a = &p->object.context->allocator;
-	esp_forest *f = object_new(p->object.context, sizeof *f, destroy, diags);
+	esp_forest *f = object_new(p->object.context, sizeof *f, destroy_forest, diags);
 	if (!f)
 		return NULL;
 	f->program = object_hold(p);
@@ -205,7 +205,7 @@ static bool check_edges(const esp_structure *s, struct diags *diags)
 	return lin_check_sizes(&f, diags);
 }
 
-/* All room is made before anything is appended, so that a failure changes nothing. */
+/* All memory is reserved before anything is appended, so that a failure changes nothing. */
 bool forest_add(esp_forest *f, const esp_structure *s, const struct lin_origin *from, struct diags *diags)
 {
 	int64_t first = f->collect.nodes;

@@ -24,7 +24,8 @@ static bool check_walk(const esp_forest *f, const esp_walk *w, struct diags *dia
 	return true;
 }
 
-static bool missing(const esp_forest *f, const struct image_input *in, int32_t node, struct diags *diags)
+static bool refuse_missing(const esp_forest *f, const struct image_input *in, int32_t node,
+			   struct diags *diags)
 {
 	long long input = f->collect.inputs;
 	diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0},
@@ -50,7 +51,7 @@ static bool fill_vectors(esp_forest *f, const esp_walk *w, int which, char *to, 
 		if (from)
 			memcpy(to, from, bytes);
 		else if (is_read(f, in, n))
-			return missing(f, in, n, diags);
+			return refuse_missing(f, in, n, diags);
 		else
 			memset(to, 0, bytes);
 	}
@@ -96,7 +97,7 @@ static bool fill_edges(esp_forest *f, const esp_walk *w, int which, struct diags
 }
 
 /* Behind the data that counts, which it becomes part of once the nodes are appended. */
-static bool fill(esp_forest *f, const esp_walk *w, int which, struct diags *diags)
+static bool fill_input(esp_forest *f, const esp_walk *w, int which, struct diags *diags)
 {
 	const struct image_input *in = &f->program->interface.input[which];
 	if (!forest_reserve(f, which, (size_t)(in->on_edge ? f->walk.edges : f->walk.nodes), diags))
@@ -111,13 +112,13 @@ static bool fill(esp_forest *f, const esp_walk *w, int which, struct diags *diag
 	return true;
 }
 
-static bool add(esp_forest *f, const void *root, const esp_walk *w, struct diags *diags)
+static bool add_walked(esp_forest *f, const void *root, const esp_walk *w, struct diags *diags)
 {
 	struct lin_links links = {w->user, w->children, w->child};
 	if (!lin_walk(&f->walk, root, &links, f->collect.inputs, diags))
 		return false;
 	for (int i = 0; i < f->program->interface.inputs; i++)
-		if (!fill(f, w, i, diags))
+		if (!fill_input(f, w, i, diags))
 			return false;
 	if (!lin_collect_add(&f->collect, f->walk.nodes, f->walk.child_begin, f->walk.children, diags))
 		return false;
@@ -133,6 +134,6 @@ esp_status esp_forest_add_linked(esp_forest *forest, const void *root, const esp
 	esp_walk w;
 	bool ok = api_need(&call, forest) && api_need(&call, root) && api_need(&call, walk) &&
 		  api_take_struct(&call.diags, __func__, "walk", walk, &w, sizeof w) &&
-		  check_walk(forest, &w, &call.diags) && add(forest, root, &w, &call.diags);
+		  check_walk(forest, &w, &call.diags) && add_walked(forest, root, &w, &call.diags);
 	return api_end(&call, ok, error);
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static void destroy(void *object)
+static void destroy_model(void *object)
 {
 	esp_model *m = object;
 	arena_free(&m->arena);
@@ -83,7 +83,7 @@ static bool read_model(void *job)
 
 static esp_model *new_model(esp_context *context, struct reading *r)
 {
-	esp_model *m = r->model = object_new(context, sizeof *m, destroy, r->diags);
+	esp_model *m = r->model = object_new(context, sizeof *m, destroy_model, r->diags);
 	if (!m)
 		return NULL;
 	arena_init(&m->arena, &context->allocator);
@@ -104,7 +104,7 @@ esp_model *model_keeping(const esp_model *m, const struct ra_keep *keep, size_t 
 esp_model *model_of(esp_context *context, const struct arena *arena, struct ra_model *graph,
 		    struct diags *diags)
 {
-	esp_model *m = object_new(context, sizeof *m, destroy, diags);
+	esp_model *m = object_new(context, sizeof *m, destroy_model, diags);
 	if (!m)
 		return NULL;
 	m->arena = *arena;
@@ -160,8 +160,8 @@ static bool are_sizes(const struct ra_model *g, const int64_t *sizes)
 	return true;
 }
 
-const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, int64_t *shape, size_t room,
-			    size_t *rank)
+const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, int64_t *shape,
+			    size_t capacity, size_t *rank)
 {
 	if (!m || i >= m->graph->params.n)
 		return NULL;
@@ -169,7 +169,7 @@ const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, 
 	if (rank)
 		*rank = p->shape.rank;
 	bool possible = sizes && are_sizes(m->graph, sizes);
-	for (size_t d = 0; sizes && shape && d < room && d < (size_t)p->shape.rank; d++)
+	for (size_t d = 0; sizes && shape && d < capacity && d < (size_t)p->shape.rank; d++)
 		shape[d] = possible ? ra_dim_value(&p->shape.dim[d], sizes) : 0;
 	return p->name;
 }

@@ -98,7 +98,7 @@ struct api_call {
 
 /* Begins a call on an object, which may be NULL. */
 struct api_call api_begin(const void *object);
-/* Ends it: turns the diagnostics into an error, and says the status. */
+/* Ends it: makes an error of the diagnostics, and returns the status. */
 esp_status api_end(struct api_call *, bool ok, esp_error **error);
 /* error.c: the status of a call with these diagnostics, which are taken. */
 esp_status error_from(struct diags *, bool ok, esp_error **error);
@@ -242,9 +242,9 @@ struct esp_forest {
  * holds its file. */
 bool forest_add(struct esp_forest *, const esp_structure *, const struct lin_origin *, struct diags *);
 bool forest_hold_file(struct esp_forest *, struct file_name *, struct diags *);
-/* Room for so many rows of data more, a row for each node or edge; what is there stays. */
 /* Bytes that a node or an edge carries of an input. */
 size_t forest_row_bytes(const struct image_input *);
+/* Reserves so many more rows of data, a row for each node or edge; what is there stays. */
 bool forest_reserve(struct esp_forest *, int input, size_t rows, struct diags *);
 /* Where they begin. */
 void *forest_rows_end(const struct esp_forest *, int input);

@@ -54,7 +54,7 @@ struct esp_profile *profile_create(const struct allocator *a, const struct image
 	return p;
 }
 
-static void give(const struct allocator *a, void *at, size_t bytes)
+static void free_bytes(const struct allocator *a, void *at, size_t bytes)
 {
 	if (at)
 		a->resize(a->context, at, bytes, 0);
@@ -65,8 +65,8 @@ void profile_trim(struct esp_profile *p)
 	if (!p)
 		return;
 	rt_profile_free(&p->record);
-	give(p->allocator, p->range, p->range_capacity);
-	give(p->allocator, p->event, p->event_capacity);
+	free_bytes(p->allocator, p->range, p->range_capacity);
+	free_bytes(p->allocator, p->event, p->event_capacity);
 	p->range = NULL;
 	p->event = NULL;
 	p->range_capacity = p->event_capacity = 0;
@@ -77,17 +77,17 @@ void profile_free(struct esp_profile *p)
 	if (!p)
 		return;
 	profile_trim(p);
-	give(p->allocator, p->step, (p->facts.steps + 1) * sizeof *p->step);
-	give(p->allocator, p, sizeof *p);
+	free_bytes(p->allocator, p->step, (p->facts.steps + 1) * sizeof *p->step);
+	free_bytes(p->allocator, p, sizeof *p);
 }
 
 /* Room for so many bytes, in place of what there was; NULL when memory is out.  Capacities at least double.
  */
-static void *renew(const struct allocator *a, void *at, size_t *has, size_t bytes)
+static void *grow_bytes(const struct allocator *a, void *at, size_t *has, size_t bytes)
 {
 	if (bytes <= *has)
 		return at;
-	give(a, at, *has);
+	free_bytes(a, at, *has);
 	size_t capacity = bytes > 2 * *has ? bytes : 2 * *has;
 	void *p = a->resize(a->context, NULL, 0, capacity);
 	*has = p ? capacity : 0;
@@ -95,11 +95,12 @@ static void *renew(const struct allocator *a, void *at, size_t *has, size_t byte
 }
 
 /* There is always a range and an event more than are told. */
-static bool reserve(struct esp_profile *p)
+static bool reserve_profile(struct esp_profile *p)
 {
-	p->range = renew(p->allocator, p->range, &p->range_capacity, (p->record.jobs + 1) * sizeof *p->range);
-	p->event = renew(p->allocator, p->event, &p->event_capacity,
-			 (profile_most_events(&p->record) + 1) * sizeof *p->event);
+	p->range =
+	    grow_bytes(p->allocator, p->range, &p->range_capacity, (p->record.jobs + 1) * sizeof *p->range);
+	p->event = grow_bytes(p->allocator, p->event, &p->event_capacity,
+			      (profile_most_events(&p->record) + 1) * sizeof *p->event);
 	return p->range && p->event;
 }
 
@@ -200,8 +201,8 @@ static void tell_wait(struct thread *t, int64_t job)
 		};
 }
 
-/* The job before which threads meet again. */
-static int64_t behind(const struct rt_profile *r, int64_t job)
+/* The first job behind the next barrier of the team. */
+static int64_t next_barrier(const struct rt_profile *r, int64_t job)
 {
 	do
 		job++;
@@ -215,7 +216,7 @@ static esp_event *tell_thread(const struct rt_profile *r, int number, int folds,
 {
 	struct thread t = {.record = r, .number = number, .folds = folds, .to = to};
 	for (int64_t job = 0, next; job < r->jobs; job = next) {
-		next = behind(r, job);
+		next = next_barrier(r, job);
 		t.stop = r->job[job].start;
 		for (int part = number; part < (number ? number + 1 : r->parts); part++)
 			tell_calls(&t, part, next);
@@ -278,7 +279,7 @@ static void tell_sizes(esp_profile_facts *f, const struct rt_session *s)
 bool profile_tell(struct esp_profile *p, const struct rt_session *s, const struct rt_binding *binding)
 {
 	const struct rt_profile *r = &p->record;
-	if (r->lost || !reserve(p))
+	if (r->lost || !reserve_profile(p))
 		return false;
 	p->level = s->order.batch_begin;
 	p->facts.begin = r->phase[RT_PHASE_LINEARIZE];

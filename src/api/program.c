@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static void destroy(void *object)
+static void destroy_program(void *object)
 {
 	esp_program *p = object;
 	image_code_release(&p->image.code);
@@ -76,7 +76,7 @@ void program_describe(esp_program *p)
 
 esp_program *program_new(esp_context *context, const esp_model *model, struct diags *diags)
 {
-	esp_program *p = object_new(context, sizeof *p, destroy, diags);
+	esp_program *p = object_new(context, sizeof *p, destroy_program, diags);
 	if (!p)
 		return NULL;
 	p->model = model ? object_hold(model) : NULL;
@@ -100,8 +100,8 @@ struct creation {
 
 /* --- the cache --- */
 
-/* What the cache has to say goes to the log, and what it was told by others on the way is part of it. */
-static void tell(const esp_program *p, struct diags *notices)
+/* Notices of the cache go to the log, with those that it got from the file system. */
+static void log_notices(const esp_program *p, struct diags *notices)
 {
 	for (size_t i = 0; i < notices->n; i++)
 		if (diag_status(notices->at[i].id) == DIAG_STATUS_NOTICE)
@@ -111,7 +111,7 @@ static void tell(const esp_program *p, struct diags *notices)
 }
 
 /* Whether the program was compiled before, perhaps by another process. */
-static bool find(struct creation *c)
+static bool find_program(struct creation *c)
 {
 	esp_program *p = c->program;
 	struct cache cache = context_cache(p->object.context);
@@ -123,14 +123,14 @@ static bool find(struct creation *c)
 	return p->found;
 }
 
-static void keep(esp_program *p)
+static void keep_image(esp_program *p)
 {
 	struct cache cache = context_cache(p->object.context);
 	struct diags notices;
 	diags_init(&notices, &p->object.context->allocator);
 	p->image.key = p->key;
 	cache_keep(&cache, &p->object.context->allocator, &p->image, &notices);
-	tell(p, &notices);
+	log_notices(p, &notices);
 }
 
 /* As many as compute, and where they may: the team knows nowhere when it could not ask. */
@@ -155,7 +155,8 @@ bool program_is_wanted(void *program, struct diags *diags)
 	return true;
 }
 
-/* Whether the compilation under way is still wanted, and has time; asked by the threads that it waits for, too. */
+/* Whether the compilation is still wanted and its deadline has not passed.  Called from threads of the
+ * compilation, too. */
 static bool goes_on(void *program, struct diags *diags)
 {
 	const esp_program *p = program;
@@ -199,7 +200,7 @@ static bool bind_told(struct creation *c)
 	return ra_bind(m, c->diags, "the sizes", tensors, m->params.n, c->program->sizes);
 }
 
-static bool bind(struct creation *c)
+static bool bind_sizes(struct creation *c)
 {
 	const struct io_safetensors *file = c->weights ? c->weights->file : NULL;
 	esp_program *p = c->program;
@@ -226,18 +227,18 @@ static bool is_for_this_machine(const struct compile_options *o)
 }
 
 /* Everything up to the interface. */
-static bool create(void *job)
+static bool create_program(void *job)
 {
 	struct creation *c = job;
 	esp_program *p = c->program;
 	if (!read_options(p, c->options, c->diags))
 		return false;
-	if (!check_size(p->model, c->diags) || !bind(c))
+	if (!check_size(p->model, c->diags) || !bind_sizes(c))
 		return false;
 	compile_describe_machine(&p->options, context_machine(p->object.context, is_for_this_machine(&p->options)));
 	p->early = (struct times){.arena = &p->arena};
-	if (!find(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
-						   &p->options, &p->interface, &p->early)))
+	if (!find_program(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
+							   &p->options, &p->interface, &p->early)))
 		return false;
 	program_describe(p);
 	return true;
@@ -251,8 +252,8 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 	if (!p)
 		return NULL;
 	struct creation c = {p, weights, options, diags, {.allocator = &context->allocator}};
-	bool ok = api_guarded(&p->arena, diags, create, &c);
-	tell(p, &c.notices);
+	bool ok = api_guarded(&p->arena, diags, create_program, &c);
+	log_notices(p, &c.notices);
 	if (ok)
 		return p;
 	object_release(p);
@@ -286,7 +287,7 @@ struct code_job {
 	struct diags *diags;
 };
 
-static bool compile(void *job)
+static bool compile_code(void *job)
 {
 	struct code_job *c = job;
 	esp_program *p = c->program;
@@ -303,7 +304,7 @@ static void name_code(esp_program *p)
 	struct diags notices;
 	diags_init(&notices, &p->object.context->allocator);
 	image_name_code(&p->image, &notices);
-	tell(p, &notices);
+	log_notices(p, &notices);
 }
 
 /* Whether a back end is to be loaded by a thread of its own, while there are no kernels yet. */
@@ -318,7 +319,7 @@ static bool guarded_compile(esp_program *p, struct diags *diags)
 	struct jit_ahead ahead = {0};
 	if (may_load_ahead(p))
 		jit_ahead_begin(&ahead, p->options.backend, p->options.threads);
-	bool ok = api_guarded(&p->code_arena, diags, compile, &(struct code_job){p, diags});
+	bool ok = api_guarded(&p->code_arena, diags, compile_code, &(struct code_job){p, diags});
 	jit_ahead_end(&ahead);
 	return ok;
 }
@@ -340,7 +341,7 @@ static bool make_image(esp_program *p, struct diags *diags)
 	p->made = true;
 	p->seconds = p->looking + (times_clock() - begin);
 	if (!p->found && p->key)
-		keep(p);
+		keep_image(p);
 	return true;
 }
 
@@ -349,7 +350,7 @@ struct loading {
 	struct diags *diags;
 };
 
-static bool load(void *job)
+static bool load_code(void *job)
 {
 	struct loading *l = job;
 	esp_program *p = l->program;
@@ -363,7 +364,7 @@ static bool make_code(esp_program *p, struct diags *diags)
 	if (!make_image(p, diags))
 		return false;
 	double begin = times_clock();
-	if (!api_guarded(&p->code_arena, diags, load, &(struct loading){p, diags})) {
+	if (!api_guarded(&p->code_arena, diags, load_code, &(struct loading){p, diags})) {
 		if (!p->image.code.call)
 			image_code_release(&p->image.code);
 		return false;
@@ -476,7 +477,7 @@ static bool has_model(struct dumping *d)
 					     "the program '%s' was saved: its model is not in it", image->name);
 }
 
-static bool dump(void *job)
+static bool dump_stage(void *job)
 {
 	struct dumping *d = job;
 	const esp_program *p = d->program;
@@ -512,7 +513,7 @@ esp_status esp_program_dump(esp_program *program, const char *stage, char **text
 	struct api_call call = api_begin(program);
 	char *copy = NULL;
 	if (api_need(&call, program) && api_need(&call, stage) && api_need(&call, text))
-		copy = text_of(program, dump, &(struct dumping){.stage = stage}, &call.diags);
+		copy = text_of(program, dump_stage, &(struct dumping){.stage = stage}, &call.diags);
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);
@@ -542,7 +543,7 @@ esp_status esp_program_times(esp_program *program, char **text, esp_error **erro
 	return api_end(&call, copy, error);
 }
 
-static bool explain(void *job)
+static bool explain_program(void *job)
 {
 	struct dumping *d = job;
 	const esp_program *p = d->program;
@@ -557,8 +558,8 @@ esp_status esp_program_explain(esp_program *program, int form, char **text, esp_
 	bool known = form == ESP_FORM_TEXT || form == ESP_FORM_JSON;
 	if (api_need(&call, program) && api_need(&call, text) &&
 	    (known || api_bad_argument(&call.diags, __func__, "form", "must be one of ESP_FORM_...")))
-		copy =
-		    text_of(program, explain, &(struct dumping){.json = form == ESP_FORM_JSON}, &call.diags);
+		copy = text_of(program, explain_program, &(struct dumping){.json = form == ESP_FORM_JSON},
+			       &call.diags);
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);

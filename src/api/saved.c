@@ -51,7 +51,7 @@ static bool make_caller(void *job)
 }
 
 /* Packed weights that the program itself came with stay, unless there are others. */
-static bool pack(struct saving *s)
+static bool pack_weights(struct saving *s)
 {
 	const esp_weights *w = s->options->weights;
 	return !w ||
@@ -90,7 +90,7 @@ static bool write_image(void *job)
 	return io_write_file(&s->arena, s->diags, s->path, piece, n);
 }
 
-static bool save(struct saving *s)
+static bool save_program(struct saving *s)
 {
 	esp_program *p = s->program;
 	if (!program_make(p, &s->image, s->diags))
@@ -100,7 +100,7 @@ static bool save(struct saving *s)
 				"the program '%s' is interpreted: there is no code to save", s->image.name);
 	const struct allocator *a = &p->object.context->allocator;
 	arena_init(&s->arena, a);
-	bool ok = pack(s) && api_guarded(&s->arena, s->diags, write_image, s);
+	bool ok = pack_weights(s) && api_guarded(&s->arena, s->diags, write_image, s);
 	rt_binding_free(&s->binding);
 	if (s->caller.code.call)
 		image_code_release(&s->caller.code);
@@ -138,7 +138,7 @@ esp_status esp_program_save(esp_program *program, const char *path, const esp_sa
 	esp_save_options o = {0};
 	struct saving saving = {.program = program, .path = path, .options = &o, .diags = &call.diags};
 	bool ok = api_need(&call, program) && api_need(&call, path) && take_options(options, &o, &call) &&
-		  save(&saving);
+		  save_program(&saving);
 	return api_end(&call, ok, error);
 }
 
@@ -205,8 +205,8 @@ static bool open_file(struct loading *l, const char *path, struct diags *diags)
 }
 
 /* A file when there is a path, or else bytes. */
-static esp_program *load(esp_context *context, const char *path, const void *bytes, size_t n,
-			 struct diags *diags)
+static esp_program *load_program(esp_context *context, const char *path, const void *bytes, size_t n,
+				 struct diags *diags)
 {
 	double begin = times_clock();
 	esp_program *p = program_new(context, NULL, diags);
@@ -225,7 +225,7 @@ esp_status esp_program_load(esp_context *context, const char *path, esp_program 
 	struct api_call call = api_begin(context);
 	esp_program *p = NULL;
 	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out))
-		p = load(context, path, NULL, 0, &call.diags);
+		p = load_program(context, path, NULL, 0, &call.diags);
 	if (out)
 		*out = p;
 	return api_end(&call, p, error);
@@ -237,7 +237,7 @@ esp_status esp_program_load_memory(esp_context *context, const void *bytes, size
 	struct api_call call = api_begin(context);
 	esp_program *p = NULL;
 	if (api_need(&call, context) && api_need(&call, bytes) && api_need(&call, out))
-		p = load(context, NULL, bytes, n, &call.diags);
+		p = load_program(context, NULL, bytes, n, &call.diags);
 	if (out)
 		*out = p;
 	return api_end(&call, p, error);

@@ -28,7 +28,7 @@ static void free_begin(esp_session *s)
 	s->capacity = 0;
 }
 
-static void destroy(void *object)
+static void destroy_session(void *object)
 {
 	esp_session *s = object;
 	rt_session_free(&s->run);
@@ -57,7 +57,7 @@ static void note_costs(esp_session *s, const struct packed *p)
 static esp_session *new_session(esp_binding *binding, struct diags *diags)
 {
 	esp_context *context = binding->object.context;
-	esp_session *s = object_new(context, sizeof *s, destroy, diags);
+	esp_session *s = object_new(context, sizeof *s, destroy_session, diags);
 	if (!s)
 		return NULL;
 	s->binding = object_hold(binding);
@@ -89,7 +89,7 @@ void esp_session_free(esp_session *s)
 /* --- runs --- */
 
 /* Results are asked for by structure and node after the forest may have gone. */
-static bool remember(esp_session *s, const struct lin_forest *f, struct diags *diags)
+static bool remember_structures(esp_session *s, const struct lin_forest *f, struct diags *diags)
 {
 	const struct allocator *a = &s->object.context->allocator;
 	size_t wanted = f->inputs + 1;
@@ -121,7 +121,8 @@ static bool run_with(esp_session *s, const esp_forest *f, const struct packed *p
 	struct rt_minibatch m = forest_minibatch(f);
 	struct esp_context *c = s->object.context;
 	forget_results(s);
-	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &p->weights, &c->team, &m, diags))
+	if (!remember_structures(s, &m.forest, diags) ||
+	    !rt_session_run(&s->run, &p->weights, &c->team, &m, diags))
 		return false;
 	context_check_team(c);
 	s->structures = m.forest.inputs;
@@ -145,7 +146,7 @@ static void end_use(esp_session *s)
 }
 
 /* The weights are held for the whole run, so that an exchange meanwhile does not show in it. */
-static bool run(esp_session *s, const esp_forest *f, struct diags *diags)
+static bool run_forest(esp_session *s, const esp_forest *f, struct diags *diags)
 {
 	if (f->program != s->binding->program)
 		return api_bad_argument(diags, "esp_session_run", "forest",
@@ -162,7 +163,8 @@ static bool run(esp_session *s, const esp_forest *f, struct diags *diags)
 esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_error **error)
 {
 	struct api_call call = api_begin(session ? (const void *)session : forest);
-	bool ok = api_need(&call, session) && api_need(&call, forest) && run(session, forest, &call.diags);
+	bool ok =
+	    api_need(&call, session) && api_need(&call, forest) && run_forest(session, forest, &call.diags);
 	return api_end(&call, ok, error);
 }
 
@@ -187,7 +189,7 @@ esp_status esp_session_trim(esp_session *session, esp_error **error)
 
 /* --- profiles --- */
 
-static bool record(esp_session *s, bool on, struct diags *diags)
+static bool set_recording(esp_session *s, bool on, struct diags *diags)
 {
 	if (!begin_use(s, diags))
 		return false;
@@ -205,7 +207,7 @@ static bool record(esp_session *s, bool on, struct diags *diags)
 esp_status esp_session_record(esp_session *session, int on, esp_error **error)
 {
 	struct api_call call = api_begin(session);
-	bool ok = api_need(&call, session) && record(session, on != 0, &call.diags);
+	bool ok = api_need(&call, session) && set_recording(session, on != 0, &call.diags);
 	return api_end(&call, ok, error);
 }
 

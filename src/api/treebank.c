@@ -30,7 +30,7 @@ struct esp_treebank {
 
 /* --- opening --- */
 
-static void destroy(void *object)
+static void destroy_treebank(void *object)
 {
 	esp_treebank *t = object;
 	for (size_t i = 0; i < t->sources; i++)
@@ -93,7 +93,7 @@ static bool open_file(esp_treebank *t, const char *path, struct diags *diags)
 static esp_treebank *new_treebank(esp_context *context, const char *path, const esp_treebank_options *options,
 				  struct diags *diags)
 {
-	esp_treebank *t = object_new(context, sizeof *t, destroy, diags);
+	esp_treebank *t = object_new(context, sizeof *t, destroy_treebank, diags);
 	if (!t)
 		return NULL;
 	t->vocab = options->vocab ? object_hold(options->vocab) : NULL;
@@ -300,7 +300,7 @@ static bool has_readable_type(const struct next *x, int input)
 }
 
 /* The rows of an input; NULL after a diagnostic. */
-static void *fill(const struct next *x, const struct io_structure *s, int input)
+static void *fill_data(const struct next *x, const struct io_structure *s, int input)
 {
 	struct arena *arena = &x->treebank->structure;
 	struct io_wanted w = wanted_of(x, input);
@@ -314,12 +314,12 @@ static void *fill(const struct next *x, const struct io_structure *s, int input)
 	return io_fill(&x->treebank->reader, s, c, &w, arena, to, x->diags) ? to : NULL;
 }
 
-static bool add(struct next *x, const struct io_structure *from)
+static bool add_structure(struct next *x, const struct io_structure *from)
 {
 	int inputs = x->forest->program->interface.inputs;
 	const void **data = ARENA_ARRAY(&x->treebank->structure, const void *, inputs + 1);
 	for (int i = 0; i < inputs; i++)
-		if (!(data[i] = fill(x, from, i)))
+		if (!(data[i] = fill_data(x, from, i)))
 			return false;
 	esp_structure s = {.size = sizeof s,
 			   .nodes = from->nodes,
@@ -393,7 +393,7 @@ static bool takes_sequences(const esp_forest *f)
 
 /* Makes the text hold the next structure.  Text of no other format is plain when the program takes what that
  * holds. */
-static bool fetch(struct next *x)
+static bool fetch_structure(struct next *x)
 {
 	esp_treebank *t = x->treebank;
 	struct io_text *text = &t->reader;
@@ -413,7 +413,7 @@ static bool next_structure(void *job)
 	struct io_structure s;
 	esp_treebank *t = x->treebank;
 	enum io_next next = io_next_structure(&t->reader, &t->view, &t->structure, x->diags, &s);
-	return next == IO_END || (next == IO_TREE && check_reach(x, &s) && add(x, &s));
+	return next == IO_END || (next == IO_TREE && check_reach(x, &s) && add_structure(x, &s));
 }
 
 /* A structure for which there was no memory is read again by the next call. */
@@ -442,7 +442,7 @@ esp_status esp_treebank_next(esp_treebank *treebank, esp_forest *forest, int *mo
 	if (ok) {
 		treebank->sentence = NULL;
 		arena_free(&treebank->structure);
-		ok = fetch(&x) && read_structure(&x);
+		ok = fetch_structure(&x) && read_structure(&x);
 	}
 	if (more)
 		*more = x.more;

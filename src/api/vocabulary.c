@@ -2,7 +2,7 @@
 /* Vocabularies: what words are to a program. */
 #include "api/objects.h"
 
-static void destroy(void *object)
+static void destroy_vocab(void *object)
 {
 	esp_vocab *v = object;
 	arena_free(&v->arena);
@@ -23,7 +23,7 @@ static bool open_vocab(void *job)
 
 static esp_vocab *new_vocab(esp_context *context, const char *path, struct diags *diags)
 {
-	esp_vocab *v = object_new(context, sizeof *v, destroy, diags);
+	esp_vocab *v = object_new(context, sizeof *v, destroy_vocab, diags);
 	if (!v)
 		return NULL;
 	arena_init(&v->arena, &context->allocator);

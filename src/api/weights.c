@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/objects.h"
 
-static void destroy(void *object)
+static void destroy_weights(void *object)
 {
 	esp_weights *w = object;
 	io_safetensors_close(w->file);
@@ -25,7 +25,8 @@ static esp_tensor describe_tensor(struct arena *a, const struct tensor_info *t)
 			    .shape = api_shape(a, t->shape, t->rank)};
 }
 
-/* Room for what is told of the tensors comes last: it may escape, when the file is already the object's to close. */
+/* The list of tensors is allocated last: that may escape, and by then the object owns the file and closes it.
+ */
 static bool open_weights(void *job)
 {
 	struct opening *o = job;
@@ -42,7 +43,7 @@ static bool open_weights(void *job)
 
 static esp_weights *new_weights(esp_context *context, struct opening o)
 {
-	esp_weights *w = o.weights = object_new(context, sizeof *w, destroy, o.diags);
+	esp_weights *w = o.weights = object_new(context, sizeof *w, destroy_weights, o.diags);
 	if (!w)
 		return NULL;
 	arena_init(&w->arena, &context->allocator);

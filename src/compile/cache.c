@@ -14,7 +14,7 @@ enum { LARGEST = 64 << 20 }; /* a program that is kept */
 /* --- the folder --- */
 
 /* As the XDG base directory specification has it: a path that is not absolute is ignored. */
-static const char *absolute(const char *name)
+static const char *read_absolute_path(const char *name)
 {
 	const char *path = getenv(name);
 	return path && path[0] == '/' ? path : NULL;
@@ -23,7 +23,7 @@ static const char *absolute(const char *name)
 const char *cache_folder(const struct cache *c, struct arena *a, const char *name)
 {
 	struct str path = str_in(a);
-	const char *cache = absolute("XDG_CACHE_HOME"), *home = absolute("HOME");
+	const char *cache = read_absolute_path("XDG_CACHE_HOME"), *home = read_absolute_path("HOME");
 	if (c->off || getauxval(AT_SECURE))
 		return NULL;
 	if (c->folder)
@@ -52,8 +52,8 @@ static void note_entry(const char *folder, const char *problem, struct diags *no
 		 "a compiled program kept in '%s' is not used: %s", folder, problem);
 }
 
-static void note(enum io_store_status status, const char *folder, const struct io_store *s,
-		 struct diags *notices)
+static void note_status(enum io_store_status status, const char *folder, const struct io_store *s,
+			struct diags *notices)
 {
 	if (status == IO_STORE_REFUSED)
 		note_folder(folder, s, notices);
@@ -73,7 +73,7 @@ static bool read_file(const char *folder, struct arena *a, const char *key, void
 	if (status == IO_STORE_OK)
 		status = io_store_read(&s, a, &name, LARGEST, bytes, n);
 	io_store_close(&s);
-	note(status, folder, &s, notices);
+	note_status(status, folder, &s, notices);
 	return status == IO_STORE_OK;
 }
 
@@ -131,10 +131,11 @@ static void write_file(const char *folder, const struct cache *c, struct arena *
 	if (status == IO_STORE_OK)
 		io_store_trim(&s, a, limit);
 	io_store_close(&s);
-	note(status, folder, &s, notices);
+	note_status(status, folder, &s, notices);
 }
 
-static void keep(const struct cache *c, struct arena *a, const struct image *image, struct diags *notices)
+static void keep_image(const struct cache *c, struct arena *a, const struct image *image,
+		       struct diags *notices)
 {
 	const char *folder = cache_folder(c, a, "images");
 	struct str bytes = str_in(a);
@@ -153,6 +154,6 @@ void cache_keep(const struct cache *c, const struct allocator *allocator, const 
 		return;
 	arena_init(&a, allocator);
 	if (!arena_guard(&a, &escape))
-		keep(c, &a, image, notices);
+		keep_image(c, &a, image, notices);
 	arena_free(&a);
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the compile leg share: a compilation on its way. */
+/* A compilation, which the files of this folder share. */
 #ifndef ESPALIER_COMPILE_COMPILATION_H
 #define ESPALIER_COMPILE_COMPILATION_H
 
@@ -8,7 +8,7 @@
 #include "ilir/passes.h"
 #include "jit/jit.h"
 
-/* What there is of a compilation so far.  Plan and schedule point into it. */
+/* The state of a compilation.  Plan and schedule point into it. */
 struct compilation {
 	struct arena *arena;
 	struct diags *diags;
@@ -22,8 +22,8 @@ struct compilation {
 	/* Before the first pass that a schedule steers: other schedules go on from here, since rewriting
 	 * takes as long as all that follows. */
 	struct sub_program unsteered;
-	/* What the last pass made, in the end what is compiled, and room for what the next one makes: the two
-	 * take turns. */
+	/* The result of the last pass, which in the end is compiled, and the program that the next pass
+	 * fills: the two alternate. */
 	struct sub_program program, spare;
 	const struct sub_program *latest; /* while passes run: what the next one begins with */
 	struct sched_fusion fusion;	  /* what the schedule says of passes and plan */
@@ -36,8 +36,8 @@ struct compilation {
 
 /* Whether the compilation may go on; false after a diagnostic. */
 bool compile_goes_on(const struct compilation *);
-/* Notes what has been going on since the last note. */
-void compile_note(struct compilation *, const char *room, const char *what);
+/* Notes the time since the last note under the name of a stage and of what it did. */
+void compile_note(struct compilation *, const char *stage, const char *what);
 
 /* --- program_passes.c; false after diagnostics --- */
 
@@ -51,7 +51,7 @@ bool compile_run_program_passes(struct compilation *, const char *last);
 /* Again from the unsteered program, after another schedule was given. */
 bool compile_run_steered_passes(struct compilation *);
 
-/* --- compile.c: the way, leg by leg; false after diagnostics --- */
+/* --- compile.c: the stages; false after diagnostics --- */
 
 bool compile_to_written(struct compilation *);
 /* After all passes over programs, as the next. */

@@ -10,13 +10,13 @@ bool compile_goes_on(const struct compilation *c)
 	return !w->goes_on || w->goes_on(w->context, c->diags);
 }
 
-void compile_note(struct compilation *c, const char *room, const char *what)
+void compile_note(struct compilation *c, const char *stage, const char *what)
 {
 	if (c->times)
-		c->clock = times_since(c->times, room, what, c->clock);
+		c->clock = times_since(c->times, stage, what, c->clock);
 }
 
-/* --- the legs of the way --- */
+/* --- stages --- */
 
 bool compile_to_written(struct compilation *c)
 {
@@ -81,7 +81,7 @@ bool compile_run_passes(struct compilation *c, const char *last)
 	return true;
 }
 
-/* --- the whole way --- */
+/* --- all stages --- */
 
 bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_model *model,
 		  const int64_t *sizes, const struct compile_options *options, struct sub_program *program,

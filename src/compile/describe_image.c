@@ -170,7 +170,7 @@ static bool has_rows(const struct compilation *c, int body)
 	return b->domain != SUB_AT_BINDING || sub_leading_dims(&c->program, b->stores.at->value.value);
 }
 
-/* A kernel of several groups is shared out as all of them are. */
+/* A kernel of several groups has the strategy that they agree on. */
 static void add_way(struct image_step *s, enum image_way way, bool first)
 {
 	s->way = first || s->way == way ? way : IMAGE_CHEAPEST;
@@ -182,8 +182,8 @@ static void add_work(struct image_step *s, struct sched_work w)
 	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
 }
 
-/* Parts share the work of a group as they share its columns; a kernel of no single group does those of its
- * body. */
+/* Kernels that split a group by columns divide its work equally; a kernel of no single group does those of
+ * its body. */
 static void describe_step(const struct compilation *c, struct image_step *step)
 {
 	const struct ilir_kernel *k = &c->module.kernels.at[step->kernel];

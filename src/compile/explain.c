@@ -25,8 +25,8 @@ const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
 static double rows_of(const struct sub_program *p, const struct sub_body *b)
 {
 	const struct sub_value *v = sub_at(p, b->stores.at[0].value.value);
-	const struct sub_var *lead = v->vars ? &p->vars.at[v->var[0]] : NULL;
-	return lead && lead->set == SUB_ROW ? lead->extent : 1;
+	const struct sub_var *leading = v->vars ? &p->vars.at[v->var[0]] : NULL;
+	return leading && leading->set == SUB_ROW ? leading->extent : 1;
 }
 
 static void count_sub_ops(const struct sub_program *p, const struct sub_body *b, double *count)

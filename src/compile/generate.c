@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* The interpreter has one state: calls take turns. */
+/* The interpreter has one state, so one call runs at a time. */
 struct interpreted {
 	struct ilir_module module;
 	struct ilir_interpreter *interpreter;
@@ -62,7 +62,7 @@ static void note_tool(struct compilation *c, const char *path, struct image *ima
 	image->tools = 1;
 }
 
-static double total(const double seconds[JIT_PARTS])
+static double sum_seconds(const double seconds[JIT_PARTS])
 {
 	double sum = 0;
 	for (int p = 0; p < JIT_PARTS; p++)
@@ -70,7 +70,7 @@ static double total(const double seconds[JIT_PARTS])
 	return sum;
 }
 
-/* What the threads did meanwhile: by part, then by kernel where each was compiled alone. */
+/* The times of the threads: by stage of the back end, then by kernel where each was compiled alone. */
 static void note_kernels(struct compilation *c, const struct jit_objects *o)
 {
 	static const char *const part[JIT_PARTS] = {"  emit", "  check", "  optimise", "  generate"};
@@ -85,7 +85,7 @@ static void note_kernels(struct compilation *c, const struct jit_objects *o)
 	for (size_t k = 0; k < kernels && o->n == (int)kernels; k++) {
 		struct str name = str_in(c->arena);
 		str_printf(&name, "  kernel %s", c->module.kernels.at[k].name);
-		times_note(c->times, backend, name.text, total(o->seconds[k]));
+		times_note(c->times, backend, name.text, sum_seconds(o->seconds[k]));
 	}
 }
 

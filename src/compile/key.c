@@ -18,7 +18,7 @@ struct search {
 	size_t bytes;
 };
 
-static bool holds(const struct dl_phdr_info *info, uintptr_t address)
+static bool contains_address(const struct dl_phdr_info *info, uintptr_t address)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
@@ -56,7 +56,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct search *s = context;
 	(void)size;
-	if (!holds(info, s->address))
+	if (!contains_address(info, s->address))
 		return 0;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_NOTE)

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The stage `choices`: what else the schedule of a program may say.  Choices between plans are told by making
- * them. */
+/* The stage `choices`: what else the schedule of a program may say.  To list the choices between plans, each
+ * plan is made. */
 #include "compile/compilation.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static const char *other_directives(struct arena *a, const char *schedule, const
 }
 
 /* A printed schedule without a directive. */
-static const char *without(struct arena *a, const char *printed, const char *directive)
+static const char *remove_directive(struct arena *a, const char *printed, const char *directive)
 {
 	struct str s = str_in(a);
 	for (const char *p = printed; *p; p += strcspn(p, "\n"), p += *p == '\n')
@@ -74,7 +74,7 @@ static const char *schedule_with(const struct compilation *from, const struct sc
 static bool add_variant(struct arena *a, const struct sched_choice *c, const char *printed,
 			struct variant *found, size_t *n)
 {
-	struct variant v = {sched_find_line(a, printed, c->spelling), without(a, printed, c->spelling)};
+	struct variant v = {sched_find_line(a, printed, c->spelling), remove_directive(a, printed, c->spelling)};
 	for (size_t i = 0; i < *n; i++)
 		if (!v.line || strcmp(v.rest, found[i].rest) == 0)
 			return false;

@@ -80,7 +80,7 @@ bool compile_begin_passes(struct compilation *c, const struct sub_program *p)
 	return sched_read_fusion(&c->fusion, "schedule", text, strlen(text), c->diags);
 }
 
-/* Takes what no schedule has a say in out of the turns. */
+/* Keeps the program that no schedule has steered, so that later passes do not overwrite it. */
 static void keep_unsteered(struct compilation *c)
 {
 	c->unsteered = *c->latest;

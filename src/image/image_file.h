@@ -7,10 +7,11 @@
  *   size       of the whole, 8 bytes
  *   sections   where key, tables, code and packed weights lie: offset and size, 8 bytes each
  *   key        image.key, terminated
- *   tables     the members of struct image in the order of the description in image_file.c: numbers and
- * counts as 64-bit words, texts as length, bytes and a zero, filled up to whole words code image.blob.bytes
- *   weights    of each recipe that has packed ones, from the next multiple of 64 bytes on; the first at one
- * of IMAGE_PAGE.  Their checksums are in the tables
+ *   tables     the members of struct image in the order of the description in image_file.c: numbers and counts as
+ *              64-bit words, texts as length, bytes and a zero, filled up to whole words
+ *   code       image.blob.bytes
+ *   weights    of each recipe that has packed ones, from the next multiple of 64 bytes on; the first at one of
+ *              IMAGE_PAGE.  Their checksums are in the tables
  *
  * Words are little-endian.  Nothing is taken on trust but the code: an image that image_read returns can be
  * bound, loaded and asked for anything, whoever wrote it.  What its code does nobody can check; so images are

@@ -5,9 +5,9 @@
  * kernel wants to run over is a contiguous range:
  *
  *     height of a node    0 for a leaf, else 1 + the largest height of its children
- *     batch b             the nodes of height b, by case, then by ascending caller's id (with spans,
- * find_spans.c: in a post order, which the ids may be) numbers             batch after batch: leaves are 0 ..
- * leaves-1, children lie in earlier batches
+ *     batch b             the nodes of height b, by case, then by ascending caller's id (with spans, find_spans.c: in a
+ *                         post order, which the ids may be)
+ *     numbers             batch after batch: leaves are 0 .. leaves-1, children lie in earlier batches
  *
  * So leafness is one comparison, and the nodes of a batch depend on earlier batches only.  The numbering is a
  * function of the forest and the rules alone.  Time is linear, and nesting never touches the C stack. */

@@ -3,11 +3,11 @@
  *
  *   phases   of the run: linearizing, filling buffers, running steps
  *   jobs     ranges of rows in the order of the walk: which way each was split, from when to when.  The
- *            caller's own ranges are jobs of one part.  Levels that are run by subtrees have a job each,
- * though parts do not meet between them: all but the first begin where the one before has ended events calls
- * of kernels, by the part that they belong to.  A job lasts from the start of its first to the stop of its
- * last.  What part p waited at the end of a job is the job's stop less the stop of the part's last event in
- * it, or less the job's start when it has none
+ *            caller's own ranges are jobs of one part.  Levels that are run by subtrees have a job each, though
+ *            parts do not meet between them: all but the first begin where the one before has ended
+ *   events   calls of kernels, by the part that they belong to.  A job lasts from the start of its first to
+ *            the stop of its last.  What part p waited at the end of a job is the job's stop less the stop of
+ *            the part's last event in it, or less the job's start when it has none
  *
  * A session records into it while one is attached; without, a run pays one test of a pointer for each call of
  * a kernel.  Each part has an array of its own and no line of memory is written by two; memory is taken
