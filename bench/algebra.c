@@ -341,7 +341,7 @@ static void lower(struct subject *s, struct sub_program *p, int blocks)
 	s->model = ra_parse(&s->arena, &s->diags, "many.ra", str_text(&text), text.n);
 	s->sizes[0] = WIDTH;
 	sub_init(p, &s->arena, "many");
-	if (!s->model || !sub_lower(p, s->model, s->sizes, SUB_AT_MODEL, &s->diags))
+	if (!s->model || !sub_lower_model(p, s->model, s->sizes, SUB_AT_MODEL, &s->diags))
 		give_up("the generated model is none");
 }
 

@@ -185,7 +185,7 @@ static void put_rule(FILE *to, const struct rule *r)
 {
 	static const struct {
 		const char *exactness, *math;
-	} maths[] = {{"BITS", "exact"}, {"ROUNDING", "reassociate"}, {"DOMAIN", "fast"}};
+	} maths[] = {{"BITS", "exact"}, {"ROUNDING", "reassociate"}, {"SPECIAL", "fast"}};
 	fputs(".TP\n.B ", to);
 	roff_text(to, r->name);
 	fputc('\n', to);

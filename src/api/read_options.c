@@ -28,9 +28,9 @@ static bool read_rewriting(const esp_program_options *from, struct compile_optio
 	o->table_bytes = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
 	o->math = REWRITE_REASSOCIATE;
 	o->weights_as = DTYPE_F32;
-	return (!from->math || rewrite_math_read(from->math, &o->math, diags)) &&
-	       (!from->weights_as || rewrite_weights_read(from->weights_as, &o->weights_as, diags)) &&
-	       (!from->rules || rewrite_families_read(from->rules, &o->rules_off, diags));
+	return (!from->math || rewrite_read_math(from->math, &o->math, diags)) &&
+	       (!from->weights_as || rewrite_read_weight_type(from->weights_as, &o->weights_as, diags)) &&
+	       (!from->rules || rewrite_read_families(from->rules, &o->rules_off, diags));
 }
 
 bool api_read_options(struct arena *arena, struct diags *diags, const esp_program_options *from,

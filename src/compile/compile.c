@@ -22,7 +22,7 @@ bool compile_to_written(struct compilation *c)
 {
 	const char *text = c->options->schedule;
 	sub_init(&c->written, c->arena, c->model->name);
-	if (!sub_lower(&c->written, c->model, c->sizes, c->options->at, c->diags) ||
+	if (!sub_lower_model(&c->written, c->model, c->sizes, c->options->at, c->diags) ||
 	    !sched_split_cases(&c->written, "schedule", text, strlen(text), c->diags))
 		return false;
 	compile_note(c, "subop", "lower");

@@ -158,7 +158,6 @@ void lower_indices_with(const struct sub_value *, const ilir_expr *index, const 
 /* Elements of a concatenation, of what an `assign` takes, and of the same elements in another shape. */
 ilir_expr lower_joined(struct lowering *, const struct sub_value *, const ilir_expr *index);
 ilir_expr lower_moved(struct lowering *, const struct sub_value *, const ilir_expr *index);
-ilir_expr lower_reshaped(struct lowering *, const struct sub_value *, const ilir_expr *index);
 
 /* --- the order of dimensions (lower_state.c) --- */
 

@@ -405,8 +405,6 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 		return lower_moved(l, v, index);
 	case SUB_COND:
 		return lower_joined(l, v, index);
-	case SUB_RESHAPE:
-		return lower_reshaped(l, v, index);
 	default:
 		if (sub_reduces(v->op))
 			return reduce(l, r, index);

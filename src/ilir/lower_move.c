@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Data movement: an `assign`, a `cond` and a reshape only change the index.  Where an index may leave what it
+/* Data movement: an `assign` and a `cond` only change the index.  Where an index may leave what it
  * is of, or falls to one of two sides, a choice is made. */
 #include "ilir/lower.h"
 
@@ -237,39 +237,4 @@ ilir_expr lower_moved(struct lowering *l, const struct sub_value *v, const ilir_
 	if (n == 0)
 		return side_value(l, &inside);
 	return choose(l, lower_depth_of(l, index, v->vars), choice, n, &inside, &outside);
-}
-
-/* --- reshape --- */
-
-/* The dimensions of the argument in a piece, from the row-major place in it. */
-static void split_piece(struct lowering *l, const struct sub_value *v, const struct sub_value *from,
-			const struct sub_piece *piece, const ilir_expr *index, ilir_expr *out)
-{
-	struct ilir_module *m = l->m;
-	const struct sub_var *vars = l->p->vars.at;
-	ilir_expr at = ilir_index(m, 0);
-	for (int j = 0; j < piece->out_n; j++) {
-		int dim = piece->out_first + j;
-		at = ilir_binary(m, ILIR_MUL, at, ilir_index(m, vars[v->var[dim]].extent));
-		at = ilir_binary(m, ILIR_ADD, at, index[dim]);
-	}
-	for (int j = piece->n; j-- > 0;) {
-		int dim = piece->first + j;
-		ilir_expr extent = ilir_index(m, vars[from->var[dim]].extent);
-		out[dim] = j ? ilir_binary(m, ILIR_MOD, at, extent) : at;
-		at = j ? ilir_binary(m, ILIR_DIV, at, extent) : at;
-	}
-}
-
-ilir_expr lower_reshaped(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
-{
-	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
-	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	ilir_expr out[SUB_MAX_VARS];
-	int n = sub_reshape_pieces(l->p, v, pieces);
-	for (int i = 0; i < v->vars; i++)
-		out[i] = index[i]; /* rows stay */
-	for (int i = 0; i < n; i++)
-		split_piece(l, v, from, &pieces[i], index, out);
-	return lower_value_at(l, v->arg[0].value, out);
 }

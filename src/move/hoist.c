@@ -260,7 +260,7 @@ static const char *ahead_name(struct hoisting *h, const char *suffix)
 	if (h->traversal)
 		str_printf(&s, "%d", h->traversal + 1);
 	str_puts(&s, suffix);
-	return sub_free_name(h->from, SUB_NAME_BODY, str_text(&s));
+	return sub_find_free_name(h->from, SUB_NAME_BODY, str_text(&s));
 }
 
 /* Adds the body that computes the hoisted values that leaves read, or those that they do not read, if any. */

@@ -93,7 +93,7 @@ static void declare_states(struct refactoring *f)
 		const struct sub_value *v = refactor_value(f, f->derived.at[i].key);
 		struct str s = str_in(f->arena);
 		str_printf(&s, "refactor%d", derived_states(f->from) + (int)i);
-		struct sub_tensor t = {.name = sub_free_name(f->from, SUB_NAME_TENSOR, s.text),
+		struct sub_tensor t = {.name = sub_find_free_name(f->from, SUB_NAME_TENSOR, s.text),
 				       .dtype = v->dtype,
 				       .rank = v->vars - 1,
 				       .traversal = f->leaves.all.at[0]->traversal,
@@ -226,7 +226,7 @@ static bool choose_values(struct refactoring *f)
 	size_t moved = 0;
 	move_copy_program(f->to, f->from);
 	do {
-		sub_take_back(f->to, f->from->values.n, f->from->vars.n);
+		sub_forget_values_and_vars(f->to, f->from->values.n, f->from->vars.n);
 		for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
 			refactor_select_values(f);
 		find_all_derived(f);

@@ -68,7 +68,7 @@ static sub_ref value_at(const struct refactoring *f, const struct place *to, sub
 
 static sub_ref move_value(struct refactoring *f, const struct place *to, struct sub_value v)
 {
-	bool as_is = v.op == SUB_ASSIGN || v.op == SUB_RESHAPE;
+	bool as_is = v.op == SUB_ASSIGN;
 	int vars = v.vars;
 	struct sub_map maps[SUB_MAX_VARS];
 	if (v.op == SUB_ASSIGN)
@@ -149,7 +149,7 @@ static void find_look_up(const struct refactoring *f, sub_ref r, struct look_up 
 		const struct sub_value *v = refactor_value(f, (sub_ref){i});
 		if (!needed[i])
 			continue;
-		l->ok &= v->op != SUB_COND && v->op != SUB_RESHAPE && !v->fills;
+		l->ok &= v->op != SUB_COND && !v->fills;
 		if (refactor_is_child(f->to, v))
 			join_look_up(f, refactor_value(f, v->arg[0].value)->which, l);
 	}
@@ -203,7 +203,7 @@ static int declare_table(struct refactoring *f, const struct sub_tensor *row, in
 	for (size_t i = 0; i < f->to->params.n; i++)
 		number += f->to->params.at[i].folded;
 	str_printf(&s, "fold%d", number);
-	t.name = sub_free_name(f->from, SUB_NAME_TENSOR | SUB_NAME_BODY, s.text);
+	t.name = sub_find_free_name(f->from, SUB_NAME_TENSOR | SUB_NAME_BODY, s.text);
 	t.shape[0] = rows;
 	memcpy(&t.shape[1], row->shape, row->rank * sizeof *row->shape);
 	memcpy(&t.var[1], row->var, row->rank * sizeof *row->var);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Geometry: replacements made of moves, which are how assigns map the variables around to those of what they
- * move. */
+/* Functions of replacements that combine moves.  A move is the maps of an assign, from the variables outside
+ * to the dimensions of its argument. */
 #include "rewrite/engine.h"
 
 static const struct sub_use none = {.value = {0}};
@@ -13,12 +13,12 @@ static const struct sub_map *map_of(const struct rewrite_move *move, int inner)
 	return NULL;
 }
 
-static struct sub_map identity(int var)
+static struct sub_map identity_map(int var)
 {
 	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = 1};
 }
 
-/* Variables in the order of the sets and, where the root has both, in its order. */
+/* Whether one variable comes after another: in the order of their sets, then of the root if it has both. */
 static bool comes_after(const struct rewrite_match *m, int a, int b)
 {
 	int at[2] = {-1, -1};
@@ -41,7 +41,7 @@ static void sort_vars(const struct rewrite_match *m, int *var, int n)
 		}
 }
 
-/* The value under other names, when that is all that the maps do. */
+/* Whether maps only rename variables; if so, sets `out` to the use under the new names. */
 static bool only_renames(const struct sub_value *v, const struct sub_use *u, struct sub_use *out)
 {
 	*out = (struct sub_use){.value = u->value};
@@ -53,29 +53,19 @@ static bool only_renames(const struct sub_value *v, const struct sub_use *u, str
 	return true;
 }
 
-/* Maps keep ranges: an identity to a variable of another range is a slice. */
+/* Whether two uses have equal ranges: an identity to a variable of another range is a slice. */
 static bool same_extents(const struct sub_program *p, const struct sub_use *a, const struct sub_use *b)
 {
-	for (int i = 0; i < a->vars; i++) {
-		const struct sub_var *x = &p->vars.at[a->var[i]], *y = &p->vars.at[b->var[i]];
-		if (x->set != y->set || x->extent != y->extent)
+	for (int i = 0; i < a->vars; i++)
+		if (!sub_same_range(p, a->var[i], b->var[i]))
 			return false;
-	}
 	return true;
 }
 
-bool rewrite_leaves(const struct sub_program *p, const struct sub_map *map, int inner)
-{
-	int64_t least, most;
-	if (map->function != SUB_AFFINE || p->vars.at[inner].set != SUB_DIM)
-		return false;
-	return !sub_map_range(p, map, &least, &most) || least < 0 || most >= p->vars.at[inner].extent;
-}
-
-bool rewrite_fills(const struct rewrite_match *m, const struct rewrite_move *a)
+bool rewrite_reads_fill(const struct rewrite_match *m, const struct rewrite_move *a)
 {
 	for (int i = 0; a->fills && i < a->n; i++)
-		if (rewrite_leaves(m->w->p, &a->map[i], a->inner[i]))
+		if (sub_index_leaves(m->w->p, &a->map[i], a->inner[i]))
 			return true;
 	return false;
 }
@@ -92,8 +82,9 @@ static bool add_var(struct sub_value *v, int var)
 	return true;
 }
 
-/* The maps of v over u.  What never leaves its dimension has no fill. */
-static struct sub_use moved_by(struct rewrite_match *m, struct sub_value v, struct sub_use u)
+/* Adds the assign of `u` by the maps of `v`, without a fill if no map leaves its dimension; if the maps only
+ * rename, adds nothing and returns the renamed use. */
+static struct sub_use add_move(struct rewrite_match *m, struct sub_value v, struct sub_use u)
 {
 	struct sub_use out;
 	bool leaves = false;
@@ -102,7 +93,7 @@ static struct sub_use moved_by(struct rewrite_match *m, struct sub_value v, stru
 	v.op = SUB_ASSIGN;
 	v.arg[0] = u;
 	for (int i = 0; i < u.vars; i++) {
-		leaves |= rewrite_leaves(m->w->p, &v.map[i], u.var[i]);
+		leaves |= sub_index_leaves(m->w->p, &v.map[i], u.var[i]);
 		if (!add_var(&v, v.map[i].var) || (v.map[i].scale2 && !add_var(&v, v.map[i].var2)))
 			return none;
 	}
@@ -110,22 +101,22 @@ static struct sub_use moved_by(struct rewrite_match *m, struct sub_value v, stru
 		return none;
 	v.fills &= leaves;
 	sort_vars(m, v.var, v.vars);
-	return rewrite_make(m->w, v);
+	return rewrite_add_value(m->w, v);
 }
 
-struct sub_use rewrite_moved(struct rewrite_match *m, const struct rewrite_move *move, struct sub_use u)
+struct sub_use rewrite_move_value(struct rewrite_match *m, const struct rewrite_move *move, struct sub_use u)
 {
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.fills = move->fills, .fill = move->fill, .map = maps};
 	for (int i = 0; i < u.vars; i++) {
 		const struct sub_map *map = map_of(move, u.var[i]);
-		maps[i] = map ? *map : identity(u.var[i]);
+		maps[i] = map ? *map : identity_map(u.var[i]);
 	}
-	return u.value.i ? moved_by(m, v, u) : none;
+	return u.value.i ? add_move(m, v, u) : none;
 }
 
-/* Adds scale times an index to a map; false when no map is that. */
-static bool add_index(struct sub_map *out, const struct sub_map *index, int64_t scale)
+/* Adds scale times an index to a map; false if the sum is no map. */
+static bool add_scaled_index(struct sub_map *out, const struct sub_map *index, int64_t scale)
 {
 	int var[] = {index->var, index->scale2 ? index->var2 : -1};
 	int64_t by[] = {index->scale, index->scale2}, offset;
@@ -151,10 +142,10 @@ static bool add_index(struct sub_map *out, const struct sub_map *index, int64_t 
 	return true;
 }
 
-/* The map that applies `second` where A leads; false when no map does: a function of the structure never
- * reads a fill. */
-static bool chain(const struct rewrite_move *a, const struct sub_map *second, bool leaves,
-		  struct sub_map *out)
+/* Composes a map, `second`, with the maps of A that give its variables; false if the composition is no map.
+ * `leaves`: the map may leave its dimension, where a function of the structure must not be applied. */
+static bool compose_maps(const struct rewrite_move *a, const struct sub_map *second, bool leaves,
+			 struct sub_map *out)
 {
 	const struct sub_map *first = second->var < 0 ? NULL : map_of(a, second->var);
 	*out = *second;
@@ -170,31 +161,31 @@ static bool chain(const struct rewrite_move *a, const struct sub_map *second, bo
 	}
 	*out = (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = second->offset};
 	const struct sub_map *other = second->scale2 ? map_of(a, second->var2) : NULL;
-	return add_index(out, first, second->scale) &&
+	return add_scaled_index(out, first, second->scale) &&
 	       (!second->scale2 ||
-		(other && other->function == SUB_AFFINE && add_index(out, other, second->scale2)));
+		(other && other->function == SUB_AFFINE && add_scaled_index(out, other, second->scale2)));
 }
 
-/* compose(A, B, x) is A(B(x)). */
-struct sub_use rewrite_compose(struct rewrite_match *m, const struct rewrite_term *call)
+/* compose(A, B, x): A(B(x)) as one assign. */
+struct sub_use rewrite_compose_moves(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
-	struct sub_use x = rewrite_build(m, call->arg[2]);
-	const struct rewrite_move *fills = rewrite_fills(m, b) ? b : a;
+	struct sub_use x = rewrite_build_term(m, call->arg[2]);
+	const struct rewrite_move *fills = rewrite_reads_fill(m, b) ? b : a;
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.fills = fills->fills, .fill = fills->fill, .map = maps};
 	for (int i = 0; i < x.vars; i++)
-		if (i >= b->n ||
-		    !chain(a, &b->map[i], rewrite_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
+		if (i >= b->n || !compose_maps(a, &b->map[i],
+					       sub_index_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
 			return none;
-	return x.value.i ? moved_by(m, v, x) : none;
+	return x.value.i ? add_move(m, v, x) : none;
 }
 
-/* under(A, x): x, the inside of A, under the names that A's identities give it. */
-struct sub_use rewrite_under(struct rewrite_match *m, const struct rewrite_term *call)
+/* under(A, x): x, named as inside of A, with the names that its dimensions have outside. */
+struct sub_use rewrite_rename_outside(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name];
-	struct sub_use x = rewrite_build(m, call->arg[1]);
+	struct sub_use x = rewrite_build_term(m, call->arg[1]);
 	for (int i = 0; i < x.vars; i++) {
 		const struct sub_map *map = map_of(a, x.var[i]);
 		if (map && !sub_is_identity(map))
@@ -204,12 +195,12 @@ struct sub_use rewrite_under(struct rewrite_match *m, const struct rewrite_term 
 	return x;
 }
 
-/* through(A, b): b, which stands beside A(...), as the inside of A sees it: A moves it to what it is.
- * Impossible where it has a variable that A maps by anything but an identity. */
-struct sub_use rewrite_through(struct rewrite_match *m, const struct rewrite_term *call)
+/* through(A, b): b, named as outside of A, with names from inside, so that A(through(A, b)) is b.  Impossible
+ * if b has a variable that A maps by anything but an identity. */
+struct sub_use rewrite_rename_inside(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name];
-	struct sub_use b = rewrite_build(m, call->arg[1]);
+	struct sub_use b = rewrite_build_term(m, call->arg[1]);
 	for (int i = 0; i < b.vars; i++) {
 		int inner = -1, used = 0;
 		for (int j = 0; j < a->n; j++) {
@@ -219,18 +210,15 @@ struct sub_use rewrite_through(struct rewrite_match *m, const struct rewrite_ter
 		}
 		if (used && inner < 0)
 			return none;
-		const struct sub_program *p = m->w->p;
-		if (inner >= 0 && (p->vars.at[inner].set != p->vars.at[b.var[i]].set ||
-				   p->vars.at[inner].extent != p->vars.at[b.var[i]].extent))
+		if (inner >= 0 && !sub_same_range(m->w->p, inner, b.var[i]))
 			return none;
 		b.var[i] = inner < 0 ? b.var[i] : inner;
 	}
 	return b;
 }
 
-/* side(A, j, a, b): what A takes of the concatenation of a and b along j, when it takes of one of them alone.
- */
-struct sub_use rewrite_side(struct rewrite_match *m, const struct rewrite_term *call)
+/* side(A, j, a, b): A applied to the concatenation of a and b along j, if it reads only one of them. */
+struct sub_use rewrite_select_side(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	struct rewrite_move a = m->move[call->arg[0]->name];
 	const struct rewrite_bound_index *j = &m->index[call->arg[1]->name];
@@ -248,18 +236,18 @@ struct sub_use rewrite_side(struct rewrite_match *m, const struct rewrite_term *
 			return none;
 		a.inner[i] = j->side[side];
 		map->offset -= side ? first : 0;
-		return rewrite_moved(m, &a, rewrite_build(m, call->arg[2 + side]));
+		return rewrite_move_value(m, &a, rewrite_build_term(m, call->arg[2 + side]));
 	}
 	return none;
 }
 
-/* join(A, B, j, x): the concatenation along j of two parts of x, the second of which goes on where the first
- * ends. */
-struct sub_use rewrite_join(struct rewrite_match *m, const struct rewrite_term *call)
+/* join(A, B, j, x): the concatenation along j of A(x) and B(x), two slices of x of which the second begins
+ * where the first ends, as one assign. */
+struct sub_use rewrite_join_slices(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
 	const struct rewrite_bound_index *j = &m->index[call->arg[2]->name];
-	struct sub_use x = rewrite_build(m, call->arg[3]);
+	struct sub_use x = rewrite_build_term(m, call->arg[3]);
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.map = maps};
 	for (int i = 0; i < x.vars; i++) {
@@ -277,15 +265,16 @@ struct sub_use rewrite_join(struct rewrite_match *m, const struct rewrite_term *
 			return none;
 		}
 	}
-	return x.value.i ? moved_by(m, v, x) : none;
+	return x.value.i ? add_move(m, v, x) : none;
 }
 
-/* join_moved(A, j, x, y): A(the concatenation along j of x and y), x and y having been moved by A each. */
-struct sub_use rewrite_join_moved(struct rewrite_match *m, const struct rewrite_term *call)
+/* join_moved(A, j, x, y): the concatenation of A(x) and A(y) along j as A applied to a concatenation of x and
+ * y. */
+struct sub_use rewrite_join_arguments(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	struct rewrite_move *a = &m->move[call->arg[0]->name];
 	const struct rewrite_bound_index *j = &m->index[call->arg[1]->name];
-	int sides[2] = {-1, -1}, axis = rewrite_fresh(m, j->var);
+	int sides[2] = {-1, -1}, axis = rewrite_new_var_like(m, j->var);
 	for (int i = 0; i < a->n; i++)
 		for (int s = 0; s < 2; s++)
 			if (sub_is_identity(&a->map[i]) && a->map[i].var == j->side[s] &&
@@ -293,71 +282,72 @@ struct sub_use rewrite_join_moved(struct rewrite_match *m, const struct rewrite_
 				sides[s] = a->inner[i];
 	if (axis < 0 || sides[0] < 0 || sides[1] < 0 || a->n == SUB_MAX_VARS)
 		return none;
-	struct sub_use joined = rewrite_concatenate(m, axis, sides, rewrite_build(m, call->arg[2]),
-						    rewrite_build(m, call->arg[3]));
+	struct sub_use joined = rewrite_concatenate(m, axis, sides, rewrite_build_term(m, call->arg[2]),
+						    rewrite_build_term(m, call->arg[3]));
 	struct rewrite_move out = *a;
 	out.inner[out.n] = axis;
-	out.map[out.n++] = identity(j->var);
-	return rewrite_moved(m, &out, joined);
+	out.map[out.n++] = identity_map(j->var);
+	return rewrite_move_value(m, &out, joined);
 }
 
-/* A part of a value along the axis of a cond: what meets its first side, or its second. */
-static struct sub_use part(struct rewrite_match *m, const struct rewrite_term *call, int side)
+/* The slice of a value along the axis of a cond that belongs to one of its sides. */
+static struct sub_use slice_side(struct rewrite_match *m, const struct rewrite_term *call, int side)
 {
-	struct sub_use w = rewrite_build(m, call->arg[0]);
+	struct sub_use w = rewrite_build_term(m, call->arg[0]);
 	const struct rewrite_bound_index *k = &m->index[call->arg[1]->name];
 	struct rewrite_move move = {.n = 1, .inner = {k->var}};
 	if (!sub_use_has(&w, k->var) || k->side[side] < 0)
 		return none;
-	move.map[0] = identity(k->side[side]);
+	move.map[0] = identity_map(k->side[side]);
 	move.map[0].offset = side ? m->w->p->vars.at[k->side[0]].extent : 0;
-	return rewrite_moved(m, &move, w);
+	return rewrite_move_value(m, &move, w);
 }
 
-struct sub_use rewrite_first(struct rewrite_match *m, const struct rewrite_term *call)
+struct sub_use rewrite_slice_first(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	return part(m, call, 0);
+	return slice_side(m, call, 0);
 }
 
-struct sub_use rewrite_second(struct rewrite_match *m, const struct rewrite_term *call)
+struct sub_use rewrite_slice_second(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	return part(m, call, 1);
+	return slice_side(m, call, 1);
 }
 
-/* regroup(j, i, a, b, c): the concatenation along j of a and, along a new axis, b and c; i is where a and b
- * were joined. */
-struct sub_use rewrite_regroup(struct rewrite_match *m, const struct rewrite_term *call)
+/* regroup(j, i, a, b, c): the concatenation of a with that of b and c, from the concatenation along j of c
+ * with that of a and b along i. */
+struct sub_use rewrite_regroup_sides(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_bound_index *j = &m->index[call->arg[0]->name],
 					 *i = &m->index[call->arg[1]->name];
 	const struct sub_program *p = m->w->p;
 	int last[2] = {i->side[1], j->side[1]};
-	int axis = rewrite_fresh_extent(m, p->vars.at[last[0]].extent + p->vars.at[last[1]].extent),
+	int axis = rewrite_new_var(m, p->vars.at[last[0]].extent + p->vars.at[last[1]].extent),
 	    all[2] = {i->side[0], axis};
 	if (axis < 0)
 		return none;
-	struct sub_use rest = rewrite_concatenate(m, axis, last, rewrite_build(m, call->arg[3]),
-						  rewrite_build(m, call->arg[4]));
-	return rewrite_concatenate(m, j->var, all, rewrite_build(m, call->arg[2]), rest);
+	struct sub_use rest = rewrite_concatenate(m, axis, last, rewrite_build_term(m, call->arg[3]),
+						  rewrite_build_term(m, call->arg[4]));
+	return rewrite_concatenate(m, j->var, all, rewrite_build_term(m, call->arg[2]), rest);
 }
 
 /* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the
- * concatenation of x and y, when that lives already. */
-struct sub_use rewrite_concatenated(struct rewrite_match *m, const struct rewrite_term *call)
+ * concatenation of x and y, if that is live already. */
+struct sub_use rewrite_find_concatenation(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	int k[2] = {rewrite_index_of(m, call->arg[0]), rewrite_index_of(m, call->arg[1])};
 	const struct sub_program *p = m->w->p;
 	if (p->vars.at[k[0]].set != SUB_DIM || p->vars.at[k[1]].set != SUB_DIM)
 		return none;
-	int axis = rewrite_fresh_extent(m, p->vars.at[k[0]].extent + p->vars.at[k[1]].extent);
+	int axis = rewrite_new_var(m, p->vars.at[k[0]].extent + p->vars.at[k[1]].extent);
 	if (axis < 0)
 		return none;
-	struct sub_use xy =
-	    rewrite_concatenate(m, axis, k, rewrite_build(m, call->arg[2]), rewrite_build(m, call->arg[4]));
+	struct sub_use xy = rewrite_concatenate(m, axis, k, rewrite_build_term(m, call->arg[2]),
+						rewrite_build_term(m, call->arg[4]));
 	if (!xy.value.i || !rewrite_note_of(m->w, xy.value)->uses)
 		return none;
-	struct sub_use ab =
-	    rewrite_concatenate(m, axis, k, rewrite_build(m, call->arg[3]), rewrite_build(m, call->arg[5]));
-	struct sub_use product = rewrite_make(m->w, (struct sub_value){.op = SUB_MULTIPLY, .arg = {xy, ab}});
-	return rewrite_make(m->w, (struct sub_value){.op = SUB_SUM, .arg = {product}, .reduced = axis});
+	struct sub_use ab = rewrite_concatenate(m, axis, k, rewrite_build_term(m, call->arg[3]),
+						rewrite_build_term(m, call->arg[5]));
+	struct sub_use product =
+	    rewrite_add_value(m->w, (struct sub_value){.op = SUB_MULTIPLY, .arg = {xy, ab}});
+	return rewrite_add_value(m->w, (struct sub_value){.op = SUB_SUM, .arg = {product}, .reduced = axis});
 }

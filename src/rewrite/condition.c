@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The predicates that conditions are made of.  Those about values are proved from ranges (value_range.c);
- * those about maps and variables are looked up in the match. */
+/* The predicates of conditions.  Those about values are proved from their facts (value_range.c); those about
+ * maps and variables are read from the match. */
 #include "rewrite/engine.h"
 
 #include <float.h>
@@ -8,45 +8,45 @@
 
 typedef bool predicate(struct rewrite_match *, const struct rewrite_term *const *arg);
 
-static const struct sub_use *use(const struct rewrite_match *m, const struct rewrite_term *t)
+static const struct sub_use *use_of(const struct rewrite_match *m, const struct rewrite_term *t)
 {
 	return &m->value[t->name];
 }
 
-static const struct rewrite_fact *fact(struct rewrite_match *m, const struct rewrite_term *t)
+static const struct rewrite_fact *fact_of(struct rewrite_match *m, const struct rewrite_term *t)
 {
-	return &rewrite_note_of(m->w, use(m, t)->value)->fact;
+	return &rewrite_note_of(m->w, use_of(m, t)->value)->fact;
 }
 
 /* --- values --- */
 
-static bool constant(struct rewrite_match *m, const struct rewrite_term *const *arg)
+static bool is_constant(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return fact(m, arg[0])->constant;
+	return fact_of(m, arg[0])->constant;
 }
 
-static bool number(struct rewrite_match *m, const struct rewrite_term *const *arg)
+static bool is_uniform(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return fact(m, arg[0])->uniform;
+	return fact_of(m, arg[0])->uniform;
 }
 
 static bool is_finite(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_range *r = &fact(m, arg[0])->range;
+	const struct rewrite_range *r = &fact_of(m, arg[0])->range;
 	return !r->nan && isfinite(r->low) && isfinite(r->high);
 }
 
-static bool positive(struct rewrite_match *m, const struct rewrite_term *const *arg)
+static bool is_positive(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return fact(m, arg[0])->range.low > 0;
+	return fact_of(m, arg[0])->range.low > 0;
 }
 
-static bool nonnegative(struct rewrite_match *m, const struct rewrite_term *const *arg)
+static bool is_nonnegative(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return fact(m, arg[0])->range.low >= 0;
+	return fact_of(m, arg[0])->range.low >= 0;
 }
 
-/* No number in the range has lost digits by being so small, nor has its reciprocal. */
+/* Whether no number in the range is zero or denormal, nor its reciprocal. */
 static bool keeps_digits(const struct rewrite_range *r)
 {
 	double least = r->low > 0    ? r->low
@@ -56,61 +56,61 @@ static bool keeps_digits(const struct rewrite_range *r)
 	return least >= FLT_MIN && most <= 1 / FLT_MIN;
 }
 
-/* x and 1/x are neither zero nor infinite, nor have they lost digits by being so small. */
-static bool normal(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* x and 1/x are normal numbers: neither zero, denormal, infinite nor NaN. */
+static bool is_normal(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_range *r = &fact(m, arg[0])->range;
+	const struct rewrite_range *r = &fact_of(m, arg[0])->range;
 	return !r->nan && keeps_digits(r);
 }
 
-/* A number for each edge, or whatever there is of: no sum of them gets too large. */
-static bool counts(const struct rewriter *w, const struct sub_value *v)
+/* Whether a value is a sum of one and the same number, which cannot overflow: a count of edges, say. */
+static bool is_count(const struct rewriter *w, const struct sub_value *v)
 {
 	const struct rewrite_fact *term = &w->notes.at[v->arg[0].value.i].fact;
 	double size = fabs(term->number);
 	return v->op == SUB_SUM && term->uniform && size >= FLT_MIN && size <= 0x1p90;
 }
 
-/* The product with 1/x is the quotient by x but for rounding: x and 1/x have all their digits wherever x is
- * finite and not zero.  Roots are within 2^-75 and 2^64. */
-static bool invertible(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* The product with 1/x is the quotient by x but for rounding: x and 1/x are normal wherever x is finite and
+ * not zero. Square roots are, since they are between 2^-75 and 2^64. */
+static bool is_invertible(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_value *v = sub_at(m->w->p, use(m, arg[0])->value);
-	return keeps_digits(&fact(m, arg[0])->range) || v->op == SUB_SQRT || counts(m->w, v);
+	const struct sub_value *v = sub_at(m->w->p, use_of(m, arg[0])->value);
+	return keeps_digits(&fact_of(m, arg[0])->range) || v->op == SUB_SQRT || is_count(m->w, v);
 }
 
 /* x is not infinite. */
-static bool bounded(struct rewrite_match *m, const struct rewrite_term *const *arg)
+static bool is_bounded(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_range *r = &fact(m, arg[0])->range;
+	const struct rewrite_range *r = &fact_of(m, arg[0])->range;
 	return r->low > -INFINITY && r->high < INFINITY;
 }
 
 /* e^x is a normal number. */
-static bool moderate(struct rewrite_match *m, const struct rewrite_term *const *arg)
+static bool is_moderate(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_range *r = &fact(m, arg[0])->range;
+	const struct rewrite_range *r = &fact_of(m, arg[0])->range;
 	return r->low >= -87 && r->high <= 88;
 }
 
 /* x is larger than y, or NaN. */
-static bool above(struct rewrite_match *m, const struct rewrite_term *const *arg)
+static bool is_above(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_range *y = &fact(m, arg[1])->range;
-	return !y->nan && fact(m, arg[0])->range.low > y->high;
+	const struct rewrite_range *y = &fact_of(m, arg[1])->range;
+	return !y->nan && fact_of(m, arg[0])->range.low > y->high;
 }
 
-/* One value, perhaps under different variables. */
-static bool same(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* x and y are one value, perhaps under different variables. */
+static bool is_same_value(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return use(m, arg[0])->value.i == use(m, arg[1])->value.i;
+	return use_of(m, arg[0])->value.i == use_of(m, arg[1])->value.i;
 }
 
-/* Put together, they have fewer elements than what was matched. */
-static bool smaller(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* An elementwise operator of a and b has fewer dimensions than the matched value. */
+static bool has_fewer_dims(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	struct sub_use both = *use(m, arg[0]);
-	const struct sub_use *b = use(m, arg[1]);
+	struct sub_use both = *use_of(m, arg[0]);
+	const struct sub_use *b = use_of(m, arg[1]);
 	for (int i = 0; i < b->vars; i++)
 		if (!sub_use_has(&both, b->var[i])) {
 			if (both.vars == SUB_MAX_VARS)
@@ -120,20 +120,20 @@ static bool smaller(struct rewrite_match *m, const struct rewrite_term *const *a
 	return both.vars < m->root.vars;
 }
 
-/* No product: the lowering contracts products into the additions and sums that want them. */
-static bool plain(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* x is no product, which the lowering would contract with an addition or sum of it. */
+static bool is_not_product(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return sub_at(m->w->p, use(m, arg[0])->value)->op != SUB_MULTIPLY;
+	return sub_at(m->w->p, use_of(m, arg[0])->value)->op != SUB_MULTIPLY;
 }
 
 /* --- variables --- */
 
-static bool lacks(struct rewrite_match *m, const struct rewrite_term *const *arg)
+static bool lacks_index(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return !sub_use_has(use(m, arg[0]), rewrite_index_of(m, arg[1]));
+	return !sub_use_has(use_of(m, arg[0]), rewrite_index_of(m, arg[1]));
 }
 
-/* No edges: how many there are is known, and that there are any. */
+/* k is a dimension: its extent is known and not zero, unlike the number of edges. */
 static bool ranges_over_dimension(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return m->w->p->vars.at[rewrite_index_of(m, arg[0])].set == SUB_DIM;
@@ -141,23 +141,16 @@ static bool ranges_over_dimension(struct rewrite_match *m, const struct rewrite_
 
 /* --- maps --- */
 
-static const struct rewrite_move *move(const struct rewrite_match *m, const struct rewrite_term *t)
+static const struct rewrite_move *move_of(const struct rewrite_match *m, const struct rewrite_term *t)
 {
 	return &m->move[t->name];
 }
 
-static bool same_extent(const struct rewrite_match *m, int a, int b)
-{
-	const struct sub_var *x = &m->w->p->vars.at[a], *y = &m->w->p->vars.at[b];
-	return x->set == y->set && x->extent == y->extent;
-}
-
-/* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside
- * lacks. */
-static bool plain_renaming(const struct rewrite_match *m, const struct rewrite_move *a)
+/* Every index is a variable of the same range, none twice; some variables outside may have no index. */
+static bool only_renames(const struct rewrite_match *m, const struct rewrite_move *a)
 {
 	for (int i = 0; i < a->n; i++) {
-		if (!sub_is_identity(&a->map[i]) || !same_extent(m, a->inner[i], a->map[i].var))
+		if (!sub_is_identity(&a->map[i]) || !sub_same_range(m->w->p, a->inner[i], a->map[i].var))
 			return false;
 		for (int j = 0; j < i; j++)
 			if (a->map[j].var == a->map[i].var)
@@ -166,43 +159,44 @@ static bool plain_renaming(const struct rewrite_match *m, const struct rewrite_m
 	return true;
 }
 
-static bool renames(struct rewrite_match *m, const struct rewrite_term *const *arg)
+static bool is_renaming(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return plain_renaming(m, move(m, arg[0]));
+	return only_renames(m, move_of(m, arg[0]));
 }
 
-/* A maps k, all of it and nothing else, to a whole dimension of what it moves. */
-static bool whole(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* A maps k alone, by an identity, to one dimension of the same extent. */
+static bool maps_whole_dim(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_move *a = move(m, arg[0]);
+	const struct rewrite_move *a = move_of(m, arg[0]);
 	int k = rewrite_index_of(m, arg[1]), maps = 0;
 	bool identity = true;
 	for (int i = 0; i < a->n; i++)
 		if (sub_map_uses(&a->map[i], k)) {
 			maps++;
-			identity &= sub_is_identity(&a->map[i]) && same_extent(m, a->inner[i], k);
+			identity &= sub_is_identity(&a->map[i]) && sub_same_range(m->w->p, a->inner[i], k);
 		}
 	return maps == 1 && identity;
 }
 
-/* A does not look at k: it repeats along it. */
-static bool unused(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* A has no index with k: it repeats its argument along k. */
+static bool ignores_index(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_move *a = move(m, arg[0]);
+	const struct rewrite_move *a = move_of(m, arg[0]);
 	for (int i = 0; i < a->n; i++)
 		if (sub_map_uses(&a->map[i], rewrite_index_of(m, arg[1])))
 			return false;
 	return true;
 }
 
-/* A never looks outside of what it moves. */
-static bool inside(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* A reads no fill. */
+static bool stays_inside(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return !rewrite_fills(m, move(m, arg[0]));
+	return !rewrite_reads_fill(m, move_of(m, arg[0]));
 }
 
-/* What the matched reduction makes of fills alone.  There may be none, of edges; a sum begins with +0. */
-static double reduction_of_fills(const struct rewrite_match *m, double fill)
+/* The matched reduction of elements that are all the fill; NaN if it depends on their number.  A sum begins
+ * with +0, and of edges there may be none. */
+static double reduce_fills(const struct rewrite_match *m, double fill)
 {
 	if (m->op[SUB_REDUCE - SUB_UNARY] != SUB_MAX)
 		return fill == 0 && !signbit(fill) ? fill : NAN;
@@ -213,37 +207,38 @@ static double reduction_of_fills(const struct rewrite_match *m, double fill)
 	return fill;
 }
 
-/* What the matched operator makes of fills alone. */
-static double of_fills(const struct rewrite_match *m, double fill)
+/* The matched operator applied to the fill. */
+static double apply_to_fill(const struct rewrite_match *m, double fill)
 {
 	for (int class = SUB_UNARY; class <= SUB_BINARY; class ++)
 		if (m->op_bound[class - SUB_UNARY])
-			return sub_compute(m->op[class - SUB_UNARY], (float)fill, (float)fill, 0);
-	return m->op_bound[SUB_REDUCE - SUB_UNARY] ? reduction_of_fills(m, fill) : fill;
+			return sub_apply_op(m->op[class - SUB_UNARY], (float)fill, (float)fill, 0);
+	return m->op_bound[SUB_REDUCE - SUB_UNARY] ? reduce_fills(m, fill) : fill;
 }
 
-/* An operation on what A moves leaves its fill what it is, and every operand is filled where A leaves: none
- * lacks a dimension that A leaves along.  Only for rules all of whose values are inside of A. */
+/* The matched operator maps the fill of A to itself, and every operand is filled where A leaves a dimension:
+ * none lacks that dimension.  Only for rules all of whose values are inside of A. */
 static bool keeps_fill(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_move *a = move(m, arg[0]);
-	if (!rewrite_fills(m, a))
+	const struct rewrite_move *a = move_of(m, arg[0]);
+	if (!rewrite_reads_fill(m, a))
 		return true;
-	double kept = of_fills(m, a->fill);
+	double kept = apply_to_fill(m, a->fill);
 	if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
 		return false;
 	for (int i = 0; i < a->n; i++)
-		for (int v = 0; v < m->rule->values && rewrite_leaves(m->w->p, &a->map[i], a->inner[i]); v++)
+		for (int v = 0; v < m->rule->values && sub_index_leaves(m->w->p, &a->map[i], a->inner[i]);
+		     v++)
 			if (!sub_use_has(&m->value[v], a->inner[i]))
 				return false;
 	return true;
 }
 
-/* k is the index of one dimension, forwards or backwards, and reaches every element of it; fills add nothing
- * to the reduction. */
-static bool onto(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* k is the index of one dimension, in either direction, and reaches every element of it; fills do not change
+ * the reduction. */
+static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_move *a = move(m, arg[0]);
+	const struct rewrite_move *a = move_of(m, arg[0]);
 	int k = rewrite_index_of(m, arg[1]), at = -1;
 	int64_t least, most;
 	for (int i = 0; i < a->n; i++)
@@ -257,19 +252,19 @@ static bool onto(struct rewrite_match *m, const struct rewrite_term *const *arg)
 	    most < m->w->p->vars.at[a->inner[at]].extent - 1)
 		return false;
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
-	bool same = op == SUB_MAX &&
-		    !rewrite_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
-	return !rewrite_fills(m, a) || same || a->fill == sub_traits_of(op)->neutral;
+	/* where an index without k leaves its dimension, all reduced elements are the fill */
+	bool same = op == SUB_MAX && !sub_index_leaves(m->w->p, &a->map[at], a->inner[at]);
+	return !rewrite_reads_fill(m, a) || same || a->fill == sub_traits_of(op)->neutral;
 }
 
-/* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills
- * are one. */
-static bool nests(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* Where A reads outside of B(x), the maps of B, extended beyond its dimensions, read outside of x; and both
+ * have the same fill. */
+static bool has_nesting_fills(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_move *a = move(m, arg[0]), *b = move(m, arg[1]);
-	if (!rewrite_fills(m, a))
+	const struct rewrite_move *a = move_of(m, arg[0]), *b = move_of(m, arg[1]);
+	if (!rewrite_reads_fill(m, a))
 		return true;
-	if (rewrite_fills(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
+	if (rewrite_reads_fill(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
 	for (int i = 0; i < b->n; i++) {
 		int64_t least, most;
@@ -284,22 +279,22 @@ static bool nests(struct rewrite_match *m, const struct rewrite_term *const *arg
 		     most < m->w->p->vars.at[b->inner[i]].extent - 1))
 			return false;
 	}
-	/* and what B repeats along must not be left by A */
+	/* B has no index to leave for a dimension along which it repeats, so A must not leave that one. */
 	for (int i = 0; i < a->n; i++) {
 		bool used = false;
 		for (int j = 0; j < b->n; j++)
 			used |= b->map[j].var == a->inner[i];
-		if (!used && rewrite_leaves(m->w->p, &a->map[i], a->inner[i]))
+		if (!used && sub_index_leaves(m->w->p, &a->map[i], a->inner[i]))
 			return false;
 	}
 	return true;
 }
 
-/* All variables of b are among those that A maps. */
-static bool within(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* A has an index with every variable of b. */
+static bool is_within(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_use *b = use(m, arg[0]);
-	const struct rewrite_move *a = move(m, arg[1]);
+	const struct sub_use *b = use_of(m, arg[0]);
+	const struct rewrite_move *a = move_of(m, arg[1]);
 	for (int i = 0; i < b->vars; i++) {
 		bool found = false;
 		for (int j = 0; j < a->n; j++)
@@ -310,10 +305,10 @@ static bool within(struct rewrite_match *m, const struct rewrite_term *const *ar
 	return true;
 }
 
-/* A picks rows by a token: the choice of the row is all that depends on the node. */
-static bool looks_up(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* A selects rows by a token. */
+static bool is_look_up(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct rewrite_move *a = move(m, arg[0]);
+	const struct rewrite_move *a = move_of(m, arg[0]);
 	for (int i = 0; i < a->n; i++)
 		if (a->map[i].function == SUB_TOKEN)
 			return true;
@@ -326,30 +321,30 @@ static const struct {
 	const char *name;
 	predicate *holds;
 } predicates[] = {
-    {"constant", constant},
-    {"number", number},
+    {"constant", is_constant},
+    {"number", is_uniform},
     {"finite", is_finite},
-    {"positive", positive},
-    {"nonnegative", nonnegative},
-    {"normal", normal},
-    {"invertible", invertible},
-    {"bounded", bounded},
-    {"moderate", moderate},
-    {"above", above},
-    {"same", same},
-    {"smaller", smaller},
-    {"plain", plain},
-    {"lacks", lacks},
+    {"positive", is_positive},
+    {"nonnegative", is_nonnegative},
+    {"normal", is_normal},
+    {"invertible", is_invertible},
+    {"bounded", is_bounded},
+    {"moderate", is_moderate},
+    {"above", is_above},
+    {"same", is_same_value},
+    {"smaller", has_fewer_dims},
+    {"plain", is_not_product},
+    {"lacks", lacks_index},
     {"countable", ranges_over_dimension},
-    {"renames", renames},
-    {"whole", whole},
-    {"unused", unused},
-    {"within", within},
-    {"looks_up", looks_up},
-    {"inside", inside},
+    {"renames", is_renaming},
+    {"whole", maps_whole_dim},
+    {"unused", ignores_index},
+    {"within", is_within},
+    {"looks_up", is_look_up},
+    {"inside", stays_inside},
     {"keeps", keeps_fill},
-    {"onto", onto},
-    {"nests", nests},
+    {"onto", maps_onto},
+    {"nests", has_nesting_fills},
 };
 
 int rewrite_find_predicate(const char *name, size_t length)
@@ -360,7 +355,7 @@ int rewrite_find_predicate(const char *name, size_t length)
 	return -1;
 }
 
-int rewrite_refuted(struct rewrite_match *m, int ignore)
+int rewrite_find_refuted(struct rewrite_match *m, int ignore)
 {
 	bool fast = m->w->options->math == REWRITE_FAST;
 	for (int i = 0; i < m->rule->predicates; i++) {

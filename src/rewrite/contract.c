@@ -1,29 +1,30 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Contraction: how sums are rounded becomes part of the program.
+/* Contraction: makes the rounding of sums part of the program.
  *
- *     %2[n,i,k] = multiply W[i,k], x[n,k]              %1[n,i] = accumulate_k b[i], W[i,k], x[n,k]
- *     %3[n,i] = sum_k %2[n,i,k]                  ->    %2[n,i] = accumulate_k %1[n,i], U[i,k],
- * h[child.0(n),k]
- *     ... %5 = U h, %6 = g * c, %3 + %5 + b + %6       %3[n,i] = fma g[n,i], c[n,i], %2[n,i]
+ *     %2[n,i,k] = multiply W[i,k], x[n,k]
+ *     %3[n,i] = sum_k %2[n,i,k]                       %1[n,i] = accumulate_k b[i], W[i,k], x[n,k]
+ *     ... %5 = U h, %6 = g * c                  ->    %2[n,i] = accumulate_k %1[n,i], U[i,k], h[child.0(n),k]
+ *     %3 + %5 + b + %6                                %3[n,i] = fma g[n,i], c[n,i], %2[n,i]
  *
- * A product is added without being rounded first.  Where sums of products are terms of one sum, each goes on
- * from what the one before it has come to: a chain, which begins with a term of weights alone (a bias) if
- * there is one, else with zero. What needs no state comes first in it, so that this beginning, a value like
- * any other, can be computed elsewhere.  A term belongs to the sum that alone uses it; what others use, too,
- * is added as it is.
+ * A product is added without being rounded first.  Sums of products that are terms of one sum form a chain:
+ * each starts from the result of the one before it, the first from a term of weights alone (a bias) or from
+ * zero. Terms that need no state come first, so that a beginning of the chain, a value like any other, can be
+ * computed elsewhere.  A sum absorbs a term if it is the term's only user; a term with other users is added
+ * as it is.
  *
- * This is the only place that looks at who uses what to decide about rounding.  From here on an operator is
- * computed as it is written, so neither moving it, nor storing it, nor computing it again changes a bit. */
+ * Only this pass decides about rounding by how often values are used.  After it an operator is computed as it
+ * is written, so neither moving it, nor storing it, nor computing it again changes a bit. */
 #include "rewrite/rewrite.h"
 
 struct contraction {
 	struct arena *arena;
 	struct sub_program *to;
 	const struct sub_program *from;
-	bool *constant, *weighs; /* by value: it depends on no row; on a parameter */
+	const bool *constant;	 /* by value: it depends on weights and numbers alone */
+	bool *reads_weights;	 /* by value: it depends on a parameter */
 	int *sharers;		 /* by value: of all bodies, the values that use it */
-	/* of the body at hand, by value */
-	bool *live, *absorbed; /* a term that is written as part of its sum */
+	/* of the current body, by value */
+	bool *live, *absorbed; /* absorbed: a term that becomes part of its sum */
 	bool *chained;	       /* a sum with a chain among its terms */
 	const bool *recursive;
 	int *uses;
@@ -37,7 +38,7 @@ static const struct sub_value *value_of(const struct contraction *c, sub_ref r)
 
 /* --- terms --- */
 
-/* The terms of a sum, under the names that it has for its variables. */
+/* The terms of a sum, with their variables named as in the sum. */
 struct terms {
 	VEC(struct sub_use) all;
 };
@@ -47,7 +48,7 @@ static bool is_product_sum(const struct contraction *c, const struct sub_value *
 	return v->op == SUB_SUM && v->dtype == DTYPE_F32 && value_of(c, v->arg[0].value)->op == SUB_MULTIPLY;
 }
 
-/* A sum of products over a dimension: what one nest of loops can go on with. */
+/* Whether a value is a sum of products over a dimension, which can start from another one's result. */
 static bool is_chain(const struct contraction *c, const struct sub_value *v)
 {
 	return is_product_sum(c, v) && c->from->vars.at[v->reduced].set == SUB_DIM;
@@ -58,13 +59,15 @@ static bool can_be_absorbed(const struct contraction *c, const struct sub_value 
 	return v->dtype == DTYPE_F32 && (v->op == SUB_ADD || v->op == SUB_MULTIPLY || is_chain(c, v));
 }
 
-/* A constant is computed once for all bodies, when weights are bound, so its uses in all of them count. */
+/* Whether a value has one user.  For constants, which are computed once for all bodies, users in all bodies
+ * count. */
 static bool is_used_once(const struct contraction *c, sub_ref r)
 {
 	return c->uses[r.i] == 1 && !(c->constant[r.i] && c->sharers[r.i] > 1);
 }
 
-/* Terms have all variables of their sum: what is repeated along one is computed once. */
+/* Whether a sum can absorb its argument a: a term with all variables of the sum, so that it is not computed
+ * again along one that it lacks. */
 static bool is_own_term(const struct contraction *c, const struct sub_value *v, int a)
 {
 	const struct sub_use *u = &v->arg[a];
@@ -72,7 +75,7 @@ static bool is_own_term(const struct contraction *c, const struct sub_value *v, 
 	       v->vars == u->vars && memcmp(v->var, u->var, v->vars * sizeof *v->var) == 0;
 }
 
-/* A use of an argument under the names that `u` has for the variables of its value. */
+/* A use of an argument of `v`, with its variables named as in `u`, a use of `v`. */
 static struct sub_use rename_use(const struct sub_value *v, const struct sub_use *u, struct sub_use arg)
 {
 	for (int i = 0; i < arg.vars; i++)
@@ -84,7 +87,7 @@ static struct sub_use rename_use(const struct sub_value *v, const struct sub_use
 	return arg;
 }
 
-/* In the order of the text, however deep additions are nested. */
+/* Finds the terms of a sum in the order of the text, however deep additions are nested. */
 static struct terms find_terms(const struct contraction *c, sub_ref sum)
 {
 	struct terms stack = {0}, terms = {0};
@@ -120,7 +123,7 @@ static void count_uses(struct contraction *c, const struct sub_body *b)
 			c->uses[c->from->values.at[i].arg[a].value.i]++;
 }
 
-/* Uses of all bodies together, whose values are shared. */
+/* Counts the users of each value in all bodies together. */
 static void count_sharers(struct contraction *c)
 {
 	for (size_t b = 0; b < c->from->bodies.n; b++)
@@ -130,7 +133,8 @@ static void count_sharers(struct contraction *c)
 			c->sharers[c->from->values.at[i].arg[a].value.i]++;
 }
 
-/* Users come after what they use: so a sum is met before the additions in it. */
+/* Marks terms from the last value to the first: users come after what they use, so a sum comes before its
+ * terms. */
 static void mark_absorbed(struct contraction *c)
 {
 	memset(c->absorbed, 0, c->from->values.n * sizeof *c->absorbed);
@@ -151,7 +155,7 @@ static void mark_chained(struct contraction *c)
 		}
 }
 
-/* Without a chain a sum stays as it is nested. */
+/* Restores the nesting of sums without a chain: they do not absorb additions. */
 static void release_plain_sums(struct contraction *c)
 {
 	for (uint32_t i = c->from->values.n; i-- > 1;) {
@@ -172,7 +176,7 @@ static struct sub_use rename_now(const struct contraction *c, const struct sub_v
 	return arg;
 }
 
-/* Adds a value that stands for one with these names. */
+/* Adds a value and returns its use under these names. */
 static struct sub_use add_value(struct contraction *c, struct sub_value v, const struct sub_use *names)
 {
 	struct sub_use u = *names;
@@ -186,7 +190,7 @@ static struct sub_use add_zero(struct contraction *c)
 	return (struct sub_use){.value = sub_add(c->to, (struct sub_value){.op = SUB_CONST}, NULL)};
 }
 
-/* A sum of products goes on from `start`; both are named as the use says. */
+/* Adds a sum of products that starts from `start`; both have the names of the use. */
 static struct sub_use accumulate_products(struct contraction *c, struct sub_use start,
 					  const struct sub_use *u)
 {
@@ -217,12 +221,12 @@ static struct sub_use add_term(struct contraction *c, struct sub_use sum, const 
 	return add_value(c, (struct sub_value){.op = SUB_ADD, .arg = {sum, term}}, &sum);
 }
 
-/* The first term of weights alone, which it takes; zero when there is none. */
+/* Removes the first term of weights alone and returns it; zero if there is none. */
 static struct sub_use take_start(struct contraction *c, struct terms *t)
 {
 	for (size_t i = 0; i < t->all.n; i++) {
 		struct sub_use u = t->all.at[i];
-		if (!c->constant[u.value.i] || !c->weighs[u.value.i] || c->absorbed[u.value.i])
+		if (!c->constant[u.value.i] || !c->reads_weights[u.value.i] || c->absorbed[u.value.i])
 			continue;
 		t->all.at[i].value.i = 0;
 		u.value = c->now[u.value.i];
@@ -231,7 +235,7 @@ static struct sub_use take_start(struct contraction *c, struct terms *t)
 	return add_zero(c);
 }
 
-/* A start, chains without a state, the other chains, and all else in the order of the text. */
+/* Adds up terms: the start, chains without a state, other chains, then the rest in the order of the text. */
 static sub_ref write_chain(struct contraction *c, struct terms *t)
 {
 	struct sub_use sum = take_start(c, t);
@@ -256,13 +260,13 @@ static sub_ref copy_value(struct contraction *c, sub_ref r)
 	struct sub_value v = *value_of(c, r);
 	for (int a = 0; a < v.args; a++) {
 		v.arg[a].value = c->now[v.arg[a].value.i];
-		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
+		if (v.op == SUB_ASSIGN)
 			v.arg[a] = sub_as_is(c->to, v.arg[a].value);
 	}
 	return sub_add(c->to, v, NULL);
 }
 
-/* Of two products the first is rounded, and the second is added to it. */
+/* Writes an addition outside of chains.  Of two products the first is rounded, and the second added to it. */
 static sub_ref write_addition(struct contraction *c, sub_ref r)
 {
 	const struct sub_value *v = value_of(c, r);
@@ -290,10 +294,10 @@ static sub_ref write_sum(struct contraction *c, sub_ref r)
 static sub_ref write_value(struct contraction *c, sub_ref r)
 {
 	const struct sub_value *v = value_of(c, r);
-	struct sub_use whole = sub_as_is(c->from, r);
+	struct sub_use own = sub_as_is(c->from, r);
 	if (v->op == SUB_ADD)
 		return write_sum(c, r);
-	return is_product_sum(c, v) ? accumulate_products(c, add_zero(c), &whole).value : copy_value(c, r);
+	return is_product_sum(c, v) ? accumulate_products(c, add_zero(c), &own).value : copy_value(c, r);
 }
 
 static void contract_body(struct contraction *c, const struct sub_body *b)
@@ -302,25 +306,20 @@ static void contract_body(struct contraction *c, const struct sub_body *b)
 	mark_absorbed(c);
 	mark_chained(c);
 	release_plain_sums(c);
-	c->recursive = sub_find_recursive(c->from, sub_unknown_from(b));
+	c->recursive = sub_find_recursive(c->from, sub_first_unknown_traversal(b));
 	for (uint32_t i = 1; i < c->from->values.n; i++)
 		if (c->live[i] && !c->absorbed[i])
 			c->now[i] = write_value(c, (sub_ref){i});
 	vec_push(c->to->arena, &c->to->bodies, sub_map_body(c->to->arena, b, c->now));
 }
 
-static void mark_constants(struct contraction *c)
+static void mark_weights(struct contraction *c)
 {
 	for (uint32_t i = 1; i < c->from->values.n; i++) {
 		const struct sub_value *v = &c->from->values.at[i];
-		c->constant[i] = v->op == SUB_CONST || v->op == SUB_PARAM || v->args;
-		for (int d = 0; d < v->vars; d++)
-			c->constant[i] &= c->from->vars.at[v->var[d]].set == SUB_DIM;
-		c->weighs[i] = v->op == SUB_PARAM;
-		for (int a = 0; a < v->args; a++) {
-			c->constant[i] &= c->constant[v->arg[a].value.i];
-			c->weighs[i] |= c->weighs[v->arg[a].value.i];
-		}
+		c->reads_weights[i] = v->op == SUB_PARAM;
+		for (int a = 0; a < v->args; a++)
+			c->reads_weights[i] |= c->reads_weights[v->arg[a].value.i];
 	}
 }
 
@@ -333,8 +332,8 @@ void rewrite_contract(struct sub_program *to, const struct sub_program *from,
 	struct contraction c = {.arena = a,
 				.to = to,
 				.from = from,
-				.constant = ARENA_ARRAY(a, bool, n),
-				.weighs = ARENA_ARRAY(a, bool, n),
+				.constant = sub_find_constants(from),
+				.reads_weights = ARENA_ARRAY(a, bool, n),
 				.live = ARENA_ARRAY(a, bool, n),
 				.absorbed = ARENA_ARRAY(a, bool, n),
 				.sharers = ARENA_ARRAY(a, int, n),
@@ -342,7 +341,7 @@ void rewrite_contract(struct sub_program *to, const struct sub_program *from,
 				.uses = ARENA_ARRAY(a, int, n),
 				.now = ARENA_ARRAY(a, sub_ref, n)};
 	sub_copy_declarations(to, from);
-	mark_constants(&c);
+	mark_weights(&c);
 	count_sharers(&c);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		contract_body(&c, &from->bodies.at[b]);

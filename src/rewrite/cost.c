@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The measure of the body at hand, kept up to date as values come to live and die.
+/* The measure of the current body, updated whenever a value becomes live or dead.
  *
- * A value lives while a store or a live value wants it; so a value that others share does not die with one of
- * its users, and a replacement that finds its parts there already costs nothing.  An argument that was
- * replaced counts as its replacement: users are rebuilt when the sweep comes to them. */
+ * A value is live while a store or a live value uses it.  So a shared value outlives any one of its users,
+ * and a replacement costs nothing for values that are live already.  A use of a replaced value counts as a
+ * use of its replacement; users are rebuilt when the sweep comes to them. */
 #include "rewrite/engine.h"
 
 struct rewrite_note *rewrite_note_of(struct rewriter *w, sub_ref r)
@@ -31,14 +31,14 @@ sub_ref rewrite_resolve(struct rewriter *w, sub_ref r)
 	return (sub_ref){last};
 }
 
-bool rewrite_less(struct rewrite_measure a, struct rewrite_measure b)
+bool rewrite_is_lower(struct rewrite_measure a, struct rewrite_measure b)
 {
 	if (a.cost != b.cost)
 		return a.cost < b.cost;
 	return a.constants != b.constants ? a.constants < b.constants : a.disorder < b.disorder;
 }
 
-static void touch(struct rewriter *w, uint32_t value)
+static void touch_value(struct rewriter *w, uint32_t value)
 {
 	struct rewrite_note *n = &w->notes.at[value];
 	if (w->trial)
@@ -46,8 +46,8 @@ static void touch(struct rewriter *w, uint32_t value)
 	n->touched = w->clock;
 }
 
-/* Changes the uses of a value, and those of what it needs when it comes to live or dies. */
-static void count(struct rewriter *w, sub_ref r, int by)
+/* Changes the number of uses of a value and, if it becomes live or dead, of all that it needs. */
+static void change_uses(struct rewriter *w, sub_ref r, int by)
 {
 	rewrite_note_of(w, r);
 	w->stack.n = 0;
@@ -56,7 +56,7 @@ static void count(struct rewriter *w, sub_ref r, int by)
 		uint32_t at = w->stack.at[--w->stack.n];
 		const struct sub_value *v = &w->p->values.at[at];
 		struct rewrite_note *n = &w->notes.at[at];
-		touch(w, at);
+		touch_value(w, at);
 		bool before = n->uses > 0;
 		n->uses += by;
 		if (before == (n->uses > 0))
@@ -69,29 +69,29 @@ static void count(struct rewriter *w, sub_ref r, int by)
 	}
 }
 
-void rewrite_keep(struct rewriter *w, sub_ref r)
+void rewrite_add_use(struct rewriter *w, sub_ref r)
 {
-	count(w, r, 1);
+	change_uses(w, r, 1);
 }
 
-void rewrite_release(struct rewriter *w, sub_ref r)
+void rewrite_drop_use(struct rewriter *w, sub_ref r)
 {
-	count(w, r, -1);
+	change_uses(w, r, -1);
 }
 
-void rewrite_pass_on(struct rewriter *w, sub_ref from, sub_ref to)
+void rewrite_transfer_uses(struct rewriter *w, sub_ref from, sub_ref to)
 {
 	int uses = rewrite_note_of(w, from)->uses;
-	rewrite_keep(w, to);
+	rewrite_add_use(w, to);
 	w->notes.at[to.i].uses += uses - 1;
 	w->notes.at[from.i].uses = 1;
-	rewrite_release(w, from);
+	rewrite_drop_use(w, from);
 }
 
-void rewrite_pass_back(struct rewriter *w, sub_ref from, sub_ref to, int uses)
+void rewrite_return_uses(struct rewriter *w, sub_ref from, sub_ref to, int uses)
 {
-	rewrite_keep(w, from);
+	rewrite_add_use(w, from);
 	w->notes.at[from.i].uses += uses - 1;
 	w->notes.at[to.i].uses -= uses - 1;
-	rewrite_release(w, to);
+	rewrite_drop_use(w, to);
 }

@@ -1,61 +1,61 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the rewrite engine share: facts about values, the state of a match, the measure. */
+/* What the files of the rewrite engine share: facts about values, the state of a match, the measure. */
 #ifndef ESPALIER_REWRITE_ENGINE_H
 #define ESPALIER_REWRITE_ENGINE_H
 
 #include "rewrite/rules.h"
 
-/* --- facts about a value, found once when it is made (value_range.c) --- */
+/* --- facts about a value, found once when it is added (value_range.c) --- */
 
-/* Every element is within low..high, or NaN if `nan` allows for it. */
+/* Every element is within low..high or, if `nan`, a NaN. */
 struct rewrite_range {
 	double low, high;
 	bool nan;
 };
 
-/* The terms of a sum that the lowering may add up in another order than the text, a rounding for each; a
+/* The terms of a sum that the lowering may add in another order than the text, with a rounding for each.  A
  * value that is no sum is one term. */
 struct rewrite_chain {
 	double terms;
 	double low, high; /* magnitudes of their least values together, and of their largest */
 };
 
-enum { REWRITE_OPERATION = 4 }; /* what a multiplication costs, against an element that is moved */
+enum { REWRITE_OPERATION = 4 }; /* the cost of a multiplication; moving an element costs 1 */
 
 struct rewrite_fact {
-	bool constant; /* depends on weights alone, and has no lead variable */
+	bool constant; /* depends on weights alone, and has no leading dimension */
 	bool uniform;  /* every element is `number` */
-	bool barred;   /* made from a parameter whose look-ups do not become tables */
+	bool barred;   /* depends on a parameter whose look-ups must not become tables */
 	double number;
 	struct rewrite_range range;
 	struct rewrite_chain chain;
 	double cost; /* of computing it once for a row */
 	double disorder;
-	double pieces; /* of the concatenation that it is */
+	double pieces; /* the number of values that it concatenates */
 };
 
-/* Steps from the root of a pattern down to what it binds. */
+/* The most steps from the root of a pattern down to what it binds. */
 enum { REWRITE_REACH = 5 };
 
-/* What is known of a value in the body at hand. */
+/* The state of a value in the current body. */
 struct rewrite_note {
 	struct rewrite_fact fact;
-	uint32_t forward; /* what replaced it; 0 = it stands */
+	uint32_t forward; /* the value that replaced it; 0 = none */
 	int uses;	  /* by live values and stores, each resolved; 0 = dead */
 	int settled;	  /* the sweep in which no rule applied to it any more */
-	long visited;	  /* by this walk */
-	/* when, by the rewriter's clock */
-	long touched;			/* its uses last changed */
-	long tried;			/* rules were last tried at it */
-	long recent[REWRITE_REACH + 1]; /* what is so many steps down was touched */
+	long visited;	  /* the last walk that came to it */
+	/* times, by the rewriter's clock */
+	long touched;			/* when its uses last changed */
+	long tried;			/* when rules were last tried at it */
+	long recent[REWRITE_REACH + 1]; /* when a value so many steps down was last touched */
 };
 
-/* In the order in which they count.  Rebuilding a value on replaced arguments can change its disorder alone,
- * and only when an argument became a move or a concatenation; a rule that changes disorder alone does not
- * make one of what was none, so all applications together end. */
+/* Compared lexicographically in this order.  Rebuilding a value on replaced arguments changes at most its
+ * disorder, and only if an argument became a move or a concatenation; a rule that changes disorder alone does
+ * not turn another operator into one of these.  So all applications together end. */
 struct rewrite_measure {
 	double cost;
-	double constants; /* operations on weights, which cost nothing; a number repeated is none */
+	double constants; /* operators on weights, which cost nothing; a repeated number counts as none */
 	double disorder;
 };
 
@@ -70,60 +70,56 @@ struct rewriter {
 	struct sub_program *p;
 	struct arena *arena;
 	const struct rewrite_options *options;
-	struct rewrite_trace *trace; /* NULL = nobody wants to know */
+	struct rewrite_trace *trace; /* may be NULL */
 	const char *body;
 	VEC(struct rewrite_note) notes; /* by value of p */
-	struct rewrite_measure measure; /* of what lives */
-	VEC(uint32_t) stack;		/* of keep and release */
-	bool trial;
+	struct rewrite_measure measure; /* of the live values */
+	VEC(uint32_t) stack;		/* scratch of walks over values */
+	bool trial;			/* changes of uses go to `touched`, too */
 	VEC(struct rewrite_touched) touched;
-	const struct rewrite_range *states; /* what each is within; NULL = nothing is known */
+	const struct rewrite_range *states; /* by state; NULL = nothing is known */
 	bool *barred;			    /* by parameter: its look-ups do not become tables */
-	bool importing;	   /* what is made stood there before: no question whether it should */
-	uint32_t root;	   /* what is being replaced: no part of its replacement */
-	bool met_replaced; /* what was made had been replaced: its replacement was taken */
-	bool finding;	   /* what is there already is found, and nothing made */
+	bool importing;	   /* values of the source program are added, which may look up what rules may not */
+	uint32_t root;	   /* the value being replaced, which its replacement must not use */
+	bool met_replaced; /* an added value had been replaced before, and its replacement was returned */
+	bool finding;	   /* values are only found, none is added */
 	long attempts, applications, walks, clock;
 	int sweep;
 };
 
 struct rewrite_note *rewrite_note_of(struct rewriter *, sub_ref);
 struct rewrite_fact rewrite_facts_of(const struct rewriter *, const struct sub_value *);
-/* By state: what all bodies that compute it say, whatever the states are that they read. */
-const struct rewrite_range *rewrite_state_ranges(const struct sub_program *, const struct rewrite_options *,
-						 struct arena *);
+/* By state: a range that all bodies which compute it keep to, whatever states they read. */
+const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *,
+						      const struct rewrite_options *, struct arena *);
 /* The value that stands for this one now. */
 sub_ref rewrite_resolve(struct rewriter *, sub_ref);
-/* Elements for a row, as the measure counts them. */
-double rewrite_volume(const struct sub_program *, const struct sub_value *);
 
 /* --- the measure (cost.c) --- */
 
-/* One use more, one use less: a value's first use makes it and what it needs live, its last one lets them go.
- */
-void rewrite_keep(struct rewriter *, sub_ref);
-void rewrite_release(struct rewriter *, sub_ref);
-/* All uses of one value become uses of another; the first is then dead. */
-void rewrite_pass_on(struct rewriter *, sub_ref from, sub_ref to);
-void rewrite_pass_back(struct rewriter *, sub_ref from, sub_ref to, int uses);
-bool rewrite_less(struct rewrite_measure, struct rewrite_measure);
+/* Adds or removes one use.  The first use of a value makes it and what it needs live, the last one dead. */
+void rewrite_add_use(struct rewriter *, sub_ref);
+void rewrite_drop_use(struct rewriter *, sub_ref);
+/* Makes all uses of one value uses of another, so that the first is dead. */
+void rewrite_transfer_uses(struct rewriter *, sub_ref from, sub_ref to);
+void rewrite_return_uses(struct rewriter *, sub_ref from, sub_ref to, int uses);
+bool rewrite_is_lower(struct rewrite_measure, struct rewrite_measure);
 
 /* --- a match (match.c) --- */
 
-/* An assign as a mapping: the index of each of the argument's dimensions, which are named `inner`, by the
- * variables around. */
+/* The maps of an assign: for each dimension of the argument, named inner[i], its index by the variables
+ * outside. */
 struct rewrite_move {
 	bool bound;
 	int n, inner[SUB_MAX_VARS];
 	struct sub_map map[SUB_MAX_VARS];
-	bool fills; /* a map may leave its dimension: what is there is `fill` */
+	bool fills; /* a map may leave its dimension, where elements are `fill` */
 	double fill;
 };
 
 struct rewrite_bound_index {
 	bool bound;
-	int var, side[2]; /* side: under which the two sides of a cond have the axis, -1 = it is that of a
-			     reduction */
+	int var, side[2]; /* side: the names that the two sides of a cond have for the axis; -1 = no cond */
 };
 
 enum { REWRITE_MAX_SCOPE = 48 };
@@ -132,74 +128,73 @@ struct rewrite_match {
 	struct rewriter *w;
 	const struct rewrite_parsed *rule;
 	struct sub_use root;
-	int scope[REWRITE_MAX_SCOPE], in_scope; /* variables that have a meaning in it */
+	int scope[REWRITE_MAX_SCOPE], in_scope; /* the variables in use, and their number */
 	bool value_bound[REWRITE_MAX_NAMES];
 	struct sub_use value[REWRITE_MAX_NAMES];
 	struct rewrite_bound_index index[REWRITE_MAX_NAMES];
 	struct rewrite_move move[REWRITE_MAX_NAMES];
-	enum sub_op op[3]; /* that unary, binary, reduce stand for; by class */
+	enum sub_op op[3]; /* what unary, binary, reduce stand for; by class */
 	bool op_bound[3];
-	bool turn_bound,
-	    turned; /* what `binary` stands for has its arguments in the other order than the pattern */
-	/* which order the arguments of each commutative operator are taken in, in the order they are met */
-	unsigned swapped;
-	int choices;
+	/* what `binary` stands for has its arguments in the other order than the pattern */
+	bool order_bound, reversed;
+	unsigned swapped; /* by commutative operator, as they are met: a bit = its arguments match in the
+			     other order */
+	int choices;	  /* commutative operators met so far */
 };
 
-/* Whether the operators at a value are those of a pattern: what is quickly seen. */
-bool rewrite_fits(struct rewriter *, const struct rewrite_term *, sub_ref);
-/* Matches a rule's pattern at a value, in its own names; then in the next order of the arguments of
- * commutative operators, until there is none that matches. */
-bool rewrite_match_at(struct rewrite_match *, struct rewriter *, const struct rewrite_parsed *, sub_ref at);
-bool rewrite_match_next(struct rewrite_match *, bool first);
-/* A variable of the range of this one that has no meaning in the match yet; -1 = there is none. */
-int rewrite_fresh(struct rewrite_match *, int like);
-int rewrite_fresh_extent(struct rewrite_match *, int64_t extent);
+/* Whether the operators at a value are those of a pattern: a quick test before matching. */
+bool rewrite_may_match(struct rewriter *, const struct rewrite_term *, sub_ref);
+/* Matches the pattern of a rule at a value, in the value's own names; then again with the next order of the
+ * arguments of commutative operators, until no further order matches. */
+bool rewrite_find_match(struct rewrite_match *, struct rewriter *, const struct rewrite_parsed *, sub_ref at);
+bool rewrite_next_match(struct rewrite_match *, bool first);
+/* A variable of the range of `like`, or of this extent, that the match does not use; -1 = there is none. */
+int rewrite_new_var_like(struct rewrite_match *, int like);
+int rewrite_new_var(struct rewrite_match *, int64_t extent);
 
-/* Whether an index of a dimension, which is named `inner`, may be outside of it. */
-bool rewrite_leaves(const struct sub_program *, const struct sub_map *, int inner);
-
-/* Whether any of a move's does, so that its fill is read. */
-bool rewrite_fills(const struct rewrite_match *, const struct rewrite_move *);
+/* Whether a move reads its fill: an index may be outside of its dimension. */
+bool rewrite_reads_fill(const struct rewrite_match *, const struct rewrite_move *);
 
 /* --- conditions (condition.c) --- */
 
 int rewrite_find_predicate(const char *name, size_t length);
-/* The first predicate that does not hold; -1 = the condition holds. */
-int rewrite_refuted(struct rewrite_match *, int ignore);
+/* Finds the first predicate that does not hold, but for number `ignore`; -1 = the condition holds. */
+int rewrite_find_refuted(struct rewrite_match *, int ignore);
 
 /* --- replacements (replace.c, compose.c) --- */
 
-/* Values as used in the names of a match; value.i = 0: it cannot be built. */
+/* A function of replacements: builds a value, under names of the match; value.i = 0: it cannot be built. */
 typedef struct sub_use rewrite_function(struct rewrite_match *, const struct rewrite_term *call);
 
 int rewrite_find_function(const char *name, size_t length);
 rewrite_function *rewrite_function_at(int);
-/* The variable that an index of a rule stands for; -1 = there is none. */
+/* The variable that an index of a rule stands for; -1 = none. */
 int rewrite_index_of(const struct rewrite_match *, const struct rewrite_term *);
-struct sub_use rewrite_build(struct rewrite_match *, const struct rewrite_term *);
-/* The replacement of a match, with the dimensions of what was matched, in its names; value.i = 0: there is
- * none. */
+struct sub_use rewrite_build_term(struct rewrite_match *, const struct rewrite_term *);
+/* Builds the replacement of a match with the dimensions, in order, of the matched value; value.i = 0: it
+ * cannot be built. */
 struct sub_use rewrite_build_replacement(struct rewrite_match *);
-/* Adds a value whose variables are a match's, or a program's, under canonical names; found again however its
- * variables were named.  None when it cannot be: see REWRITE_UNBUILT. */
-struct sub_use rewrite_make(struct rewriter *, struct sub_value);
+/* Adds a value, renaming its variables canonically, so that values that differ in names alone are one;
+ * returns its use under the given names.  None if it cannot be added: see REWRITE_UNBUILT. */
+struct sub_use rewrite_add_value(struct rewriter *, struct sub_value);
 /* The concatenation along `axis` of values that have it as sides[0] and sides[1]. */
 struct sub_use rewrite_concatenate(struct rewrite_match *, int axis, const int *sides, struct sub_use,
 				   struct sub_use);
-/* The value moved: variables that the move does not know stay what they are. */
-struct sub_use rewrite_moved(struct rewrite_match *, const struct rewrite_move *, struct sub_use);
+/* Applies a move to a value; variables that the move does not map stay. */
+struct sub_use rewrite_move_value(struct rewrite_match *, const struct rewrite_move *, struct sub_use);
 
-rewrite_function rewrite_compose, rewrite_under, rewrite_through, rewrite_side, rewrite_join,
-    rewrite_join_moved, rewrite_first, rewrite_second, rewrite_regroup, rewrite_concatenated;
+rewrite_function rewrite_compose_moves, rewrite_rename_outside, rewrite_rename_inside, rewrite_select_side,
+    rewrite_join_slices, rewrite_join_arguments, rewrite_slice_first, rewrite_slice_second,
+    rewrite_regroup_sides, rewrite_find_concatenation;
 
 /* --- the rest --- */
 
-/* Whether the tables of a rewritten program keep to the budget; else parameters are barred, as few as may be.
- */
-bool rewrite_tables_fit(const struct sub_program *, const struct sub_program *from,
-			const struct rewrite_options *, struct rewrite_trace *, bool *barred);
-/* A value as text, as deep as a term. */
-const char *rewrite_describe(struct rewriter *, sub_ref, const struct rewrite_term *as);
+/* Checks that the tables of a rewritten program keep to the budget.  If not, bars the parameters of the
+ * largest table and returns false: the program must be rewritten again.  True if there is nothing left to
+ * bar. */
+bool rewrite_check_tables(const struct sub_program *, const struct sub_program *from,
+			  const struct rewrite_options *, struct rewrite_trace *, bool *barred);
+/* Prints a value as text, as deep as a term. */
+const char *rewrite_describe_value(struct rewriter *, sub_ref, const struct rewrite_term *as);
 
 #endif

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the optimiser may do, as texts. */
+/* Options of rewriting as texts: families of rules, arithmetic, types of weights. */
 #include "rewrite/rewrite.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static bool is_word(const char *text, size_t length, const char *word)
 	return strlen(word) == length && memcmp(text, word, length) == 0;
 }
 
-/* The families of one word as bits, 0 when there are none of that name. */
+/* The families of one word as bits; 0 if there are none of that name. */
 static unsigned bits_of(const char *text, size_t length)
 {
 	for (int i = 0; i < REWRITE_FAMILIES; i++)
@@ -41,8 +41,8 @@ static bool refuse_family(const char *word, size_t length, struct diags *diags)
 			"there is no family of rules '%.*s'", length < 40 ? (int)length : 40, word);
 }
 
-/* What comes first says what the rest is taken from: all of them when it is a minus. */
-bool rewrite_families_read(const char *text, unsigned *off, struct diags *diags)
+/* Begins with all families if the text begins with a minus, else with none. */
+bool rewrite_read_families(const char *text, unsigned *off, struct diags *diags)
 {
 	unsigned all = (1u << REWRITE_FAMILIES) - 1, on = *text == '-' ? all : 0;
 	for (bool more = true; more; text++) {
@@ -67,7 +67,7 @@ const char *rewrite_math_spelling(int math)
 	return math < (int)(sizeof maths / sizeof *maths) ? maths[math] : NULL;
 }
 
-bool rewrite_math_read(const char *text, enum rewrite_math *math, struct diags *diags)
+bool rewrite_read_math(const char *text, enum rewrite_math *math, struct diags *diags)
 {
 	for (int i = 0; rewrite_math_spelling(i); i++)
 		if (strcmp(maths[i], text) == 0) {
@@ -78,7 +78,7 @@ bool rewrite_math_read(const char *text, enum rewrite_math *math, struct diags *
 			"math cannot be '%.40s'", text);
 }
 
-bool rewrite_weights_read(const char *text, enum dtype *dtype, struct diags *diags)
+bool rewrite_read_weight_type(const char *text, enum dtype *dtype, struct diags *diags)
 {
 	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I8};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)

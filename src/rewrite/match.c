@@ -1,14 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Matching a pattern at a value.
  *
- * Everything in a match is named in one namespace, that of the value at the root: a use of an argument gives
- * its dimensions other names than the argument has, and so on down, and variables that are born inside (what
- * a reduction reduces, the sides of a cond, all that is inside of an assign) get names that have no meaning
- * yet.  So the parts that a pattern binds can be put together anew in any way.
+ * All variables in a match have names in one namespace, that of the value at the root.  Each use renames the
+ * dimensions of its argument, and so on down; variables that occur only inside (those that a reduction
+ * reduces, of the sides of a cond, and inside of an assign) get names that are not in use yet.  So the values
+ * that a pattern binds can be combined in any way.
  *
- * A node's children and roots have no spare names: there is one variable for nodes.  What is inside of an
- * assign that leads to other nodes therefore has the name of the nodes around, and must not leave the assign
- * (rewrite_make sees to it). */
+ * There is only one variable for nodes.  So inside of an assign that reads other nodes it names those, and
+ * values from there must not be used outside of the assign (may_move in replace.c). */
 #include "rewrite/engine.h"
 
 static bool in_scope(const struct rewrite_match *m, int var)
@@ -19,7 +18,7 @@ static bool in_scope(const struct rewrite_match *m, int var)
 	return false;
 }
 
-static bool enter(struct rewrite_match *m, int var)
+static bool enter_scope(struct rewrite_match *m, int var)
 {
 	if (m->in_scope == REWRITE_MAX_SCOPE)
 		return false;
@@ -27,29 +26,29 @@ static bool enter(struct rewrite_match *m, int var)
 	return true;
 }
 
-int rewrite_fresh_extent(struct rewrite_match *m, int64_t extent)
+int rewrite_new_var(struct rewrite_match *m, int64_t extent)
 {
 	for (int ordinal = 0; ordinal <= REWRITE_MAX_SCOPE; ordinal++) {
 		int var = sub_dim(m->w->p, extent, ordinal);
 		if (!in_scope(m, var))
-			return enter(m, var) ? var : -1;
+			return enter_scope(m, var) ? var : -1;
 	}
 	return -1;
 }
 
-int rewrite_fresh(struct rewrite_match *m, int like)
+int rewrite_new_var_like(struct rewrite_match *m, int like)
 {
 	const struct sub_var *v = &m->w->p->vars.at[like];
 	if (v->set == SUB_DIM)
-		return rewrite_fresh_extent(m, v->extent);
-	return !in_scope(m, like) && enter(m, like) ? like : -1;
+		return rewrite_new_var(m, v->extent);
+	return !in_scope(m, like) && enter_scope(m, like) ? like : -1;
 }
 
-/* --- names of parts --- */
+/* --- names of arguments --- */
 
-/* The use of an argument, from the names of the value to those it is used under; `own` is a variable of the
- * argument's use alone, and is named `as`. */
-static struct sub_use argument(const struct sub_value *v, const struct sub_use *u, int a, int own, int as)
+/* The use of argument `a` of `v` with its variables named as in `u`, a use of `v`.  `own`, a variable that
+ * `v` itself lacks, is named `as`. */
+static struct sub_use argument_use(const struct sub_value *v, const struct sub_use *u, int a, int own, int as)
 {
 	struct sub_use arg = v->arg[a];
 	for (int i = 0; i < arg.vars; i++) {
@@ -62,23 +61,17 @@ static struct sub_use argument(const struct sub_value *v, const struct sub_use *
 	return arg;
 }
 
-static bool same_range(const struct sub_program *p, int a, int b)
-{
-	const struct sub_var *x = &p->vars.at[a], *y = &p->vars.at[b];
-	return x->set == y->set && x->extent == y->extent;
-}
-
-/* A reduction's variable: a name that is known must have its range. */
+/* Binds the variable of a reduction and returns its name; -1 if the name is bound to another range. */
 static int bind_reduced(struct rewrite_match *m, int index, int reduced)
 {
 	struct rewrite_bound_index *k = &m->index[index];
 	if (k->bound)
-		return same_range(m->w->p, k->var, reduced) ? k->var : -1;
-	*k = (struct rewrite_bound_index){true, rewrite_fresh(m, reduced), {-1, -1}};
+		return sub_same_range(m->w->p, k->var, reduced) ? k->var : -1;
+	*k = (struct rewrite_bound_index){true, rewrite_new_var_like(m, reduced), {-1, -1}};
 	return k->var;
 }
 
-/* The axis of a cond, and the names that its sides have for it. */
+/* Binds the axis of a cond, and gives it a name in each side. */
 static bool bind_axis(struct rewrite_match *m, int index, const struct sub_value *v, const struct sub_use *u)
 {
 	struct rewrite_bound_index *k = &m->index[index];
@@ -88,7 +81,7 @@ static bool bind_axis(struct rewrite_match *m, int index, const struct sub_value
 	*k = (struct rewrite_bound_index){true, axis, {-1, -1}};
 	for (int a = 0; a < 2; a++) {
 		const struct sub_use *side = &v->arg[a];
-		k->side[a] = rewrite_fresh(m, side->var[side->vars - (v->vars - v->axis)]);
+		k->side[a] = rewrite_new_var_like(m, side->var[side->vars - (v->vars - v->axis)]);
 	}
 	return k->side[0] >= 0 && k->side[1] >= 0;
 }
@@ -107,18 +100,20 @@ static struct sub_map renamed_map(const struct sub_value *v, const struct sub_us
 	return map;
 }
 
-/* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one
- * for a plain dimension that the first use lacks.  It does not lack one of which it takes other elements. */
-static int known_dimension(const struct rewrite_match *m, const struct rewrite_move *move,
-			   const struct sub_map *map, int like, const struct sub_use *so_far)
+/* The name of a dimension in a move that is bound already: that of a dimension with the same map; -1 = there
+ * is none. */
+static int find_dimension(const struct rewrite_match *m, const struct rewrite_move *move,
+			  const struct sub_map *map, int like, const struct sub_use *so_far)
 {
 	for (int i = 0; i < move->n; i++)
-		if (sub_same_map(&move->map[i], map) && same_range(m->w->p, move->inner[i], like) &&
+		if (sub_same_map(&move->map[i], map) && sub_same_range(m->w->p, move->inner[i], like) &&
 		    !sub_use_has(so_far, move->inner[i]))
 			return move->inner[i];
 	return -1;
 }
 
+/* Adds a dimension to a move and returns its name.  A second use may add only dimensions that its maps leave
+ * as they are and that the first use lacks; -1 for others. */
 static int add_dimension(struct rewrite_match *m, struct rewrite_move *move, struct sub_map map, int like,
 			 bool first)
 {
@@ -128,14 +123,14 @@ static int add_dimension(struct rewrite_match *m, struct rewrite_move *move, str
 	for (int i = 0; i < move->n; i++)
 		if (!first && sub_map_uses(&move->map[i], map.var))
 			return -1;
-	int name = dim ? rewrite_fresh(m, like) : like;
+	int name = dim ? rewrite_new_var_like(m, like) : like;
 	move->inner[move->n] = name;
 	move->map[move->n] = map;
 	move->n += name >= 0;
 	return name;
 }
 
-/* Names what an assign moves; false when it is not the move that this name stands for already. */
+/* Binds a move to an assign, and names the argument's dimensions; false if it is bound to other maps. */
 static bool bind_move(struct rewrite_match *m, struct rewrite_move *move, const struct sub_value *v,
 		      const struct sub_use *u, struct sub_use *inside)
 {
@@ -148,7 +143,7 @@ static bool bind_move(struct rewrite_match *m, struct rewrite_move *move, const 
 	*inside = (struct sub_use){.value = v->arg[0].value};
 	for (int d = 0; d < v->arg[0].vars; d++) {
 		struct sub_map map = renamed_map(v, u, d);
-		int like = v->arg[0].var[d], name = first ? -1 : known_dimension(m, move, &map, like, inside);
+		int like = v->arg[0].var[d], name = first ? -1 : find_dimension(m, move, &map, like, inside);
 		if (name < 0)
 			name = add_dimension(m, move, map, like, first);
 		if (name < 0)
@@ -160,7 +155,7 @@ static bool bind_move(struct rewrite_match *m, struct rewrite_move *move, const 
 
 /* --- terms --- */
 
-static bool match(struct rewrite_match *, const struct rewrite_term *, struct sub_use);
+static bool match_term(struct rewrite_match *, const struct rewrite_term *, struct sub_use);
 
 static bool match_name(struct rewrite_match *m, int name, const struct sub_use *u)
 {
@@ -171,63 +166,62 @@ static bool match_name(struct rewrite_match *m, int name, const struct sub_use *
 	return true;
 }
 
-/* The first of two arguments that match in either order; -1 = each has its place.  What `binary` stands for
- * is built in the order in which it was met. */
+/* The first of two adjacent arguments that match in either order; -1 = the order of all is fixed. */
 static int first_of_pair(const struct rewrite_term *t)
 {
 	bool either = t->class == SUB_BINARY && (t->kind == REWRITE_TERM_CLASS || sub_commutes(t->op));
 	return either || t->op == SUB_FMA ? 0 : t->class == SUB_CONTRACTION ? 1 : -1;
 }
 
-static bool takes_either(const struct rewrite_term *t)
+static bool matches_either_order(const struct rewrite_term *t)
 {
 	return first_of_pair(t) >= 0;
 }
 
-/* The argument of a value that one of the pattern stands for. */
-static int turned_place(const struct rewrite_term *t, int a, bool turned)
+/* The position in a value of argument `a` of a pattern. */
+static int argument_place(const struct rewrite_term *t, int a, bool reversed)
 {
 	int first = first_of_pair(t), second = first + 1;
-	return turned && first >= 0 ? a == first ? second : a == second ? first : a : a;
+	return reversed && first >= 0 ? a == first ? second : a == second ? first : a : a;
 }
 
-/* Which of the two arguments is the first, this time. */
+/* Which of the two arguments of the value matches first, in the current order. */
 static int first_argument(struct rewrite_match *m, const struct rewrite_term *t)
 {
-	return takes_either(t) ? m->swapped >> m->choices++ & 1 : 0;
+	return matches_either_order(t) ? m->swapped >> m->choices++ & 1 : 0;
 }
 
-/* Which of two zeros smax gives depends on the order of its arguments, and a quotient altogether; so `binary`
- * stands for it in one order, everywhere. */
-static bool same_turn(struct rewrite_match *m, enum sub_op op, bool turned)
+/* Binds the order in which arguments of `binary` match; false if it is bound to the other one.  The order
+ * matters to a quotient, and to smax of two zeros. */
+static bool bind_order(struct rewrite_match *m, enum sub_op op, bool reversed)
 {
-	if (!m->turn_bound)
-		m->turned = turned;
-	m->turn_bound = true;
-	return m->turned == turned || op == SUB_ADD || op == SUB_MULTIPLY;
+	if (!m->order_bound)
+		m->reversed = reversed;
+	m->order_bound = true;
+	return m->reversed == reversed || op == SUB_ADD || op == SUB_MULTIPLY;
 }
 
 static bool match_binary(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
 			 const struct sub_use *u)
 {
 	int first = first_argument(m, t);
-	if (t->kind == REWRITE_TERM_CLASS && !same_turn(m, v->op, first))
+	if (t->kind == REWRITE_TERM_CLASS && !bind_order(m, v->op, first))
 		return false;
-	return match(m, t->arg[0], argument(v, u, first, -1, -1)) &&
-	       match(m, t->arg[1], argument(v, u, !first, -1, -1));
+	return match_term(m, t->arg[0], argument_use(v, u, first, -1, -1)) &&
+	       match_term(m, t->arg[1], argument_use(v, u, !first, -1, -1));
 }
 
-/* A product that is added goes on either way. */
+/* Matches fma or accumulate, whose factors commute. */
 static bool match_accumulation(struct rewrite_match *m, const struct rewrite_term *t,
 			       const struct sub_value *v, const struct sub_use *u)
 {
-	bool turned = first_argument(m, t);
+	bool reversed = first_argument(m, t);
 	int own = t->class == SUB_CONTRACTION ? v->reduced : -1,
 	    k = own < 0 ? -1 : bind_reduced(m, t->index, own);
 	if (own >= 0 && k < 0)
 		return false;
 	for (int a = 0; a < t->args; a++)
-		if (!match(m, t->arg[a], argument(v, u, turned_place(t, a, turned), own, k)))
+		if (!match_term(m, t->arg[a], argument_use(v, u, argument_place(t, a, reversed), own, k)))
 			return false;
 	return true;
 }
@@ -236,7 +230,7 @@ static bool match_reduce(struct rewrite_match *m, const struct rewrite_term *t, 
 			 const struct sub_use *u)
 {
 	int k = bind_reduced(m, t->index, v->reduced);
-	return k >= 0 && match(m, t->arg[0], argument(v, u, 0, v->reduced, k));
+	return k >= 0 && match_term(m, t->arg[0], argument_use(v, u, 0, v->reduced, k));
 }
 
 static bool match_cond(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
@@ -247,24 +241,10 @@ static bool match_cond(struct rewrite_match *m, const struct rewrite_term *t, co
 	for (int a = 0; a < 2; a++) {
 		const struct sub_use *side = &v->arg[a];
 		int own = side->var[side->vars - (v->vars - v->axis)];
-		if (!match(m, t->arg[a], argument(v, u, a, own, m->index[t->index].side[a])))
+		if (!match_term(m, t->arg[a], argument_use(v, u, a, own, m->index[t->index].side[a])))
 			return false;
 	}
 	return true;
-}
-
-/* A reshape: its leads keep their names, what it makes of the rest is its own affair. */
-static bool match_reshape(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_use *u)
-{
-	const struct sub_value *v = sub_at(m->w->p, u->value);
-	struct sub_use inside = v->arg[0];
-	for (int i = 0; i < inside.vars; i++)
-		if (m->w->p->vars.at[inside.var[i]].set == SUB_DIM)
-			inside.var[i] = rewrite_fresh(m, inside.var[i]);
-	for (int i = 0; i < inside.vars; i++)
-		if (inside.var[i] < 0)
-			return false;
-	return match(m, t->arg[0], inside);
 }
 
 static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_use *u)
@@ -282,7 +262,7 @@ static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, cons
 	}
 	switch (t->class) {
 	case SUB_UNARY:
-		return match(m, t->arg[0], argument(v, u, 0, -1, -1));
+		return match_term(m, t->arg[0], argument_use(v, u, 0, -1, -1));
 	case SUB_BINARY:
 		return match_binary(m, t, v, u);
 	case SUB_REDUCE:
@@ -291,7 +271,7 @@ static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, cons
 	case SUB_CONTRACTION:
 		return match_accumulation(m, t, v, u);
 	default:
-		return v->op == SUB_COND ? match_cond(m, t, v, u) : match_reshape(m, t, u);
+		return match_cond(m, t, v, u);
 	}
 }
 
@@ -300,16 +280,17 @@ static bool match_move(struct rewrite_match *m, const struct rewrite_term *t, co
 	const struct sub_value *v = sub_at(m->w->p, u->value);
 	struct sub_use inside;
 	return v->op == SUB_ASSIGN && bind_move(m, &m->move[t->name], v, u, &inside) &&
-	       match(m, t->arg[0], inside);
+	       match_term(m, t->arg[0], inside);
 }
 
-/* Rules of data movement hold for all types, others for f32 alone. */
+/* Whether the rule holds for the type of a value: rules of data movement do for all types, others for f32
+ * alone. */
 static bool fits_type(const struct rewrite_match *m, sub_ref r)
 {
-	return m->rule->rule->law == REWRITE_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
+	return m->rule->rule->family == REWRITE_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
 }
 
-static bool match(struct rewrite_match *m, const struct rewrite_term *t, struct sub_use u)
+static bool match_term(struct rewrite_match *m, const struct rewrite_term *t, struct sub_use u)
 {
 	u.value = rewrite_resolve(m->w, u.value);
 	if (!fits_type(m, u.value))
@@ -328,8 +309,8 @@ static bool match(struct rewrite_match *m, const struct rewrite_term *t, struct 
 	}
 }
 
-/* The next way to order arguments after one that failed: the last choice that was made and can still be
- * changed.  False after the last way. */
+/* Goes on to the next order of arguments: reverses the last pair that is not reversed yet and resets those
+ * after it. False after the last order. */
 static bool next_order(struct rewrite_match *m)
 {
 	for (int c = m->choices; c-- > 0;) {
@@ -345,12 +326,12 @@ static bool fits_args(struct rewriter *w, const struct rewrite_term *t, const st
 		      bool swapped)
 {
 	for (int a = 0; a < t->args; a++)
-		if (!rewrite_fits(w, t->arg[a], v->arg[turned_place(t, a, swapped)].value))
+		if (!rewrite_may_match(w, t->arg[a], v->arg[argument_place(t, a, swapped)].value))
 			return false;
 	return true;
 }
 
-bool rewrite_fits(struct rewriter *w, const struct rewrite_term *t, sub_ref r)
+bool rewrite_may_match(struct rewriter *w, const struct rewrite_term *t, sub_ref r)
 {
 	r = rewrite_resolve(w, r);
 	const struct sub_value *v = sub_at(w->p, r);
@@ -369,41 +350,41 @@ bool rewrite_fits(struct rewriter *w, const struct rewrite_term *t, sub_ref r)
 		if (v->op != t->op)
 			return false;
 	}
-	return fits_args(w, t, v, false) || (takes_either(t) && fits_args(w, t, v, true));
+	return fits_args(w, t, v, false) || (matches_either_order(t) && fits_args(w, t, v, true));
 }
 
-/* Nothing is bound, but the variables of the root are known. */
+/* Clears all bindings; the variables of the root are in use. */
 static void start_over(struct rewrite_match *m)
 {
 	m->in_scope = m->choices = 0;
 	memset(m->value_bound, 0, sizeof m->value_bound);
 	memset(m->op_bound, 0, sizeof m->op_bound);
-	m->turn_bound = m->turned = false;
+	m->order_bound = m->reversed = false;
 	for (int i = 0; i < m->rule->indices; i++)
 		m->index[i] = (struct rewrite_bound_index){false, -1, {-1, -1}};
 	for (int i = 0; i < m->rule->moves; i++)
 		m->move[i].bound = false, m->move[i].n = 0;
 	for (int i = 0; i < m->root.vars; i++)
-		enter(m, m->root.var[i]);
+		enter_scope(m, m->root.var[i]);
 }
 
-bool rewrite_match_next(struct rewrite_match *m, bool first)
+bool rewrite_next_match(struct rewrite_match *m, bool first)
 {
 	do {
 		if (!first && !next_order(m))
 			return false;
 		first = false;
 		start_over(m);
-	} while (!match(m, m->rule->pattern, m->root));
+	} while (!match_term(m, m->rule->pattern, m->root));
 	return true;
 }
 
-bool rewrite_match_at(struct rewrite_match *m, struct rewriter *w, const struct rewrite_parsed *rule,
-		      sub_ref at)
+bool rewrite_find_match(struct rewrite_match *m, struct rewriter *w, const struct rewrite_parsed *rule,
+			sub_ref at)
 {
 	m->w = w;
 	m->rule = rule;
 	m->root = sub_as_is(w->p, at);
 	m->swapped = 0;
-	return rewrite_match_next(m, true);
+	return rewrite_next_match(m, true);
 }

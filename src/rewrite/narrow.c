@@ -1,25 +1,25 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Weights that are multiplied are kept in a narrow type, and widened where they are read.
+/* Keeping the weights of products in a narrow type, widened where they are read.
  *
  *     leaf [n without children]                          W_f16 at binding
  *       %2[n,i] = accumulate_k b[i], W[i,k], x[n,k]        store W_f16[r0,k] : f16 = W[r0,k]
  *                                                  ->    leaf [n without children]
  *                                                          %2[n,i] = accumulate_k b[i], W_f16[i,k], x[n,k]
  *
- * The narrow parameter is one that is computed at binding, as what is folded is; so a binding holds it alone,
- * unless the wide one is read elsewhere.  Of i8 there are two: the numbers, and what each row of them is
- * multiplied by, where it is read:
+ * The narrow parameter is computed at binding, like a folded constant; so a binding holds it alone, unless
+ * the wide one is read elsewhere.  For i8 there are two parameters: the numbers, and the scale by which each
+ * row of them is multiplied where it is read:
  *
  *     W_scale[i] = max_k abs W[i,k] / 127        W_i8[i,k] = round(W[i,k] / W_scale[i])
  *     W[i,k]  ->  W_scale[i] * cast W_i8[i,k]
  *
- * A row is what a product reduces: of parameters that products read in several ways, what the first of them
- * does. */
+ * A row is the axis that a product reduces: if several products reduce different axes of a parameter, that of
+ * the first. */
 #include "rewrite/rewrite.h"
 
 #include <stdio.h>
 
-/* What is read instead of a parameter: -1 = nothing yet. */
+/* The parameters that are read instead of a wide one; -1 = none yet. */
 struct narrowed {
 	int number, scale;
 	int reduced; /* the axis that has no scale of its own */
@@ -28,16 +28,16 @@ struct narrowed {
 struct narrowing {
 	struct sub_program *to;
 	const struct sub_program *from;
-	struct rewrite_trace *trace; /* NULL = nobody asked */
+	struct rewrite_trace *trace; /* may be NULL */
 	enum dtype dtype;
 	struct narrowed *params;
-	sub_ref *now, *narrow;	     /* by value: its copy, and that of what a product multiplies */
+	sub_ref *now, *narrow;	     /* by value: its copy, and the copy that products read */
 	VEC(struct sub_body) bodies; /* at binding */
 };
 
 /* --- values --- */
 
-static sub_ref add(struct narrowing *w, struct sub_value v)
+static sub_ref add_value(struct narrowing *w, struct sub_value v)
 {
 	return sub_add(w->to, v, NULL);
 }
@@ -47,22 +47,22 @@ static sub_ref add_param(struct narrowing *w, int which, const int *var, int var
 {
 	struct sub_value v = {.op = SUB_PARAM, .which = which, .vars = vars};
 	memcpy(v.var, var, vars * sizeof *var);
-	return add(w, v);
+	return add_value(w, v);
 }
 
 static sub_ref add_unary(struct narrowing *w, enum sub_op op, sub_ref r)
 {
-	return add(w, (struct sub_value){.op = op, .arg = {sub_as_is(w->to, r)}});
+	return add_value(w, (struct sub_value){.op = op, .arg = {sub_as_is(w->to, r)}});
 }
 
 static sub_ref add_binary(struct narrowing *w, enum sub_op op, struct sub_use a, struct sub_use b)
 {
-	return add(w, (struct sub_value){.op = op, .arg = {a, b}});
+	return add_value(w, (struct sub_value){.op = op, .arg = {a, b}});
 }
 
 static sub_ref add_cast(struct narrowing *w, enum dtype dtype, sub_ref r)
 {
-	return add(w, (struct sub_value){.op = SUB_CAST, .dtype = dtype, .arg = {sub_as_is(w->to, r)}});
+	return add_value(w, (struct sub_value){.op = SUB_CAST, .dtype = dtype, .arg = {sub_as_is(w->to, r)}});
 }
 
 static sub_ref copy_value(struct narrowing *w, uint32_t i)
@@ -70,13 +70,13 @@ static sub_ref copy_value(struct narrowing *w, uint32_t i)
 	struct sub_value v = w->from->values.at[i];
 	for (int a = 0; a < v.args; a++)
 		v.arg[a].value = w->now[v.arg[a].value.i];
-	return add(w, v);
+	return add_value(w, v);
 }
 
 /* --- at binding --- */
 
-/* The axes of a tensor but one: those of its scale. */
-static struct sub_tensor leave_out(const struct sub_tensor *t, int axis)
+/* A tensor without one axis: the shape of its scale. */
+static struct sub_tensor drop_axis(const struct sub_tensor *t, int axis)
 {
 	struct sub_tensor s = *t;
 	for (int d = axis; d + 1 < t->rank; d++) {
@@ -91,10 +91,11 @@ static const char *name_of(struct narrowing *w, const char *param, const char *e
 {
 	struct str s = str_in(w->to->arena);
 	str_printf(&s, "%s_%s", param, ending);
-	return sub_free_name(w->to, SUB_NAME_TENSOR | SUB_NAME_BODY, str_text(&s));
+	return sub_find_free_name(w->to, SUB_NAME_TENSOR | SUB_NAME_BODY, str_text(&s));
 }
 
-static int declare(struct narrowing *w, const struct sub_tensor *like, enum dtype dtype, const char *ending)
+static int declare_param(struct narrowing *w, const struct sub_tensor *like, enum dtype dtype,
+			 const char *ending)
 {
 	struct sub_tensor t = *like;
 	t.name = name_of(w, like->name, ending);
@@ -104,7 +105,7 @@ static int declare(struct narrowing *w, const struct sub_tensor *like, enum dtyp
 	return w->to->params.n - 1;
 }
 
-/* A body that computes a parameter, row by row: the first dimension of its value is the row. */
+/* Adds a body that computes a parameter row by row: the first dimension of its value is the row. */
 static void add_body(struct narrowing *w, int param, sub_ref value)
 {
 	struct sub_body b = {.name = w->to->params.at[param].name, .domain = SUB_AT_BINDING};
@@ -112,7 +113,7 @@ static void add_body(struct narrowing *w, int param, sub_ref value)
 	vec_push(w->to->arena, &w->bodies, b);
 }
 
-/* The parameter's element for each row, and beside it all of a tensor's other axes. */
+/* A use of a parameter whose first dimension is the row of the body. */
 static struct sub_use use_rows(struct narrowing *w, int param, const struct sub_tensor *t)
 {
 	struct sub_use u = sub_as_is(w->to, add_param(w, param, t->var, t->rank));
@@ -122,14 +123,14 @@ static struct sub_use use_rows(struct narrowing *w, int param, const struct sub_
 
 static sub_ref copy_rows(struct narrowing *w, int param, const struct sub_tensor *t)
 {
-	return add(w, (struct sub_value){.op = SUB_NOP, .arg = {use_rows(w, param, t)}});
+	return add_value(w, (struct sub_value){.op = SUB_NOP, .arg = {use_rows(w, param, t)}});
 }
 
-/* The same with the axis that is reduced behind all others, the first of which is the row. */
+/* A copy of a parameter with the reduced axis last; its first dimension is the row of the body. */
 static sub_ref copy_reduced_last(struct narrowing *w, int param, const struct sub_tensor *t, int axis)
 {
 	struct sub_map map[SUB_MAX_VARS];
-	struct sub_tensor left = leave_out(t, axis);
+	struct sub_tensor left = drop_axis(t, axis);
 	struct sub_value v = {.op = SUB_ASSIGN, .args = 1, .vars = t->rank, .map = map};
 	memcpy(v.var, left.var, left.rank * sizeof *left.var);
 	v.var[0] = sub_row(w->to, left.shape[0]);
@@ -141,35 +142,35 @@ static sub_ref copy_reduced_last(struct narrowing *w, int param, const struct su
 								  : d - 1],
 					  .scale = 1};
 	v.arg[0] = sub_as_is(w->to, add_param(w, param, t->var, t->rank));
-	return add(w, v);
+	return add_value(w, v);
 }
 
-static struct sub_use number(struct narrowing *w, double x)
+static struct sub_use add_number(struct narrowing *w, double x)
 {
-	return sub_as_is(w->to, add(w, (struct sub_value){.op = SUB_CONST, .constant = x}));
+	return sub_as_is(w->to, add_value(w, (struct sub_value){.op = SUB_CONST, .constant = x}));
 }
 
 static int add_scale(struct narrowing *w, int param, int axis)
 {
 	enum { MOST = 127 };
-	const struct sub_tensor t = w->to->params.at[param], left = leave_out(&t, axis);
+	const struct sub_tensor t = w->to->params.at[param], left = drop_axis(&t, axis);
 	sub_ref size = add_unary(w, SUB_ABS, copy_reduced_last(w, param, &t, axis));
 	struct sub_value most = {.op = SUB_MAX, .arg = {sub_as_is(w->to, size)}, .reduced = t.var[axis]};
-	sub_ref largest = add(w, most);
-	sub_ref scale = add_binary(w, SUB_DIVIDE, sub_as_is(w->to, largest), number(w, MOST));
-	int made = declare(w, &left, DTYPE_F32, "scale");
+	sub_ref largest = add_value(w, most);
+	sub_ref scale = add_binary(w, SUB_DIVIDE, sub_as_is(w->to, largest), add_number(w, MOST));
+	int made = declare_param(w, &left, DTYPE_F32, "scale");
 	add_body(w, made, scale);
 	return made;
 }
 
-/* The scale of each element of a parameter, whose axes have these names. */
+/* The scale of each element of a parameter whose axes have these names. */
 static struct sub_use use_scale(struct narrowing *w, const struct narrowed *n, const struct sub_tensor *t,
 				const int *var)
 {
-	struct sub_tensor left = leave_out(t, n->reduced), named = *t;
+	struct sub_tensor left = drop_axis(t, n->reduced), named = *t;
 	struct sub_use u = sub_as_is(w->to, add_param(w, n->scale, left.var, left.rank));
 	memcpy(named.var, var, t->rank * sizeof *var);
-	named = leave_out(&named, n->reduced);
+	named = drop_axis(&named, n->reduced);
 	memcpy(u.var, named.var, left.rank * sizeof *u.var);
 	return u;
 }
@@ -190,11 +191,11 @@ static void add_narrow(struct narrowing *w, int param, int reduced)
 	if (w->dtype == DTYPE_I8)
 		n->scale = add_scale(w, param, reduced);
 	sub_ref rows = w->dtype == DTYPE_I8 ? divide_rows(w, param, n) : copy_rows(w, param, &t);
-	n->number = declare(w, &t, w->dtype, dtype_traits_of(w->dtype)->spelling);
+	n->number = declare_param(w, &t, w->dtype, dtype_traits_of(w->dtype)->spelling);
 	add_body(w, n->number, rows);
 }
 
-static void note(struct narrowing *w, int param)
+static void add_note(struct narrowing *w, int param)
 {
 	struct str s = str_in(w->to->arena);
 	str_printf(&s, "products read %s as %s", w->from->params.at[param].name,
@@ -203,15 +204,7 @@ static void note(struct narrowing *w, int param)
 		vec_push(w->to->arena, &w->trace->notes, str_text(&s));
 }
 
-/* --- what is multiplied --- */
-
-static bool is_constant(const struct narrowing *w, const struct sub_value *v)
-{
-	for (int i = 0; i < v->vars; i++)
-		if (w->from->vars.at[v->var[i]].set != SUB_DIM)
-			return false;
-	return true;
-}
+/* --- products --- */
 
 static bool is_narrowed(const struct narrowing *w, const struct sub_value *v)
 {
@@ -224,7 +217,7 @@ static sub_ref read_narrow(struct narrowing *w, const struct sub_value *v, int r
 	struct narrowed *n = &w->params[v->which];
 	if (n->number < 0) {
 		add_narrow(w, v->which, reduced);
-		note(w, v->which);
+		add_note(w, v->which);
 	}
 	sub_ref r = add_param(w, n->number, v->var, v->vars);
 	if (w->dtype != DTYPE_I8)
@@ -233,14 +226,14 @@ static sub_ref read_narrow(struct narrowing *w, const struct sub_value *v, int r
 	return add_binary(w, SUB_MULTIPLY, sub_as_is(w->to, wide), use_scale(w, n, t, v->var));
 }
 
-/* Weights as a product reads them, moved about: `reduced` is the axis that it reduces, as far as that is
- * known. */
+/* The narrow copy of weights that a product reads, through data movement.  `reduced` is the axis that the
+ * product reduces; behind a movement the last one is assumed. */
 static sub_ref narrow_weight(struct narrowing *w, sub_ref r, int reduced)
 {
 	struct sub_value v = *sub_at(w->from, r);
 	if (is_narrowed(w, &v))
 		return read_narrow(w, &v, reduced);
-	if (sub_class_of(v.op) != SUB_MOVE || !is_constant(w, &v))
+	if (sub_class_of(v.op) != SUB_MOVE || !sub_may_be_constant(w->from, &v))
 		return w->now[r.i];
 	if (w->narrow[r.i].i)
 		return w->narrow[r.i];
@@ -248,7 +241,7 @@ static sub_ref narrow_weight(struct narrowing *w, sub_ref r, int reduced)
 		const struct sub_value *arg = sub_at(w->from, v.arg[a].value);
 		v.arg[a].value = narrow_weight(w, v.arg[a].value, arg->vars - 1);
 	}
-	return w->narrow[r.i] = add(w, v);
+	return w->narrow[r.i] = add_value(w, v);
 }
 
 static int find_axis(const struct sub_use *u, int var)
@@ -265,17 +258,17 @@ static sub_ref copy_product(struct narrowing *w, uint32_t i)
 	v.arg[0].value = w->now[v.arg[0].value.i];
 	for (int a = 1; a < v.args; a++)
 		v.arg[a].value = narrow_weight(w, v.arg[a].value, find_axis(&v.arg[a], v.reduced));
-	return add(w, v);
+	return add_value(w, v);
 }
 
-/* --- the whole --- */
+/* --- the pass --- */
 
 static void copy_body(struct narrowing *w, const struct sub_body *b)
 {
 	vec_push(w->to->arena, &w->to->bodies, sub_map_body(w->to->arena, b, w->now));
 }
 
-/* Bodies at binding, in their order, then those that read what these compute. */
+/* Copies the bodies in their order, with the new ones after all others at binding. */
 static void copy_bodies(struct narrowing *w)
 {
 	const struct sub_body *b = w->from->bodies.at, *end = b + w->from->bodies.n;

@@ -1,14 +1,14 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The rewrite engine.
  *
- * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the
- * value, and at what replaced it, until none applies; no application is taken back later.  What is new in a
- * replacement is settled in the same way before the replacement is.  Sweeps follow until one changes nothing,
- * since a value that several others want may come to have one user.
+ * Each body is rewritten by itself, from the sources up: first the arguments of a value, then the value by
+ * every rule, then its replacement, until no rule applies; no application is undone later.  New values in a
+ * replacement are settled in the same way before the replacement is.  Sweeps are repeated until one changes
+ * nothing, because a value with several users may have become one with a single user.
  *
- * A rule is applied on trial: the replacement takes over the uses of what it replaces, and if the measure is
- * not lower then, they are given back.  So each application lowers the measure of the body, which is bounded
- * from below, and rebuilding a value on replaced arguments never raises it: rewriting ends. */
+ * A rule is applied on trial: the uses of a value become uses of its replacement, and if the measure is not
+ * lower then, they are returned.  So each application lowers the measure of the body, which is bounded from
+ * below, and rebuilding a value on replaced arguments never raises it: rewriting ends. */
 #include "rewrite/engine.h"
 
 /* The rules that may apply at one operator, in the order of the table. */
@@ -16,7 +16,7 @@ struct rules {
 	VEC(const struct rewrite_parsed *) all;
 };
 
-enum { ROUNDS = 2 }; /* in which rules are tried everywhere */
+enum { ROUNDS = 2 }; /* the most rounds of sweeps that begin by trying rules at all values */
 
 struct optimizer {
 	struct rewriter w;
@@ -28,7 +28,7 @@ struct optimizer {
 
 /* --- rules --- */
 
-static bool admits(enum rewrite_math math, enum rewrite_exactness exactness)
+static bool admits_exactness(enum rewrite_math math, enum rewrite_exactness exactness)
 {
 	return exactness == REWRITE_BITS || math == REWRITE_FAST ||
 	       (math == REWRITE_REASSOCIATE && exactness == REWRITE_ROUNDING);
@@ -47,7 +47,7 @@ static void prepare_rules(struct optimizer *o)
 	o->rules = ARENA_ARRAY(o->w.arena, struct rules, sub_op_count);
 	for (int i = 0; i < rewrite_rule_count; i++) {
 		const struct rewrite_rule *rule = &rewrite_rules[i];
-		if (!admits(options->math, rule->exactness) || options->off & 1u << rule->law)
+		if (!admits_exactness(options->math, rule->exactness) || options->off & 1u << rule->family)
 			continue;
 		const struct rewrite_parsed *parsed = rewrite_parse_rule(o->w.arena, rule, NULL);
 		for (int op = 0; parsed && op < sub_op_count; op++)
@@ -58,32 +58,32 @@ static void prepare_rules(struct optimizer *o)
 
 /* --- one application --- */
 
-static void forget_touches(struct rewriter *w)
+static void restore_touched(struct rewriter *w)
 {
 	for (size_t i = w->touched.n; i-- > 0;)
 		w->notes.at[w->touched.at[i].value].touched = w->touched.at[i].touched;
 }
 
-/* A rebuilt value stands for the old one.  That is no news, unless it was there already, or something else
- * stands for it. */
-static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
+/* Replaces a value by the one rebuilt from it.  Rules are tried at its users again only if the new value
+ * existed before, or had been replaced. */
+static void substitute_rebuilt(struct rewriter *w, sub_ref old, sub_ref new)
 {
 	bool merges = rewrite_note_of(w, new)->uses > 0 || w->met_replaced;
 	w->trial = true;
 	w->touched.n = 0;
 	w->clock++;
-	rewrite_pass_on(w, old, new);
+	rewrite_transfer_uses(w, old, new);
 	w->notes.at[old.i].forward = new.i;
 	w->trial = false;
 	if (merges)
 		return;
-	forget_touches(w);
+	restore_touched(w);
 	w->notes.at[new.i].touched = w->notes.at[old.i].touched;
 	w->notes.at[new.i].tried = w->notes.at[old.i].tried;
 }
 
-/* Lets one value stand for another; false, and nothing has changed, when that would not lower the measure. */
-static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
+/* Replaces a value if that lowers the measure; otherwise returns false and changes nothing. */
+static bool replace_value(struct rewriter *w, sub_ref from, sub_ref to)
 {
 	struct rewrite_measure before = w->measure;
 	int uses = rewrite_note_of(w, from)->uses;
@@ -91,22 +91,22 @@ static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 	w->touched.n = 0;
 	w->clock++;
 	rewrite_note_of(w, to);
-	rewrite_pass_on(w, from, to);
-	if (rewrite_less(w->measure, before)) {
+	rewrite_transfer_uses(w, from, to);
+	if (rewrite_is_lower(w->measure, before)) {
 		w->notes.at[from.i].forward = to.i;
 		w->trial = false;
 		return true;
 	}
-	rewrite_pass_back(w, from, to, uses);
+	rewrite_return_uses(w, from, to, uses);
 	w->trial = false;
-	forget_touches(w);
+	restore_touched(w);
 	return false;
 }
 
-enum { WALK = 1000 }; /* values to look at before an answer is not worth more */
+enum { WALK = 1000 }; /* the most values that may_need visits */
 
-/* Whether a value needs another one, for all that is known after a walk of bounded length.  A replacement may
- * only when something that it is made of had been replaced before, by what now is to be replaced. */
+/* Whether a value may need another one; true if a walk of bounded length does not tell.  A replacement can
+ * need the value that it replaces only if one of its own values had been replaced before. */
 static bool may_need(struct rewriter *w, sub_ref r, sub_ref other)
 {
 	if (r.i == other.i || !w->met_replaced)
@@ -128,55 +128,55 @@ static bool may_need(struct rewriter *w, sub_ref r, sub_ref other)
 	return false;
 }
 
-static bool wants_texts(const struct rewriter *w)
+static bool records_texts(const struct rewriter *w)
 {
 	return w->trace && w->trace->texts;
 }
 
-/* What was replaced must be described before it is: its parts may come to stand for others. */
-static void record(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref to, double cost,
-		   const char *before)
+/* Records an application; `before` was printed earlier, since replacing changes how values print. */
+static void record_change(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref to, double cost,
+			  const char *before)
 {
 	struct rewrite_change c = {rule->rule->name, w->body, before, NULL,
 				   (cost - w->measure.cost) / REWRITE_OPERATION};
 	w->applications++;
-	if (wants_texts(w))
-		c.after = rewrite_describe(w, to, rule->replacement);
+	if (records_texts(w))
+		c.after = rewrite_describe_value(w, to, rule->replacement);
 	if (w->trace)
 		vec_push(w->arena, &w->trace->changes, c);
 }
 
-/* What was made for a replacement that is not to be is forgotten. */
-static void give_up(struct rewriter *w, size_t values)
+/* Forgets the values that were added for a replacement. */
+static void forget_replacement(struct rewriter *w, size_t values)
 {
-	sub_forget_last(w->p, values);
+	sub_forget_values(w->p, values);
 	if (w->notes.n > values)
 		w->notes.n = values;
 }
 
-/* Applies a rule in the first of the ways in which it matches that lowers the measure. */
-static bool apply(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref at)
+/* Applies the first match of a rule that lowers the measure; false if none does. */
+static bool apply_rule(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref at)
 {
 	struct rewrite_match m;
 	w->attempts++;
-	if (!rewrite_fits(w, rule->pattern, at))
+	if (!rewrite_may_match(w, rule->pattern, at))
 		return false;
 	w->root = at.i;
-	for (bool found = rewrite_match_at(&m, w, rule, at); found; found = rewrite_match_next(&m, false)) {
-		if (rewrite_refuted(&m, -1) >= 0)
+	for (bool found = rewrite_find_match(&m, w, rule, at); found; found = rewrite_next_match(&m, false)) {
+		if (rewrite_find_refuted(&m, -1) >= 0)
 			continue;
 		double cost = w->measure.cost;
 		size_t values = w->p->values.n;
 		w->met_replaced = false;
 		struct sub_use to = rewrite_build_replacement(&m);
 		const char *before =
-		    to.value.i && wants_texts(w) ? rewrite_describe(w, at, rule->pattern) : NULL;
-		if (to.value.i && !may_need(w, to.value, at) && replace(w, at, to.value)) {
-			record(w, rule, to.value, cost, before);
+		    to.value.i && records_texts(w) ? rewrite_describe_value(w, at, rule->pattern) : NULL;
+		if (to.value.i && !may_need(w, to.value, at) && replace_value(w, at, to.value)) {
+			record_change(w, rule, to.value, cost, before);
 			w->root = 0;
 			return true;
 		}
-		give_up(w, values);
+		forget_replacement(w, values);
 	}
 	w->root = 0;
 	return false;
@@ -186,15 +186,15 @@ static bool apply_any(struct optimizer *o, sub_ref at)
 {
 	const struct rules *rules = &o->rules[sub_at(o->w.p, at)->op];
 	for (size_t i = 0; i < rules->all.n; i++)
-		if (apply(&o->w, rules->all.at[i], at))
+		if (apply_rule(&o->w, rules->all.at[i], at))
 			return true;
 	return false;
 }
 
 /* --- sweeps --- */
 
-/* The value on the values that stand for its arguments now; itself when these are its arguments. */
-static sub_ref rebuilt(struct rewriter *w, sub_ref r)
+/* The value on the current replacements of its arguments; the value itself if none was replaced. */
+static sub_ref rebuild_value(struct rewriter *w, sub_ref r)
 {
 	struct sub_value v = *sub_at(w->p, r);
 	bool same = true;
@@ -207,11 +207,12 @@ static sub_ref rebuilt(struct rewriter *w, sub_ref r)
 		return r;
 	w->importing = true;
 	w->met_replaced = false;
-	sub_ref made = rewrite_make(w, v).value;
+	sub_ref made = rewrite_add_value(w, v).value;
 	w->importing = false;
 	return made.i ? made : r;
 }
 
+/* Pushes the first argument that is not settled; false if all are. */
 static bool push_unsettled(struct optimizer *o, sub_ref r)
 {
 	const struct sub_value *v = sub_at(o->w.p, r);
@@ -225,13 +226,13 @@ static bool push_unsettled(struct optimizer *o, sub_ref r)
 	return false;
 }
 
-/* Whether anything that a pattern at this value can see was touched since rules were tried here.  Its
- * arguments know. */
-static bool is_news(struct rewriter *w, sub_ref r)
+/* Whether a value within reach of a pattern was touched since rules were last tried at `r`.  Updates the
+ * times of `r` from those of its arguments. */
+static bool is_touched(struct rewriter *w, sub_ref r)
 {
 	struct rewrite_note *n = &w->notes.at[r.i];
 	const struct sub_value *v = sub_at(w->p, r);
-	bool news = n->touched > n->tried;
+	bool touched = n->touched > n->tried;
 	n->recent[0] = n->touched;
 	for (int d = 1; d <= REWRITE_REACH; d++) {
 		n->recent[d] = 0;
@@ -239,14 +240,14 @@ static bool is_news(struct rewriter *w, sub_ref r)
 			long below = w->notes.at[rewrite_resolve(w, v->arg[a].value).i].recent[d - 1];
 			n->recent[d] = below > n->recent[d] ? below : n->recent[d];
 		}
-		news |= n->recent[d] > n->tried;
+		touched |= n->recent[d] > n->tried;
 	}
-	return news;
+	return touched;
 }
 
-/* Settles a value and all that it needs; with rules tried where there is news, or everywhere.  By a stack of
- * its own: chains of operators are as long as they like. */
-static bool settle(struct optimizer *o, sub_ref root, bool everywhere)
+/* Settles a value and all that it needs: tries rules at the values within reach of a change or, if
+ * `everywhere`, at all. Uses an explicit stack, because chains of operators may be of any length. */
+static bool settle_value(struct optimizer *o, sub_ref root, bool everywhere)
 {
 	struct rewriter *w = &o->w;
 	bool changed = false;
@@ -261,11 +262,11 @@ static bool settle(struct optimizer *o, sub_ref root, bool everywhere)
 		}
 		if (push_unsettled(o, r))
 			continue;
-		sub_ref now = rebuilt(w, r);
+		sub_ref now = rebuild_value(w, r);
 		if (now.i != r.i) {
-			stand_in(w, r, now);
+			substitute_rebuilt(w, r, now);
 			changed = true;
-		} else if ((is_news(w, r) || everywhere) && apply_any(o, r)) {
+		} else if ((is_touched(w, r) || everywhere) && apply_any(o, r)) {
 			changed = true;
 		} else {
 			w->notes.at[r.i].settled = w->sweep;
@@ -277,24 +278,23 @@ static bool settle(struct optimizer *o, sub_ref root, bool everywhere)
 
 /* --- bodies --- */
 
-static struct sub_use under_names(const struct sub_program *p, sub_ref r, const struct sub_use *old)
+static struct sub_use use_under_names(const struct sub_program *p, sub_ref r, const struct sub_use *old)
 {
 	struct sub_use u = sub_as_is(p, r);
 	memcpy(u.var, old->var, sizeof u.var);
 	return u;
 }
 
-/* The variable of another program that is the same. */
+/* The same variable in another program. */
 static int same_var(struct sub_program *to, const struct sub_program *from, int var)
 {
 	const struct sub_var *v = &from->vars.at[var];
 	return var < 0 || v->set != SUB_DIM ? var : sub_dim(to, v->extent, v->ordinal);
 }
 
-/* A value of one program with its variables named by another, and its arguments not yet.  `maps` holds its
- * maps. */
-static struct sub_value renamed_value(struct sub_program *to, const struct sub_program *from,
-				      const struct sub_value *v, struct sub_map *maps)
+/* A value of one program with the variables of another, but not its arguments; its maps are in `maps`. */
+static struct sub_value rename_value(struct sub_program *to, const struct sub_program *from,
+				     const struct sub_value *v, struct sub_map *maps)
 {
 	struct sub_value out = *v;
 	if (v->op == SUB_ASSIGN)
@@ -322,16 +322,16 @@ static void import_values(struct optimizer *o, const struct sub_body *b, sub_ref
 		if (!live[i])
 			continue;
 		struct sub_map maps[SUB_MAX_VARS];
-		struct sub_value v = renamed_value(o->w.p, o->from, &o->from->values.at[i], maps);
+		struct sub_value v = rename_value(o->w.p, o->from, &o->from->values.at[i], maps);
 		for (int a = 0; a < v.args; a++)
 			v.arg[a].value = map[v.arg[a].value.i];
-		map[i] = rewrite_make(&o->w, v).value;
+		map[i] = rewrite_add_value(&o->w, v).value;
 	}
 	o->w.importing = false;
 	rewrite_note_of(&o->w, (sub_ref){0});
 }
 
-static void forget(struct rewriter *w)
+static void forget_uses(struct rewriter *w)
 {
 	for (size_t i = 0; i < w->notes.n; i++) {
 		w->notes.at[i].uses = w->notes.at[i].forward = 0;
@@ -340,7 +340,8 @@ static void forget(struct rewriter *w)
 	w->measure = (struct rewrite_measure){0};
 }
 
-/* Copies what a value needs to the resulting program, arguments first; by a stack, as above. */
+/* Copies a value and all that it needs to the resulting program, arguments first; with an explicit stack, as
+ * above. */
 static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 {
 	struct rewriter *w = &o->w;
@@ -350,7 +351,7 @@ static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 		uint32_t at = o->stack.at[o->stack.n - 1];
 		const struct sub_value *v = &w->p->values.at[at];
 		struct sub_map maps[SUB_MAX_VARS];
-		struct sub_value out = renamed_value(o->to, w->p, v, maps);
+		struct sub_value out = rename_value(o->to, w->p, v, maps);
 		bool ready = true;
 		for (int a = 0; a < v->args && ready; a++) {
 			sub_ref arg = rewrite_resolve(w, v->arg[a].value);
@@ -368,8 +369,9 @@ static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 	return map[root.i];
 }
 
-/* Sweeps.  What comes to life somewhere may be what a rule elsewhere waits for, to share it; so when nothing
- * is news any more rules are tried everywhere again, but not without end: that is worth little. */
+/* Sweeps over all roots.  A rule may apply because it can share a value that became live elsewhere; so once
+ * nothing is touched any more, rules are tried at all values again.  The number of such rounds is bounded, as
+ * they gain little. */
 static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
 {
 	bool changed = true, everywhere = true;
@@ -378,7 +380,7 @@ static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
 			o->w.sweep++;
 			changed = false;
 			for (size_t i = 0; i < n; i++)
-				changed |= settle(o, root[i], everywhere);
+				changed |= settle_value(o, root[i], everywhere);
 			if (everywhere && !changed)
 				return;
 			everywhere = false;
@@ -387,16 +389,16 @@ static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
 	}
 }
 
-/* Rewrites what a body stores, from the text. */
+/* Rewrites the values that a body stores, beginning from the source program. */
 static void rewrite_body(struct optimizer *o, const struct sub_body *b, sub_ref *root)
 {
 	struct rewriter *w = &o->w;
 	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, o->from->values.n);
-	forget(w);
+	forget_uses(w);
 	import_values(o, b, map);
 	for (size_t i = 0; i < b->stores.n; i++) {
 		root[i] = map[b->stores.at[i].value.value.i];
-		rewrite_keep(w, root[i]);
+		rewrite_add_use(w, root[i]);
 	}
 	settle_all(o, root, b->stores.n);
 }
@@ -413,7 +415,7 @@ static void optimize_body(struct optimizer *o, const struct sub_body *b)
 		struct sub_store s = b->stores.at[i];
 		for (int d = 0; d < s.value.vars; d++)
 			s.value.var[d] = same_var(o->to, o->from, s.value.var[d]);
-		s.value = under_names(o->to, export_value(o, rewrite_resolve(w, root[i]), map), &s.value);
+		s.value = use_under_names(o->to, export_value(o, rewrite_resolve(w, root[i]), map), &s.value);
 		vec_push(w->arena, &out.stores, s);
 	}
 	vec_push(o->to->arena, &o->to->bodies, out);
@@ -450,9 +452,9 @@ static void copy_declarations(struct sub_program *to, const struct sub_program *
 	}
 }
 
-static void rewrite(struct sub_program *to, const struct sub_program *from,
-		    const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred,
-		    struct rewrite_effort *effort)
+static void rewrite_program(struct sub_program *to, const struct sub_program *from,
+			    const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred,
+			    struct rewrite_effort *effort)
 {
 	struct sub_program work;
 	struct optimizer o = {.from = from, .to = to};
@@ -461,7 +463,7 @@ static void rewrite(struct sub_program *to, const struct sub_program *from,
 				.arena = to->arena,
 				.options = options,
 				.trace = trace,
-				.states = rewrite_state_ranges(from, options, to->arena),
+				.states = rewrite_find_state_ranges(from, options, to->arena),
 				.barred = barred};
 	sub_init(&work, to->arena, from->name);
 	copy_declarations(&work, from);
@@ -479,19 +481,19 @@ void rewrite_optimize(struct sub_program *to, const struct sub_program *from,
 	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
 	struct rewrite_effort effort;
 	size_t held = to->arena->bytes, changes = trace ? trace->changes.n : 0;
-	rewrite(to, from, options, trace, barred, &effort);
-	while (!rewrite_tables_fit(to, from, options, trace, barred)) {
+	rewrite_program(to, from, options, trace, barred, &effort);
+	while (!rewrite_check_tables(to, from, options, trace, barred)) {
 		sub_init(to, to->arena, from->name);
 		if (trace)
 			trace->changes.n = changes;
-		rewrite(to, from, options, trace, barred, &effort);
+		rewrite_program(to, from, options, trace, barred, &effort);
 	}
 	effort.bytes = to->arena->bytes - held;
 	if (trace)
 		trace->effort = effort;
 }
 
-/* --- one application for itself --- */
+/* --- a single application --- */
 
 enum rewrite_outcome rewrite_apply_rule(struct sub_program *p, sub_ref at, const struct rewrite_parsed *rule,
 					enum rewrite_math math, int ignore, sub_ref *to, int *failed)
@@ -503,8 +505,9 @@ enum rewrite_outcome rewrite_apply_rule(struct sub_program *p, sub_ref at, const
 	rewrite_note_of(&w, at);
 	for (size_t i = 1; i < w.notes.n; i++)
 		w.notes.at[i].uses = 1;
-	for (bool found = rewrite_match_at(&m, &w, rule, at); found; found = rewrite_match_next(&m, false)) {
-		int refuted = rewrite_refuted(&m, ignore);
+	for (bool found = rewrite_find_match(&m, &w, rule, at); found;
+	     found = rewrite_next_match(&m, false)) {
+		int refuted = rewrite_find_refuted(&m, ignore);
 		matched = true;
 		if (refuted >= 0) {
 			*failed = refuted;

@@ -1,16 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Building what replaces a match.
+/* Building the replacement of a match.
  *
- * rewrite_make is the one way to add a value: it gives variables canonical names (those of a shape: the
- * variable of the extent that no earlier dimension has), so that values that differ in names alone are one.
- */
+ * Only rewrite_add_value adds values: it gives their variables canonical names (each dimension has the
+ * variable of its extent that no earlier dimension has), so values that differ in names alone are one. */
 #include "rewrite/engine.h"
 
 static const struct sub_use none = {.value = {0}};
 
 /* --- canonical names --- */
 
-static int canonical(struct sub_program *p, int var, const int *taken, int n)
+static int canonical_var(struct sub_program *p, int var, const int *taken, int n)
 {
 	int ordinal = 0;
 	if (p->vars.at[var].set != SUB_DIM)
@@ -25,7 +24,7 @@ struct renaming {
 	int n, from[SUB_MAX_VARS + 1], to[SUB_MAX_VARS + 1];
 };
 
-static int renamed(const struct renaming *r, int var)
+static int renamed_var(const struct renaming *r, int var)
 {
 	for (int i = 0; i < r->n; i++)
 		if (r->from[i] == var)
@@ -37,19 +36,19 @@ static void rename_maps(struct sub_map *map, int n, const struct renaming *r)
 {
 	for (int i = 0; i < n; i++) {
 		if (map[i].var >= 0)
-			map[i].var = renamed(r, map[i].var);
+			map[i].var = renamed_var(r, map[i].var);
 		if (map[i].scale2)
-			map[i].var2 = renamed(r, map[i].var2);
+			map[i].var2 = renamed_var(r, map[i].var2);
 	}
 }
 
 static void rename_args(const struct sub_program *p, struct sub_value *v, const struct renaming *r,
 			struct sub_map *maps)
 {
-	bool moves = v->op == SUB_ASSIGN || v->op == SUB_RESHAPE;
+	bool moves = v->op == SUB_ASSIGN;
 	for (int a = 0; a < v->args && !moves; a++)
 		for (int i = 0; i < v->arg[a].vars; i++)
-			v->arg[a].var[i] = renamed(r, v->arg[a].var[i]);
+			v->arg[a].var[i] = renamed_var(r, v->arg[a].var[i]);
 	if (!moves)
 		return;
 	if (v->op == SUB_ASSIGN)
@@ -57,20 +56,19 @@ static void rename_args(const struct sub_program *p, struct sub_value *v, const 
 	v->arg[0] = sub_as_is(p, v->arg[0].value);
 }
 
-/* The axis of a cond's side. */
+/* The position of the axis in a side of a cond. */
 static int side_axis(const struct sub_value *v, int a)
 {
 	return v->arg[a].vars - (v->vars - v->axis);
 }
 
-/* The sides of a cond name the axis alike when their extents are equal; else by the variable of the extent.
- */
+/* Renames the variables of the sides of a cond, the axis of each to a canonical variable of its extent. */
 static void rename_sides(struct sub_program *p, struct sub_value *v, const struct renaming *r)
 {
 	for (int a = 0; a < 2; a++) {
-		int axis = side_axis(v, a), var = canonical(p, v->arg[a].var[axis], r->to, v->vars);
+		int axis = side_axis(v, a), var = canonical_var(p, v->arg[a].var[axis], r->to, v->vars);
 		for (int i = 0; i < v->arg[a].vars; i++)
-			v->arg[a].var[i] = i == axis ? var : renamed(r, v->arg[a].var[i]);
+			v->arg[a].var[i] = i == axis ? var : renamed_var(r, v->arg[a].var[i]);
 	}
 }
 
@@ -79,14 +77,14 @@ static void make_canonical(struct sub_program *p, struct sub_value *v, struct su
 	struct renaming r = {0};
 	for (; r.n < v->vars; r.n++) {
 		r.from[r.n] = v->var[r.n];
-		r.to[r.n] = canonical(p, v->var[r.n], r.to, r.n);
+		r.to[r.n] = canonical_var(p, v->var[r.n], r.to, r.n);
 	}
 	if (v->op == SUB_COND) {
 		rename_sides(p, v, &r);
 	} else {
 		if (sub_reduces(v->op)) {
 			r.from[r.n] = v->reduced;
-			v->reduced = r.to[r.n] = canonical(p, v->reduced, r.to, r.n);
+			v->reduced = r.to[r.n] = canonical_var(p, v->reduced, r.to, r.n);
 			r.n++;
 		}
 		rename_args(p, v, &r, maps);
@@ -94,9 +92,9 @@ static void make_canonical(struct sub_program *p, struct sub_value *v, struct su
 	memcpy(v->var, r.to, v->vars * sizeof *v->var);
 }
 
-/* --- what may be made --- */
+/* --- what may be added --- */
 
-/* Rows that a token picks are computed ahead, as a table, if that is wanted. */
+/* Whether a token may select rows of a value: of a computed one only if it may become a table. */
 static bool may_look_up(struct rewriter *w, const struct sub_value *v)
 {
 	const struct sub_value *from = sub_at(w->p, v->arg[0].value);
@@ -106,7 +104,8 @@ static bool may_look_up(struct rewriter *w, const struct sub_value *v)
 	return f->constant && !f->barred && !(w->options->off & 1u << REWRITE_FAMILY_TABLES);
 }
 
-/* A computed value is there for the rows of its own body only: other nodes are reached through states. */
+/* Whether an assign may read its argument: a computed value has only the rows of its own body, so other nodes
+ * are read through states and inputs. */
 static bool may_move(struct rewriter *w, const struct sub_value *v)
 {
 	for (int d = 0; d < v->arg[0].vars; d++) {
@@ -120,7 +119,7 @@ static bool may_move(struct rewriter *w, const struct sub_value *v)
 	return true;
 }
 
-static bool distinct(const int *var, int n)
+static bool are_distinct(const int *var, int n)
 {
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < i; j++)
@@ -129,33 +128,33 @@ static bool distinct(const int *var, int n)
 	return true;
 }
 
-struct sub_use rewrite_make(struct rewriter *w, struct sub_value v)
+struct sub_use rewrite_add_value(struct rewriter *w, struct sub_value v)
 {
 	struct sub_use u = none;
 	struct sub_map maps[SUB_MAX_VARS];
 	for (v.args = 0; v.args < sub_traits_of(v.op)->arity; v.args++)
 		if (!v.arg[v.args].value.i || v.arg[v.args].value.i == w->root)
 			return none;
-	if (!sub_infer(w->p, &v) || !distinct(v.var, v.vars) ||
+	if (!sub_infer_vars(w->p, &v) || !are_distinct(v.var, v.vars) ||
 	    (v.op == SUB_ASSIGN && !w->importing && !may_move(w, &v)))
 		return none;
 	u.vars = v.vars;
 	memcpy(u.var, v.var, sizeof u.var);
 	make_canonical(w->p, &v, maps);
-	u.value = w->finding ? sub_find(w->p, v) : sub_add(w->p, v, NULL);
+	u.value = w->finding ? sub_find_value(w->p, v) : sub_add(w->p, v, NULL);
 	if (!u.value.i)
 		return none;
-	sub_ref stands = rewrite_resolve(w, u.value);
-	w->met_replaced |= stands.i != u.value.i;
-	u.value = stands;
+	sub_ref current = rewrite_resolve(w, u.value);
+	w->met_replaced |= current.i != u.value.i;
+	u.value = current;
 	return u;
 }
 
 /* --- terms --- */
 
-static struct sub_use number(struct rewriter *w, double value)
+static struct sub_use add_number(struct rewriter *w, double value)
 {
-	return rewrite_make(w, (struct sub_value){.op = SUB_CONST, .constant = value});
+	return rewrite_add_value(w, (struct sub_value){.op = SUB_CONST, .constant = value});
 }
 
 int rewrite_index_of(const struct rewrite_match *m, const struct rewrite_term *t)
@@ -172,7 +171,7 @@ int rewrite_index_of(const struct rewrite_match *m, const struct rewrite_term *t
 }
 
 /* The position of a variable in a use; -1 = it is not there. */
-static int position(const struct sub_use *u, int var)
+static int find_position(const struct sub_use *u, int var)
 {
 	for (int i = 0; i < u->vars; i++)
 		if (u->var[i] == var)
@@ -180,13 +179,14 @@ static int position(const struct sub_use *u, int var)
 	return -1;
 }
 
-/* Lead variables of both sides, then the rest as the first side has it. */
+/* The result has the leading dimensions of both sides, then the dimensions of the first, which must be those
+ * of the second. */
 struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int *sides, struct sub_use x,
 				   struct sub_use y)
 {
 	struct sub_value v = {.op = SUB_COND, .arg = {x, y}};
 	const struct sub_program *p = m->w->p;
-	int at[2] = {position(&x, sides[0]), position(&y, sides[1])};
+	int at[2] = {find_position(&x, sides[0]), find_position(&y, sides[1])};
 	if (!x.value.i || !y.value.i || at[0] < 0 || at[1] < 0 || x.vars - at[0] != y.vars - at[1])
 		return none;
 	for (int a = 0; a < 2; a++)
@@ -200,7 +200,7 @@ struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int 
 				return none;
 			v.var[v.vars++] = var;
 		}
-	int leads = v.vars, n[2] = {0, 0};
+	int leading = v.vars, n[2] = {0, 0};
 	for (int i = 0; i < x.vars; i++) {
 		if (p->vars.at[x.var[i]].set != SUB_DIM)
 			continue;
@@ -213,37 +213,22 @@ struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int 
 	}
 	for (int i = 0; i < y.vars; i++)
 		if (p->vars.at[y.var[i]].set == SUB_DIM &&
-		    (leads + n[1] >= v.vars || v.var[leads + n[1]++] != (i == at[1] ? axis : y.var[i])))
+		    (leading + n[1] >= v.vars || v.var[leading + n[1]++] != (i == at[1] ? axis : y.var[i])))
 			return none;
-	return n[0] == n[1] ? rewrite_make(m->w, v) : none;
+	return n[0] == n[1] ? rewrite_add_value(m->w, v) : none;
 }
 
-/* The reshape to the dimensions of what is replaced. */
-static struct sub_use reshaped(struct rewrite_match *m, struct sub_use x)
-{
-	struct sub_value v = {.op = SUB_RESHAPE, .arg = {x}, .vars = m->root.vars};
-	const struct sub_program *p = m->w->p;
-	bool same = x.vars == m->root.vars;
-	for (int i = 0; i < x.vars && same; i++)
-		same = p->vars.at[x.var[i]].set == p->vars.at[m->root.var[i]].set &&
-		       p->vars.at[x.var[i]].extent == p->vars.at[m->root.var[i]].extent;
-	memcpy(same ? x.var : v.var, m->root.var, sizeof v.var);
-	return same ? x : rewrite_make(m->w, v);
-}
-
-/* Where the a-th argument of a term stands in what is built of it. */
+/* The position of argument `a` of a term in the value built from it. */
 static int place_of(const struct rewrite_match *m, const struct rewrite_term *t, int a)
 {
-	return t->kind == REWRITE_TERM_CLASS && t->class == SUB_BINARY && m->turned ? !a : a;
+	return t->kind == REWRITE_TERM_CLASS && t->class == SUB_BINARY && m->reversed ? !a : a;
 }
 
 static struct sub_use build_operator(struct rewrite_match *m, const struct rewrite_term *t)
 {
 	struct sub_value v = {.op = t->kind == REWRITE_TERM_OP ? t->op : m->op[t->class - SUB_UNARY]};
 	for (int a = 0; a < t->args; a++)
-		v.arg[place_of(m, t, a)] = rewrite_build(m, t->arg[a]);
-	if (v.op == SUB_RESHAPE)
-		return reshaped(m, v.arg[0]);
+		v.arg[place_of(m, t, a)] = rewrite_build_term(m, t->arg[a]);
 	if (v.op == SUB_COND)
 		return rewrite_concatenate(m, rewrite_index_of(m, t), m->index[t->index].side, v.arg[0],
 					   v.arg[1]);
@@ -252,18 +237,18 @@ static struct sub_use build_operator(struct rewrite_match *m, const struct rewri
 		if (!sub_use_has(&v.arg[v.op == SUB_ACCUMULATE], v.reduced))
 			return none;
 	}
-	return rewrite_make(m->w, v);
+	return rewrite_add_value(m->w, v);
 }
 
-struct sub_use rewrite_build(struct rewrite_match *m, const struct rewrite_term *t)
+struct sub_use rewrite_build_term(struct rewrite_match *m, const struct rewrite_term *t)
 {
 	switch (t->kind) {
 	case REWRITE_TERM_NAME:
 		return m->value[t->name];
 	case REWRITE_TERM_NUMBER:
-		return number(m->w, t->number);
+		return add_number(m->w, t->number);
 	case REWRITE_TERM_MOVE:
-		return rewrite_moved(m, &m->move[t->name], rewrite_build(m, t->arg[0]));
+		return rewrite_move_value(m, &m->move[t->name], rewrite_build_term(m, t->arg[0]));
 	case REWRITE_TERM_CALL:
 		return rewrite_function_at(t->function)(m, t);
 	case REWRITE_TERM_INDEX:
@@ -273,8 +258,8 @@ struct sub_use rewrite_build(struct rewrite_match *m, const struct rewrite_term 
 	}
 }
 
-/* The use with just these variables in this order: by an assign, if need be. */
-static struct sub_use arranged(struct rewrite_match *m, struct sub_use u, const struct sub_use *as)
+/* A use with exactly the variables of `as`, in this order; adds an assign if they differ. */
+static struct sub_use arrange_use(struct rewrite_match *m, struct sub_use u, const struct sub_use *as)
 {
 	struct sub_map map[SUB_MAX_VARS];
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = as->vars, .map = map};
@@ -286,93 +271,94 @@ static struct sub_use arranged(struct rewrite_match *m, struct sub_use u, const 
 			return none;
 		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = u.var[i], .scale = 1};
 	}
-	return rewrite_make(m->w, v);
+	return rewrite_add_value(m->w, v);
 }
 
 struct sub_use rewrite_build_replacement(struct rewrite_match *m)
 {
-	struct sub_use u = rewrite_build(m, m->rule->replacement);
-	return u.value.i ? arranged(m, u, &m->root) : none;
+	struct sub_use u = rewrite_build_term(m, m->rule->replacement);
+	return u.value.i ? arrange_use(m, u, &m->root) : none;
 }
 
 /* --- functions --- */
 
-/* The operator at the numbers that its arguments are.  The result is the number that binary32 arithmetic
- * gives (one operation in binary64 on binary32 operands, rounded once more, is that); in more digits where
- * they round to it. */
-static double folded(struct rewrite_match *m, const struct rewrite_term *call, bool *exact)
+/* Applies an operator to arguments that are numbers.  The result is that of binary32 arithmetic (one
+ * operation in binary64 on binary32 operands, rounded once more), or a binary64 number that rounds to it.
+ * `exact`: every implementation computes this result. */
+static double fold_operator(struct rewrite_match *m, const struct rewrite_term *call, bool *exact)
 {
 	const struct rewrite_term *t = call->arg[0];
 	enum sub_op op = t->kind == REWRITE_TERM_OP ? t->op : m->op[t->class - SUB_UNARY];
 	double x[2] = {0, 0};
 	for (int a = 0; a < t->args; a++)
 		x[place_of(m, t, a)] = rewrite_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
-	double here = sub_compute(op, (float)x[0], (float)x[1], 0), wide = sub_compute(op, x[0], x[1], 0);
+	double here = sub_apply_op(op, (float)x[0], (float)x[1], 0), wide = sub_apply_op(op, x[0], x[1], 0);
 	*exact = op == SUB_NEG || op == SUB_ABS || op == SUB_SMAX || op == SUB_REC || op == SUB_DIVIDE ||
 		 ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
 	return (float)wide == (float)here ? wide : (float)here;
 }
 
-/* there(t): t, when that lives already, for something else. */
-static struct sub_use there(struct rewrite_match *m, const struct rewrite_term *call)
+/* there(t): t, if it is live already. */
+static struct sub_use find_existing(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	m->w->finding = true;
-	struct sub_use u = rewrite_build(m, call->arg[0]);
+	struct sub_use u = rewrite_build_term(m, call->arg[0]);
 	m->w->finding = false;
 	return u.value.i && rewrite_note_of(m->w, u.value)->uses ? u : none;
 }
 
-/* fold(binary(a, b)) of numbers. */
-static struct sub_use fold(struct rewrite_match *m, const struct rewrite_term *call)
+/* fold(binary(a, b)): the result for two numbers. */
+static struct sub_use build_folded(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	bool exact;
-	return number(m->w, folded(m, call, &exact));
+	return add_number(m->w, fold_operator(m, call, &exact));
 }
 
-/* The same where nothing else can have been computed: a product that is yet to be contracted into an
- * addition is not rounded, and the expansions of compounds are not those of the host's library. */
-static struct sub_use fold_exact(struct rewrite_match *m, const struct rewrite_term *call)
+/* fold_exact(t): the same, only where the result is certain.  A product that contraction will add is not
+ * rounded, and the expansions of compounds may differ from the host's library. */
+static struct sub_use build_folded_exact(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	bool exact;
-	double x = folded(m, call, &exact);
-	return exact ? number(m->w, x) : none;
+	double x = fold_operator(m, call, &exact);
+	return exact ? add_number(m->w, x) : none;
 }
 
 /* value(a): the number that every element of a is. */
-static struct sub_use value(struct rewrite_match *m, const struct rewrite_term *call)
+static struct sub_use build_value(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	return number(m->w, rewrite_note_of(m->w, m->value[call->arg[0]->name].value)->fact.number);
+	return add_number(m->w, rewrite_note_of(m->w, m->value[call->arg[0]->name].value)->fact.number);
 }
 
 /* extent(k): as a number of the type of what is replaced. */
-static struct sub_use extent(struct rewrite_match *m, const struct rewrite_term *call)
+static struct sub_use build_extent(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct sub_var *v = &m->w->p->vars.at[m->index[call->arg[0]->name].var];
 	enum dtype dtype = sub_at(m->w->p, m->root.value)->dtype;
 	if (v->set != SUB_DIM)
 		return none;
-	return rewrite_make(m->w, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
+	return rewrite_add_value(m->w,
+				 (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
 }
 
 static const struct {
 	const char *name;
 	rewrite_function *build;
 } functions[] = {
-    {"there", there},
-    {"fold", fold},
-    {"value", value},
-    {"regroup", rewrite_regroup},
-    {"concatenated", rewrite_concatenated},
-    {"fold_exact", fold_exact},
-    {"extent", extent},
-    {"compose", rewrite_compose},
-    {"under", rewrite_under},
-    {"through", rewrite_through},
-    {"side", rewrite_side},
-    {"join", rewrite_join},
-    {"first", rewrite_first},
-    {"second", rewrite_second},
-    {"join_moved", rewrite_join_moved},
+    {"there", find_existing},
+    {"fold", build_folded},
+    {"value", build_value},
+    {"regroup", rewrite_regroup_sides},
+    {"concatenated", rewrite_find_concatenation},
+    {"fold_exact", build_folded_exact},
+    {"extent", build_extent},
+    {"compose", rewrite_compose_moves},
+    {"under", rewrite_rename_outside},
+    {"through", rewrite_rename_inside},
+    {"side", rewrite_select_side},
+    {"join", rewrite_join_slices},
+    {"first", rewrite_slice_first},
+    {"second", rewrite_slice_second},
+    {"join_moved", rewrite_join_arguments},
 };
 
 int rewrite_find_function(const char *name, size_t length)

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The table, and its texts as trees. */
+/* The table of rules, and parsing their texts. */
 #include "rewrite/engine.h"
 
 #include <ctype.h>
@@ -23,7 +23,7 @@ struct parser {
 	bool failed;
 };
 
-static const struct rewrite_term *fail(struct parser *s, const char *what)
+static const struct rewrite_term *report_error(struct parser *s, const char *what)
 {
 	if (!s->failed && s->error)
 		str_printf(s->error, "%s: %s at '%s'", s->rule->rule->name, what, s->at);
@@ -31,7 +31,7 @@ static const struct rewrite_term *fail(struct parser *s, const char *what)
 	return NULL;
 }
 
-static bool accept(struct parser *s, char c)
+static bool accept_char(struct parser *s, char c)
 {
 	while (*s->at == ' ')
 		s->at++;
@@ -49,7 +49,7 @@ static size_t word_length(const struct parser *s)
 	return n;
 }
 
-/* The number of a name among those of its kind; a pattern adds it.  -1 when nothing binds it. */
+/* The number of a name among those of its kind; a pattern adds new ones.  -1 if nothing binds it. */
 static int name_of(struct parser *s, char *names, int *n, char letter)
 {
 	for (int i = 0; i < *n; i++)
@@ -84,43 +84,43 @@ static bool find_op(const char *word, size_t n, struct rewrite_term *t)
 	return false;
 }
 
-/* `k`, or `k0` and `k1` for the sides of the cond along k, or `kA` and `k0A` for what these index inside of
- * A. */
+/* Parses `k`, or `k0` and `k1` for the sides of the cond along k, or `kA` and `k0A` for what these index
+ * inside of A. */
 static bool parse_index(struct parser *s, struct rewrite_term *t, int *index)
 {
 	struct rewrite_parsed *r = s->rule;
 	while (*s->at == ' ')
 		s->at++;
 	if (!islower((unsigned char)*s->at))
-		return fail(s, "no index variable");
+		return report_error(s, "no index variable");
 	*index = name_of(s, r->index, &r->indices, *s->at++);
 	t->side = *s->at == '0' || *s->at == '1' ? *s->at++ - '0' : -1;
 	if (isupper((unsigned char)*s->at)) {
 		t->inside = name_of(s, r->move, &r->moves, *s->at++);
 		if (t->inside < 0)
-			return fail(s, "this map is bound by nothing before");
+			return report_error(s, "this map is bound by nothing before");
 	}
-	return *index >= 0 || fail(s, "this index variable is bound by nothing before");
+	return *index >= 0 || report_error(s, "this index variable is bound by nothing before");
 }
 
 static const struct rewrite_term *parse_term(struct parser *, bool in_call);
 
 static bool parse_args(struct parser *s, struct rewrite_term *t, int most, bool in_call)
 {
-	if (!accept(s, '('))
-		return fail(s, "an opening parenthesis is missing");
+	if (!accept_char(s, '('))
+		return report_error(s, "an opening parenthesis is missing");
 	int n = 0;
 	do {
 		if (n == most)
-			return fail(s, "too many arguments");
+			return report_error(s, "too many arguments");
 		t->arg[n] = parse_term(s, in_call);
 		if (!t->arg[n++])
 			return false;
-	} while (accept(s, ','));
+	} while (accept_char(s, ','));
 	if (t->args && n != t->args)
-		return fail(s, "arguments are missing");
+		return report_error(s, "arguments are missing");
 	t->args = n;
-	return accept(s, ')') || fail(s, "a closing parenthesis is missing");
+	return accept_char(s, ')') || report_error(s, "a closing parenthesis is missing");
 }
 
 static bool parse_move(struct parser *s, struct rewrite_term *t)
@@ -128,12 +128,13 @@ static bool parse_move(struct parser *s, struct rewrite_term *t)
 	t->kind = REWRITE_TERM_MOVE;
 	t->name = name_of(s, s->rule->move, &s->rule->moves, *s->at++);
 	if (t->name < 0)
-		return fail(s, "this map is bound by nothing before");
+		return report_error(s, "this map is bound by nothing before");
 	t->args = *s->at == '(';
 	return !t->args || parse_args(s, t, 1, false);
 }
 
-/* Among the arguments of a call a letter may be a value or an index variable: what the pattern says it is. */
+/* Parses a letter.  As an argument of a call it is an index variable if it is one in the pattern, else a
+ * value. */
 static bool parse_name(struct parser *s, struct rewrite_term *t, bool in_call)
 {
 	struct rewrite_parsed *r = s->rule;
@@ -144,7 +145,7 @@ static bool parse_name(struct parser *s, struct rewrite_term *t, bool in_call)
 		return parse_index(s, t, &t->name);
 	s->at++;
 	t->name = name_of(s, r->value, &r->values, letter);
-	return t->name >= 0 || fail(s, "this value is bound by nothing");
+	return t->name >= 0 || report_error(s, "this value is bound by nothing");
 }
 
 static bool parse_operator(struct parser *s, struct rewrite_term *t, size_t length)
@@ -156,13 +157,13 @@ static bool parse_operator(struct parser *s, struct rewrite_term *t, size_t leng
 		t->kind = REWRITE_TERM_CALL;
 		t->function = s->pattern ? -1 : rewrite_find_function(word, length);
 		if (t->function < 0)
-			return fail(s, "this is no operator");
+			return report_error(s, "this is no operator");
 		return parse_args(s, t, REWRITE_MAX_ARGS, true);
 	}
-	if (accept(s, '[') && (!parse_index(s, t, &t->index) || !accept(s, ']')))
-		return fail(s, "a variable in brackets is expected");
+	if (accept_char(s, '[') && (!parse_index(s, t, &t->index) || !accept_char(s, ']')))
+		return report_error(s, "a variable in brackets is expected");
 	if ((t->class == SUB_REDUCE || t->class == SUB_CONTRACTION || t->op == SUB_COND) != (t->index >= 0))
-		return fail(s, "reductions and cond have a variable, others have none");
+		return report_error(s, "reductions and cond have a variable, others have none");
 	return parse_args(s, t, t->args, false);
 }
 
@@ -186,7 +187,7 @@ static const struct rewrite_term *parse_term(struct parser *s, bool in_call)
 	} else if (n == 1 || (n == 2 && in_call && (s->at[1] == '0' || s->at[1] == '1'))) {
 		ok = parse_name(s, t, in_call);
 	} else {
-		ok = n > 0 ? parse_operator(s, t, n) : fail(s, "a term is expected") != NULL;
+		ok = n > 0 ? parse_operator(s, t, n) : report_error(s, "a term is expected") != NULL;
 	}
 	return ok ? t : NULL;
 }
@@ -198,15 +199,15 @@ static bool parse_predicate(struct parser *s)
 		s->at++;
 	size_t n = word_length(s);
 	if (r->predicates == REWRITE_MAX_PREDICATES)
-		return fail(s, "too many predicates");
+		return report_error(s, "too many predicates");
 	struct rewrite_predicate *p = &r->predicate[r->predicates++];
 	struct rewrite_term args = {0};
 	const char *start = s->at;
 	p->function = rewrite_find_predicate(s->at, n);
 	if (p->function < 0)
-		return fail(s, "this is no predicate");
+		return report_error(s, "this is no predicate");
 	s->at += n;
-	p->assumed = accept(s, '?');
+	p->assumed = accept_char(s, '?');
 	if (!parse_args(s, &args, REWRITE_MAX_ARGS, true))
 		return false;
 	p->text = arena_text(s->arena, start, s->at - start);
@@ -224,7 +225,7 @@ static bool parse_condition(struct parser *s)
 	do
 		if (!parse_predicate(s))
 			return false;
-	while (accept(s, ','));
+	while (accept_char(s, ','));
 	return true;
 }
 
@@ -232,7 +233,7 @@ static bool parse_end(struct parser *s)
 {
 	while (*s->at == ' ')
 		s->at++;
-	return !*s->at || fail(s, "text is left over");
+	return !*s->at || report_error(s, "text is left over");
 }
 
 const struct rewrite_parsed *rewrite_parse_rule(struct arena *a, const struct rewrite_rule *rule,

@@ -1,17 +1,18 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Tables: what depends on a node's word alone, and their budget.
+/* The budget of tables, which hold what depends on a node's word alone.
  *
- * That a look-up passes through an operator is the rules' work; each makes the table a little further.  What
- * they come to is known when they are done: if the tables together are too large, the look-ups that the
- * largest of them comes from stay what they are, and the program is rewritten once more. */
+ * Rules move look-ups past operators one by one, so the sizes of tables are known only after rewriting.  If
+ * the tables together are too large, the look-ups that the largest one was made from are barred from becoming
+ * tables, and the program is rewritten again. */
 #include "rewrite/engine.h"
 
 #include <inttypes.h>
 
-/* The program as rewritten, one flag for each of its values. */
+/* The tables of a rewritten program; the flags are by value. */
 struct tables {
 	const struct sub_program *p;
-	bool *constant, *counted;
+	const bool *constant;
+	bool *counted;
 	int64_t bytes;
 	uint32_t largest;
 	int n;
@@ -25,25 +26,14 @@ static bool is_look_up(const struct sub_value *v)
 	return false;
 }
 
-static int64_t table_size(const struct sub_program *p, uint32_t i)
+static int64_t table_bytes(const struct sub_program *p, uint32_t i)
 {
-	double bytes = rewrite_volume(p, &p->values.at[i]) * sizeof(float);
+	const struct sub_value *v = &p->values.at[i];
+	double bytes = sub_row_elements(p, v) * dtype_traits_of(v->dtype)->bytes;
 	return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
 }
 
-static void mark_constants(struct tables *t)
-{
-	for (uint32_t i = 1; i < t->p->values.n; i++) {
-		const struct sub_value *v = &t->p->values.at[i];
-		t->constant[i] = v->op == SUB_PARAM || v->op == SUB_CONST || v->args;
-		for (int d = 0; d < v->vars; d++)
-			t->constant[i] &= t->p->vars.at[v->var[d]].set == SUB_DIM;
-		for (int a = 0; a < v->args; a++)
-			t->constant[i] &= t->constant[v->arg[a].value.i];
-	}
-}
-
-/* All that stands in a rewritten program lives. */
+/* Counts the tables; all values of a rewritten program are live. */
 static void count_tables(struct tables *t)
 {
 	for (uint32_t i = 1; i < t->p->values.n; i++) {
@@ -54,15 +44,17 @@ static void count_tables(struct tables *t)
 			continue;
 		t->counted[table] = true;
 		t->n++;
-		if (__builtin_add_overflow(t->bytes, table_size(t->p, table), &t->bytes))
+		if (__builtin_add_overflow(t->bytes, table_bytes(t->p, table), &t->bytes))
 			t->bytes = INT64_MAX;
-		if (!t->largest || table_size(t->p, table) > table_size(t->p, t->largest))
+		if (!t->largest || table_bytes(t->p, table) > table_bytes(t->p, t->largest))
 			t->largest = table;
 	}
 }
 
-/* Bars the look-ups, in the program as written, of the parameters that a table is made from. */
-static bool bar(const struct tables *t, const struct sub_program *from, bool *barred, struct str *names)
+/* Bars the parameters that the largest table is made from, if the source program looks up rows of them; false
+ * if there is no such parameter left. */
+static bool bar_parameters(const struct tables *t, const struct sub_program *from, bool *barred,
+			   struct str *names)
 {
 	bool *within = ARENA_ARRAY(t->p->arena, bool, t->p->values.n), any = false;
 	within[t->largest] = true;
@@ -83,33 +75,31 @@ static bool bar(const struct tables *t, const struct sub_program *from, bool *ba
 	return any;
 }
 
-static void note(struct rewrite_trace *trace, struct arena *a, struct str *s)
+static void add_note(struct rewrite_trace *trace, struct arena *a, struct str *s)
 {
 	if (trace)
 		vec_push(a, &trace->notes, str_text(s));
 }
 
-bool rewrite_tables_fit(const struct sub_program *p, const struct sub_program *from,
-			const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred)
+bool rewrite_check_tables(const struct sub_program *p, const struct sub_program *from,
+			  const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred)
 {
-	struct tables t = {.p = p};
+	struct tables t = {.p = p, .constant = sub_find_constants(p)};
 	struct str s = str_in(p->arena), names = str_in(p->arena);
-	t.constant = ARENA_ARRAY(p->arena, bool, p->values.n);
 	t.counted = ARENA_ARRAY(p->arena, bool, p->values.n);
-	mark_constants(&t);
 	count_tables(&t);
 	if (!t.n)
 		return true;
-	if (t.bytes <= options->table_bytes || !bar(&t, from, barred, &names)) {
+	if (t.bytes <= options->table_bytes || !bar_parameters(&t, from, barred, &names)) {
 		str_printf(&s, "tables: %d, of %" PRId64 " bytes; at most %" PRId64 " are allowed", t.n,
 			   t.bytes, options->table_bytes);
-		note(trace, p->arena, &s);
+		add_note(trace, p->arena, &s);
 		return true;
 	}
 	str_printf(&s,
 		   "tables: %" PRId64 " bytes would be more than the %" PRId64
 		   " allowed, so look-ups in %s stay: the table from it would have %" PRId64,
-		   t.bytes, options->table_bytes, str_text(&names), table_size(p, t.largest));
-	note(trace, p->arena, &s);
+		   t.bytes, options->table_bytes, str_text(&names), table_bytes(p, t.largest));
+	add_note(trace, p->arena, &s);
 	return false;
 }

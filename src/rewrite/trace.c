@@ -14,7 +14,7 @@ static int depth_of(const struct rewrite_term *t)
 	return most + (t->kind != REWRITE_TERM_NAME && t->kind != REWRITE_TERM_NUMBER);
 }
 
-static void describe(struct rewriter *w, sub_ref r, int depth, struct str *s)
+static void describe_value(struct rewriter *w, sub_ref r, int depth, struct str *s)
 {
 	r = rewrite_resolve(w, r);
 	const struct sub_value *v = sub_at(w->p, r);
@@ -28,19 +28,18 @@ static void describe(struct rewriter *w, sub_ref r, int depth, struct str *s)
 	str_puts(s, "(");
 	for (int a = 0; a < v->args; a++) {
 		str_puts(s, a ? ", " : "");
-		describe(w, v->arg[a].value, depth - 1, s);
+		describe_value(w, v->arg[a].value, depth - 1, s);
 		if (v->op == SUB_ASSIGN)
 			sub_print_maps(w->p, v, s);
 	}
 	str_puts(s, ")");
 }
 
-/* As deep as the pattern or the replacement that speaks of it. */
-const char *rewrite_describe(struct rewriter *w, sub_ref r, const struct rewrite_term *as)
+const char *rewrite_describe_value(struct rewriter *w, sub_ref r, const struct rewrite_term *as)
 {
 	struct str s = str_in(w->arena);
 	int depth = depth_of(as);
-	describe(w, r, depth ? depth + 1 : 1, &s);
+	describe_value(w, r, depth ? depth + 1 : 1, &s);
 	return str_text(&s);
 }
 

@@ -1,43 +1,20 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Facts about values, from those of their arguments: whether they depend on weights alone, what range their
- * elements are in.  A bound holds in binary32: what may overflow is infinite, what may be infinite minus
- * infinite is NaN. Weights are taken to be finite unless arithmetic is to be exact; of inputs nothing is
- * known, of states what the bodies that compute them say. */
+/* Facts about values, from the facts of their arguments: whether they are constant, and the range of their
+ * elements. Bounds hold in binary32: a result that may overflow may be infinite, and infinity minus infinity
+ * a NaN.  Weights are assumed to be finite unless arithmetic is exact.  Nothing is known of inputs; states
+ * are in the range of the values that bodies store in them. */
 #include "rewrite/engine.h"
 
 #include <float.h>
 #include <math.h>
 
-enum { RAGGED = 2 }; /* what an index over the edges of a node counts for */
-
-static double volume_of(const struct sub_program *p, const int *vars, int count)
-{
-	double n = 1;
-	for (int i = 0; i < count; i++) {
-		const struct sub_var *var = &p->vars.at[vars[i]];
-		n *= var->set == SUB_DIM ? var->extent : sub_is_ragged(p, vars[i]) ? RAGGED : 1;
-	}
-	return n;
-}
-
-double rewrite_volume(const struct sub_program *p, const struct sub_value *v)
-{
-	return volume_of(p, v->var, v->vars);
-}
-
-static double reduced_volume(const struct sub_program *p, const struct sub_value *v)
-{
-	int vars[SUB_MAX_VARS] = {0};
-	return volume_of(p, vars, sub_reduced_vars(p, v, vars));
-}
-
 /* --- ranges --- */
 
 static const struct rewrite_range anything = {-INFINITY, INFINITY, true};
 
-/* Bounds as binary32 may have them: operators round, what is beyond the largest number is infinite, and what
- * is too small is zero. */
-static struct rewrite_range widen(struct rewrite_range r)
+/* Widens bounds computed in binary64 to what binary32 may give: operators round, numbers beyond the largest
+ * become infinite, and denormal ones zero. */
+static struct rewrite_range widen_range(struct rewrite_range r)
 {
 	r.low -= fabs(r.low) * 0x1p-20;
 	r.high += fabs(r.high) * 0x1p-20;
@@ -70,25 +47,25 @@ static struct rewrite_range range_of_sum(struct rewrite_range a, struct rewrite_
 		r.low = -INFINITY;
 	if (isnan(r.high))
 		r.high = INFINITY;
-	return widen(r);
+	return widen_range(r);
 }
 
-static double product(double a, double b)
+static double multiply_bounds(double a, double b)
 {
 	return a == 0 || b == 0 ? 0 : a * b;
 }
 
 static struct rewrite_range range_of_product(struct rewrite_range a, struct rewrite_range b)
 {
-	double corner[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low),
-			   product(a.high, b.high)};
+	double corner[] = {multiply_bounds(a.low, b.low), multiply_bounds(a.low, b.high),
+			   multiply_bounds(a.high, b.low), multiply_bounds(a.high, b.high)};
 	struct rewrite_range r = {corner[0], corner[0], a.nan || b.nan};
 	for (int i = 1; i < 4; i++) {
 		r.low = fmin(r.low, corner[i]);
 		r.high = fmax(r.high, corner[i]);
 	}
 	r.nan |= (may_be_zero(&a) && may_be_infinite(&b)) || (may_be_zero(&b) && may_be_infinite(&a));
-	return widen(r);
+	return widen_range(r);
 }
 
 static struct rewrite_range range_of_abs(struct rewrite_range a)
@@ -100,14 +77,14 @@ static struct rewrite_range range_of_abs(struct rewrite_range a)
 static struct rewrite_range range_of_square(struct rewrite_range a)
 {
 	a = range_of_abs(a);
-	return widen((struct rewrite_range){a.low * a.low, a.high * a.high, a.nan});
+	return widen_range((struct rewrite_range){a.low * a.low, a.high * a.high, a.nan});
 }
 
 static struct rewrite_range range_of_rec(struct rewrite_range a)
 {
 	if (may_be_zero(&a)) /* of either sign */
 		return (struct rewrite_range){-INFINITY, INFINITY, a.nan};
-	return widen((struct rewrite_range){1 / a.high, 1 / a.low, a.nan});
+	return widen_range((struct rewrite_range){1 / a.high, 1 / a.low, a.nan});
 }
 
 static struct rewrite_range range_of_quotient(struct rewrite_range a, struct rewrite_range b)
@@ -115,33 +92,34 @@ static struct rewrite_range range_of_quotient(struct rewrite_range a, struct rew
 	return range_of_product(a, range_of_rec(b));
 }
 
-/* Bounds of what never falls. */
-static struct rewrite_range monotone(double (*f)(double), struct rewrite_range a, double least, double most)
+/* The range of a monotone function, which is between `least` and `most`. */
+static struct rewrite_range range_of_monotone(double (*f)(double), struct rewrite_range a, double least,
+					      double most)
 {
-	struct rewrite_range r = widen((struct rewrite_range){f(a.low), f(a.high), a.nan});
+	struct rewrite_range r = widen_range((struct rewrite_range){f(a.low), f(a.high), a.nan});
 	r.low = isnan(r.low) ? least : fmax(r.low, least);
 	r.high = isnan(r.high) ? most : fmin(r.high, most);
 	return r;
 }
 
-static double logistic(double x)
+static double compute_logistic(double x)
 {
 	return 1 / (1 + exp(-x));
 }
 
-/* Of a logarithm, which is minus infinity at `zero`. */
+/* The range of a logarithm that is minus infinity at `zero`. */
 static struct rewrite_range range_of_log(double (*f)(double), struct rewrite_range a, double zero)
 {
 	struct rewrite_range r = {a.low > zero ? f(a.low) : -INFINITY, a.high > zero ? f(a.high) : INFINITY,
 				  a.nan || a.low < zero};
-	return widen(r);
+	return widen_range(r);
 }
 
 static struct rewrite_range range_of_sqrt(struct rewrite_range a)
 {
 	struct rewrite_range r = {a.low > 0 ? sqrt(a.low) : 0, a.high > 0 ? sqrt(a.high) : 0,
 				  a.nan || a.low < 0};
-	return widen(r);
+	return widen_range(r);
 }
 
 static struct rewrite_range range_of_reduction(const struct sub_program *p, const struct sub_value *v,
@@ -155,15 +133,15 @@ static struct rewrite_range range_of_reduction(const struct sub_program *p, cons
 	if (v->op == SUB_MAX)
 		return (struct rewrite_range){-INFINITY, a.high, a.nan};
 	double least = k->set == SUB_DIM ? k->extent : 0, most = k->set == SUB_DIM ? k->extent : INFINITY;
-	struct rewrite_range r = {product(a.low, a.low < 0 ? most : least),
-				  product(a.high, a.high > 0 ? most : least),
+	struct rewrite_range r = {multiply_bounds(a.low, a.low < 0 ? most : least),
+				  multiply_bounds(a.high, a.high > 0 ? most : least),
 				  a.nan || (a.low == -INFINITY && a.high == INFINITY)};
-	r = widen(r);
+	r = widen_range(r);
 	r.nan |= r.low == -INFINITY && r.high == INFINITY;
 	return r;
 }
 
-static struct rewrite_range either(struct rewrite_range a, struct rewrite_range b)
+static struct rewrite_range join_ranges(struct rewrite_range a, struct rewrite_range b)
 {
 	return (struct rewrite_range){fmin(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
 }
@@ -177,8 +155,8 @@ static struct rewrite_range range_of_source(const struct rewriter *w, const stru
 	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
 }
 
-/* Integers wrap, so that of results only the type is known; a choice is one of two, and a cast does not
- * reverse an order. */
+/* The range of an integer or bool.  Integers wrap, so a result may be any of its type; a select is one of two
+ * values. */
 static struct rewrite_range range_of_integer(const struct sub_value *v, struct rewrite_range b,
 					     struct rewrite_range c)
 {
@@ -187,7 +165,7 @@ static struct rewrite_range range_of_integer(const struct sub_value *v, struct r
 							   [DTYPE_BOOL] = {0, 1, false}};
 	if (v->op == SUB_CONST)
 		return (struct rewrite_range){v->constant, v->constant, false};
-	return v->op == SUB_SELECT ? either(b, c) : types[v->dtype];
+	return v->op == SUB_SELECT ? join_ranges(b, c) : types[v->dtype];
 }
 
 static struct rewrite_range range_of(const struct rewriter *w, const struct sub_value *v)
@@ -201,12 +179,12 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_CAST:
 	case SUB_FLOOR:
 	case SUB_ROUND:
-		return monotone(v->op == SUB_FLOOR ? floor : nearbyint, a, -INFINITY, INFINITY);
+		return range_of_monotone(v->op == SUB_FLOOR ? floor : nearbyint, a, -INFINITY, INFINITY);
 	case SUB_SIN:
 	case SUB_COS:
 		return (struct rewrite_range){-1, 1, a.nan || may_be_infinite(&a)};
 	case SUB_SELECT:
-		return either(b, c);
+		return join_ranges(b, c);
 	case SUB_SMIN:
 		return (struct rewrite_range){fmin(a.low, b.low), fmin(a.high, b.high), a.nan || b.nan};
 	case SUB_NEG:
@@ -216,7 +194,7 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_REC:
 		return range_of_rec(a);
 	case SUB_EXP:
-		return monotone(exp, a, 0, INFINITY);
+		return range_of_monotone(exp, a, 0, INFINITY);
 	case SUB_LOG:
 		return range_of_log(log, a, 0);
 	case SUB_LOG1P:
@@ -224,11 +202,11 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_SQRT:
 		return range_of_sqrt(a);
 	case SUB_SIGMOID:
-		return monotone(logistic, a, 0, 1);
+		return range_of_monotone(compute_logistic, a, 0, 1);
 	case SUB_TANH:
-		return monotone(tanh, a, -1, 1);
+		return range_of_monotone(tanh, a, -1, 1);
 	case SUB_ERF:
-		return monotone(erf, a, -1, 1);
+		return range_of_monotone(erf, a, -1, 1);
 	case SUB_DIVIDE:
 		return range_of_quotient(a, b);
 	case SUB_ADD:
@@ -246,12 +224,12 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_MIN:
 		return range_of_reduction(w->p, v, a);
 	case SUB_ASSIGN:
-		return v->fills ? either(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)}) : a;
-	case SUB_RESHAPE:
+		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)})
+				: a;
 	case SUB_NOP:
 		return a;
 	case SUB_COND:
-		return either(a, b);
+		return join_ranges(a, b);
 	default:
 		return range_of_source(w, v);
 	}
@@ -280,26 +258,24 @@ static struct rewrite_chain chain_of(const struct rewriter *w, const struct sub_
 				      a->chain.high + n * fabs(each.high)};
 }
 
-/* Bounds of a sum however its terms are chained.  Rounding never reverses an order, so the sum of what the
- * terms are at least is as low as it gets; and that is off by half a unit in the last place of all their
- * magnitudes together, for each term.  Of two terms the sum is rounded once. */
-static struct rewrite_range chained(struct rewrite_range r, const struct rewrite_chain *c)
+/* Widens the range of a sum to hold in whatever order its terms are added.  Rounding is monotone, so no sum
+ * is less than that of the least values of the terms, rounded in the same order; each addition rounds that by
+ * at most half a unit in the last place of the sum of all magnitudes.  A sum of two terms has one order. */
+static struct rewrite_range widen_by_chain(struct rewrite_range r, const struct rewrite_chain *c)
 {
 	if (c->terms <= 2)
 		return r;
 	r.low = c->low <= FLT_MAX ? r.low - c->terms * 0x1p-23 * c->low : -INFINITY;
 	r.high = c->high <= FLT_MAX ? r.high + c->terms * 0x1p-23 * c->high : INFINITY;
 	r.nan |= (isinf(c->low) && c->high > FLT_MAX) || (isinf(c->high) && c->low > FLT_MAX);
-	return widen(r);
+	return widen_range(r);
 }
 
-/* --- all facts --- */
+/* --- facts --- */
 
-static bool depends_on_weights_alone(const struct rewriter *w, const struct sub_value *v)
+static bool is_constant(const struct rewriter *w, const struct sub_value *v)
 {
-	bool constant = v->op == SUB_CONST || v->op == SUB_INDEX || v->op == SUB_PARAM || v->args > 0;
-	for (int i = 0; i < v->vars; i++)
-		constant &= w->p->vars.at[v->var[i]].set == SUB_DIM;
+	bool constant = sub_may_be_constant(w->p, v);
 	for (int a = 0; a < v->args; a++)
 		constant &= w->notes.at[v->arg[a].value.i].fact.constant;
 	return constant;
@@ -319,37 +295,38 @@ static void find_number(const struct rewriter *w, const struct sub_value *v, str
 	const struct rewrite_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
 	const struct rewrite_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
 	f->uniform = v->op == SUB_CONST ||
-		     ((v->op == SUB_ASSIGN || v->op == SUB_RESHAPE) && a->uniform &&
+		     (v->op == SUB_ASSIGN && a->uniform &&
 		      (!v->fills || memcmp(&v->fill, &a->number, sizeof v->fill) == 0)) ||
 		     (v->op == SUB_COND && a->uniform && b->uniform && a->number == b->number &&
 		      signbit(a->number) == signbit(b->number));
 	f->number = v->op == SUB_CONST ? v->constant : f->uniform ? a->number : 0;
 }
 
-/* A concatenation is a choice of index. */
+/* The cost of an element.  A concatenation only chooses an index. */
 static double weight_of(enum sub_op op)
 {
 	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : REWRITE_OPERATION * sub_traits_of(op)->weight;
 }
 
-/* No row has as many elements.  Below this costs are whole numbers that doubles add exactly, in any order: so
- * equal programs cost the same, and what is taken back leaves no trace. */
+/* The most elements that a cost counts; no row in memory has as many.  So costs are whole numbers that
+ * doubles add exactly in any order: equal programs cost the same, and an undone application restores the
+ * measure. */
 static const double most_elements = 0x1p36;
 
-/* One for being there, and for each element what its operator weighs.  Values of weights alone are computed
- * once, or, where that is switched off, for each row like others; then their concatenations are no mere
- * choice either. */
+/* The cost of a value per row: 1, and the weight of its operator for each element.  Constants cost nothing,
+ * unless folding is off: then they are computed in each row like other values, and their concatenations copy
+ * elements. */
 static double cost_of(const struct rewriter *w, const struct sub_value *v, const struct rewrite_fact *f)
 {
 	bool computed = w->options->off & 1u << REWRITE_FAMILY_CONSTANTS;
 	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
 		return 0;
-	double volume =
-	    fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : rewrite_volume(w->p, v), most_elements);
+	double volume = fmin(sub_reduces(v->op) ? sub_reduced_elements(w->p, v) : sub_row_elements(w->p, v),
+			     most_elements);
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 
-/* Moves of moves, and concatenations that lean to the left. */
+/* Counts assigns of assigns, and concatenations on the left side of concatenations. */
 static double disorder_of(const struct rewriter *w, const struct sub_value *v)
 {
 	if (v->op == SUB_ASSIGN)
@@ -359,12 +336,12 @@ static double disorder_of(const struct rewriter *w, const struct sub_value *v)
 
 struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_value *v)
 {
-	struct rewrite_fact f = {.constant = depends_on_weights_alone(w, v), .pieces = 1};
+	struct rewrite_fact f = {.constant = is_constant(w, v), .pieces = 1};
 	f.barred = is_barred(w, v);
 	find_number(w, v, &f);
 	f.range = range_of(w, v);
 	f.chain = chain_of(w, v, &f.range);
-	f.range = chained(f.range, &f.chain);
+	f.range = widen_by_chain(f.range, &f.chain);
 	f.cost = cost_of(w, v, &f);
 	f.disorder = disorder_of(w, v);
 	if (v->op == SUB_COND)
@@ -373,8 +350,8 @@ struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_
 	return f;
 }
 
-const struct rewrite_range *rewrite_state_ranges(const struct sub_program *p,
-						 const struct rewrite_options *options, struct arena *a)
+const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *p,
+						      const struct rewrite_options *options, struct arena *a)
 {
 	struct sub_program read = *p;
 	struct rewriter w = {.p = &read, .arena = a, .options = options};
@@ -388,7 +365,7 @@ const struct rewrite_range *rewrite_state_ranges(const struct sub_program *p,
 			const struct sub_store *s = &body->stores.at[i];
 			if (s->to == SUB_TO_STATE)
 				range[s->which] =
-				    either(range[s->which], w.notes.at[s->value.value.i].fact.range);
+				    join_ranges(range[s->which], w.notes.at[s->value.value.i].fact.range);
 		}
 	}
 	for (size_t i = 0; i < p->states.n; i++)

@@ -45,21 +45,6 @@ static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int v
 	return 0;
 }
 
-static void find_reshape_loops(const struct sub_program *p, const struct sub_value *v, const unsigned *loops,
-			       unsigned *out)
-{
-	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	int n = sub_reshape_pieces(p, v, pieces);
-	memcpy(out, loops, v->vars * sizeof *out);
-	for (int i = 0; i < n; i++) {
-		unsigned all = 0;
-		for (int j = 0; j < pieces[i].out_n; j++)
-			all |= loops[pieces[i].out_first + j];
-		for (int j = 0; j < pieces[i].n; j++)
-			out[pieces[i].first + j] = all;
-	}
-}
-
 static void reach_moved(struct path w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
@@ -68,8 +53,6 @@ static void reach_moved(struct path w, sub_ref r, const unsigned *loops)
 		unsigned out[SUB_MAX_VARS] = {0};
 		if (v->op == SUB_COND)
 			find_use_loops(v, loops, u, sub_joined_var(v, a), loops[v->axis], out);
-		else if (v->op == SUB_RESHAPE)
-			find_reshape_loops(w.g->p, v, loops, out);
 		for (int i = 0; v->op == SUB_ASSIGN && i < u->vars; i++)
 			out[i] = loops_of(v, loops, v->map[i].var) |
 				 (v->map[i].scale2 ? loops_of(v, loops, v->map[i].var2) : 0);
@@ -193,7 +176,7 @@ static void add_step(struct sched_graph *g, sub_ref step)
 	if (op_of(g, end) < 0)
 		return;
 	struct sched_operator *op = &g->ops.at[op_of(g, end)];
-	op->expensive |= sub_traits_of(v->op)->price == SUB_DEAR;
+	op->expensive |= sub_traits_of(v->op)->price == SUB_EXPENSIVE;
 	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
 		if (g->p->vars.at[v->reduced].set == SUB_DIM)

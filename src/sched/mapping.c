@@ -83,9 +83,7 @@ enum sched_mapping sched_mapping_of(const struct sub_program *p, sub_ref r, int 
 		return has_one_value(p, v->reduced) ? SCHED_REORGANIZE : SCHED_MANY_TO_MANY;
 	switch (sub_class_of(v->op)) {
 	case SUB_MOVE:
-		return v->op == SUB_ASSIGN    ? mapping_of_assign(p, v)
-		       : v->op == SUB_RESHAPE ? SCHED_REORGANIZE
-					      : SCHED_ONE_TO_ONE;
+		return v->op == SUB_ASSIGN ? mapping_of_assign(p, v) : SCHED_ONE_TO_ONE;
 	default:
 		return mapping_of_elementwise(p, v, &v->arg[a]);
 	}

@@ -181,25 +181,6 @@ static int moves_of_map(const struct sub_value *v, const struct sub_map *m, cons
 	return strided_moves(dims_of(first) | dims_of(second));
 }
 
-/* A dimension that a reshape keeps moves as in the value; the others move with all dimensions of their
- * piece. */
-static void find_reshape_moves(const struct sub_program *p, const struct sub_value *v, const int *moves,
-			       int *out)
-{
-	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	int n = sub_reshape_pieces(p, v, pieces);
-	memcpy(out, moves, v->vars * sizeof *moves);
-	for (int i = 0; i < n; i++) {
-		const struct sub_piece *piece = &pieces[i];
-		unsigned dims = 0;
-		for (int j = 0; j < piece->out_n; j++)
-			dims |= dims_of(moves[piece->out_first + j]);
-		for (int j = 0; j < piece->n; j++)
-			out[piece->first + j] = piece->n == 1 && piece->out_n == 1 ? moves[piece->out_first]
-										   : strided_moves(dims);
-	}
-}
-
 /* Walks an argument: its dimensions move as the value's variables of the same name, except for `own`, a
  * variable of this use alone. */
 static void walk_use(struct order *o, const struct sub_value *v, const struct sub_use *u, const int *moves,
@@ -224,8 +205,6 @@ static void walk_moved(struct order *o, const struct sub_value *v, const int *mo
 		return;
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
 		out[i] = moves_of_map(v, &v->map[i], moves);
-	if (v->op == SUB_RESHAPE)
-		find_reshape_moves(o->p, v, moves, out);
 	walk_value(o, v->arg[0].value, out, volume);
 }
 
@@ -420,7 +399,7 @@ static struct sched_order ending_with(int rank, int last)
 static void add_intermediate(struct order *o, const struct tensor *t, struct sched_order order)
 {
 	const char *name = sched_value_name(o->plan, t->which, t->value);
-	name = sub_free_name(o->p, SUB_NAME_TENSOR, name);
+	name = sub_find_free_name(o->p, SUB_NAME_TENSOR, name);
 	vec_push(o->arena, &o->s->intermediates, (struct sched_intermediate){t->which, t->value, name, order});
 }
 

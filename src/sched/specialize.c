@@ -29,7 +29,7 @@ static const char *text_of(const struct line *l, struct arena *a)
 /* children == 2 */
 static bool read_children(struct line *l, int word, const struct sub_program *p, struct sub_split *to)
 {
-	const char *problem = sub_not_by_children(p, to);
+	const char *problem = sub_check_split_children(p, to);
 	if (problem)
 		return line_refuse(l, word, problem);
 	to->children = line_number(l, word + 2, 1, MOST_CHILDREN);
@@ -42,7 +42,7 @@ static bool read_token(struct line *l, int word, const struct sub_program *p, st
 	size_t input = 0;
 	while (input < p->inputs.n && !line_is(l, word, p->inputs.at[input].name))
 		input++;
-	const char *problem = sub_not_by_token(p, to, input);
+	const char *problem = sub_check_split_token(p, to, input);
 	if (problem)
 		return line_refuse(l, word, problem);
 	int value = line_number(l, word + 2, 0, INT32_MAX);
@@ -80,12 +80,12 @@ bool sched_split_cases(struct sub_program *p, const char *file, const char *text
 			return false;
 		if (!l.words || !is_split(&l))
 			continue;
-		const char *problem = sub_no_base(p, l.word[1]);
+		const char *problem = sub_check_split_base(p, l.word[1]);
 		if (problem)
 			return line_refuse(&l, 1, problem);
 		if (!read_split(&l, p, &split))
 			return false;
-		problem = sub_split(p, &split);
+		problem = sub_split_case(p, &split);
 		if (problem)
 			return line_refuse(&l, 1, problem);
 	}

@@ -114,7 +114,7 @@ static void mark_expensive(struct verifier *v, const struct sched_values *values
 {
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *value = sub_at(v->p, values->value[i]);
-		v->expensive[i] = sub_traits_of(value->op)->price == SUB_DEAR;
+		v->expensive[i] = sub_traits_of(value->op)->price == SUB_EXPENSIVE;
 		for (int a = 0; a < value->args; a++) {
 			const struct sched_fact *arg = sched_fact(values, value->arg[a].value);
 			v->expensive[i] |= v->expensive[arg - values->fact] && !arg->stored;

@@ -202,29 +202,6 @@ static void walk_assign(struct sched_walk *w, const struct sub_value *v, const s
 	(leaves ? walk_chosen : walk_value)(w, v->arg[0].value, out);
 }
 
-/* A dimension of the argument depends on all dimensions of the value in the same piece. */
-static void walk_reshape(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
-{
-	struct sched_index out[SUB_MAX_VARS] = {{0}};
-	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	int n = sub_reshape_pieces(w->p, v, pieces);
-	for (int i = 0; i < v->vars; i++)
-		out[i] = index[i];
-	for (int i = 0; i < n; i++) {
-		const struct sub_piece *piece = &pieces[i];
-		struct sched_index all = {0};
-		for (int j = 0; j < piece->out_n; j++) {
-			all.loops |= index[piece->out_first + j].loops;
-			all.id = mix_ids(all.id, index[piece->out_first + j].id);
-		}
-		for (int j = 0; j < piece->n; j++)
-			out[piece->first + j] = piece->n == 1 && piece->out_n == 1
-						    ? index[piece->out_first]
-						    : (struct sched_index){all.loops, mix_ids(all.id, j)};
-	}
-	walk_value(w, v->arg[0].value, out);
-}
-
 /* The operands of a concatenation are read at shifted positions along its axis. */
 static void walk_cond(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
@@ -245,8 +222,6 @@ static void walk_into(struct sched_walk *w, sub_ref r, const struct sched_index 
 		walk_assign(w, v, index);
 	else if (v->op == SUB_COND)
 		walk_cond(w, v, index);
-	else if (v->op == SUB_RESHAPE)
-		walk_reshape(w, v, index);
 	else
 		walk_arguments(w, v, index);
 }

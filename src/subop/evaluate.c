@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The oracle: every value of a body is computed whole, node by node, with no cleverness at all, in the arithmetic that is
- * asked for. */
+/* The oracle: computes every element of every value of a body, node by node, with no optimisation, in any of
+ * several arithmetics.  `larger`, `power` and `less` are named by expressions of sub_ops.def. */
 #include "base/convert.h"
 #include "subop/subop.h"
 
@@ -64,12 +64,12 @@ static const struct {
 #include "subop/sub_ops.def"
 };
 
-double sub_compute(enum sub_op op, double a, double b, double c)
+double sub_apply_op(enum sub_op op, double a, double b, double c)
 {
 	return functions[op].value(a, b, c);
 }
 
-/* A dyadic number in the field: there is an inverse of 2, so every finite one has a place. */
+/* A binary64 number in the field, where every finite one has a value: it is dyadic, and 2 has an inverse. */
 static double enter_field(double x, bool *refused)
 {
 	int exponent;
@@ -83,8 +83,8 @@ static double enter_field(double x, bool *refused)
 	return n * power(exponent < 0 ? (FIELD + 1) / 2 : 2, abs(exponent)) % FIELD;
 }
 
-/* Leads are fixed while a node is evaluated, except the edge, which is a dimension of as many as the node has children or,
- * in a body of a traversal down, parents. */
+/* While a node is evaluated the leading dimensions are fixed, except edges and members, over which values are
+ * computed as over a dimension: a node has an edge for each child or, in a traversal down, each parent. */
 struct evaluator {
 	enum sub_arithmetic arithmetic;
 	bool refused;
@@ -92,33 +92,33 @@ struct evaluator {
 	const struct sub_forest *f;
 	const void *const *params;
 	double *const *states, *const *outputs;
-	double **folded;  /* by parameter: what a body at binding gave */
-	double **hoisted; /* by input: the rows that bodies ahead of the recursion gave */
+	double **folded;  /* by parameter: the elements that a body at binding computed */
+	double **hoisted; /* by input: the rows that bodies ahead of the recursion computed */
 	const int32_t *edge_begin[2], *neighbours[2]; /* of children; of parents */
-	bool down;     /* the body at hand belongs to a traversal down */
+	bool down;				      /* the current body belongs to a traversal down */
 	int64_t node, input;
-	int64_t *env;      /* by variable: the index at hand */
-	double **tensor;   /* by value: the elements of this node */
+	int64_t *env;	   /* by variable: the current index */
+	double **tensor;   /* by value: its elements at this node */
 	size_t *capacity;  /* of tensor, in elements */
 	struct arena *scratch;
 };
 
-/* A number from outside. */
-static double number(struct evaluator *v, double x)
+/* A number of a tensor or of the program in the arithmetic. */
+static double round_number(struct evaluator *v, double x)
 {
 	return v->arithmetic == SUB_FIELD      ? enter_field(x, &v->refused)
 	       : v->arithmetic == SUB_BINARY32 ? (float)x
 					       : x;
 }
 
-/* Integers of a type, of which 64 bits are given: i32 keeps the lower half. */
+/* An integer of 64 bits in a type: i32 keeps the lower half. */
 static double keep_bits(enum dtype dtype, uint64_t i)
 {
 	return sub_element_of(dtype == DTYPE_I32 ? (int32_t)(uint32_t)i : (int64_t)i);
 }
 
-/* The integer nearest to zero beside a number; NaN is 0, and what is out of range the nearest of the type. */
-static int64_t truncate(enum dtype dtype, double x)
+/* Rounds a number toward zero; a NaN gives 0, and a number out of range the nearest integer of the type. */
+static int64_t truncate_number(enum dtype dtype, double x)
 {
 	double limit = dtype == DTYPE_I32 ? 0x1p31 : 0x1p63;
 	if (isnan(x))
@@ -130,29 +130,29 @@ static int64_t truncate(enum dtype dtype, double x)
 	return (int64_t)x;
 }
 
-static int64_t saturate(enum dtype dtype, int64_t i)
+static int64_t saturate_integer(enum dtype dtype, int64_t i)
 {
 	if (dtype != DTYPE_I32)
 		return i;
 	return i < INT32_MIN ? INT32_MIN : i > INT32_MAX ? INT32_MAX : i;
 }
 
-/* An element of one type as one of another; where both are f32 or neither is, `number` does not round. */
-static double cast(struct evaluator *v, enum dtype from, enum dtype to, double x)
+/* Converts an element from one type to another. */
+static double cast_element(struct evaluator *v, enum dtype from, enum dtype to, double x)
 {
 	int64_t i = sub_integer(x);
 	if (from == DTYPE_F32 && to == DTYPE_F32)
 		return x;
 	v->refused |= v->arithmetic == SUB_FIELD && from == DTYPE_F32;
 	if (from == DTYPE_F32)
-		return sub_element_of(to == DTYPE_BOOL ? x != 0 : truncate(to, x));
+		return sub_element_of(to == DTYPE_BOOL ? x != 0 : truncate_number(to, x));
 	if (to == DTYPE_F32)
-		return number(v, (float)i);
-	return sub_element_of(to == DTYPE_BOOL ? i != 0 : saturate(to, i));
+		return round_number(v, (float)i);
+	return sub_element_of(to == DTYPE_BOOL ? i != 0 : saturate_integer(to, i));
 }
 
-/* Of f32: rounding a binary64 result once more gives the binary32 result of + - * / and sqrt: 53 >= 2 * 24 + 2; not that of a
- * fused multiply-add. */
+/* Applies an operator of f32.  In binary32, rounding the binary64 result once more gives the result of sums,
+ * products, quotients and sqrt, since 53 >= 2 * 24 + 2; but not that of a fused multiply-add. */
 static double apply_float(struct evaluator *v, enum sub_op op, double a, double b, double c)
 {
 	if (v->arithmetic == SUB_FIELD)
@@ -163,13 +163,14 @@ static double apply_float(struct evaluator *v, enum sub_op op, double a, double 
 	return v->arithmetic == SUB_BINARY32 ? (float)x : x;
 }
 
-/* Arguments are of `from`, and so is the value unless numbers are compared. */
-static double apply(struct evaluator *v, enum sub_op op, enum dtype from, enum dtype to, double a, double b, double c)
+/* Applies an operator to arguments of type `from`; the value has type `to`. */
+static double apply_operator(struct evaluator *v, enum sub_op op, enum dtype from, enum dtype to, double a,
+			     double b, double c)
 {
 	if (op == SUB_SELECT)
 		return sub_integer(a) ? b : c;
 	if (op == SUB_CAST)
-		return cast(v, from, to, a);
+		return cast_element(v, from, to, a);
 	if (from != DTYPE_F32)
 		return keep_bits(to, functions[op].integer(sub_integer(a), sub_integer(b), sub_integer(c)));
 	double x = apply_float(v, op, a, b, c);
@@ -181,11 +182,11 @@ static double read_element(struct evaluator *v, enum dtype dtype, const void *at
 {
 	switch (dtype) {
 	case DTYPE_F32:
-		return number(v, ((const float *)at)[i]);
+		return round_number(v, ((const float *)at)[i]);
 	case DTYPE_F16:
-		return number(v, f32_of_f16(((const uint16_t *)at)[i]));
+		return round_number(v, f32_of_f16(((const uint16_t *)at)[i]));
 	case DTYPE_BF16:
-		return number(v, f32_of_bf16(((const uint16_t *)at)[i]));
+		return round_number(v, f32_of_bf16(((const uint16_t *)at)[i]));
 	case DTYPE_I8:
 		return sub_element_of(((const int8_t *)at)[i]);
 	case DTYPE_I16:
@@ -199,10 +200,10 @@ static double read_element(struct evaluator *v, enum dtype dtype, const void *at
 	}
 }
 
-/* A number of the program, in a type. */
+/* A number of the program in a type. */
 static double number_of(struct evaluator *v, enum dtype dtype, double x)
 {
-	return dtype == DTYPE_F32 ? number(v, x) : sub_element_of(truncate(dtype, x));
+	return dtype == DTYPE_F32 ? round_number(v, x) : sub_element_of(truncate_number(dtype, x));
 }
 
 static int64_t extent_of(const struct evaluator *v, int var)
@@ -226,8 +227,8 @@ static bool is_fixed(const struct evaluator *v, int var)
 	return v->p->vars.at[var].set == SUB_NODE || v->p->vars.at[var].set == SUB_INPUT;
 }
 
-/* Where the element at the given indices stands in a value's tensor. */
-static int64_t place(const struct evaluator *v, const struct sub_value *value, const int64_t *index)
+/* The offset of the element at the given indices in a value's tensor. */
+static int64_t find_position(const struct evaluator *v, const struct sub_value *value, const int64_t *index)
 {
 	int64_t at = 0;
 	for (int i = 0; i < value->vars; i++)
@@ -244,11 +245,11 @@ static int64_t row_elements(const struct sub_tensor *t)
 	return n;
 }
 
-/* An element of any value: sources are read where they are, rows by the first index. */
-static double element(struct evaluator *v, sub_ref r, const int64_t *index)
+/* Reads an element of any value.  Sources are read from their own arrays, in the row of the first index. */
+static double read_value(struct evaluator *v, sub_ref r, const int64_t *index)
 {
 	const struct sub_value *value = sub_at(v->p, r);
-	int64_t within = place(v, value, index);
+	int64_t within = find_position(v, value, index);
 	switch (value->op) {
 	case SUB_CONST:
 		return number_of(v, value->dtype, value->constant);
@@ -273,15 +274,15 @@ static double element(struct evaluator *v, sub_ref r, const int64_t *index)
 	}
 }
 
-static double used(struct evaluator *v, const struct sub_use *u)
+static double read_use(struct evaluator *v, const struct sub_use *u)
 {
 	int64_t index[SUB_MAX_VARS] = {0};
 	for (int i = 0; i < u->vars; i++)
 		index[i] = v->env[u->var[i]];
-	return element(v, u->value, index);
+	return read_value(v, u->value, index);
 }
 
-static int64_t mapped(const struct evaluator *v, const struct sub_map *m)
+static int64_t apply_map(const struct evaluator *v, const struct sub_map *m)
 {
 	int64_t at = m->var < 0 ? 0 : v->env[m->var];
 	const struct sub_forest *f = v->f;
@@ -309,59 +310,43 @@ static int64_t mapped(const struct evaluator *v, const struct sub_map *m)
 	}
 }
 
-static double assigned(struct evaluator *v, const struct sub_value *value)
+static double assign_element(struct evaluator *v, const struct sub_value *value)
 {
 	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
 	int64_t index[SUB_MAX_VARS];
 	for (int i = 0; i < from->vars; i++) {
-		index[i] = mapped(v, &value->map[i]);
+		index[i] = apply_map(v, &value->map[i]);
 		if (value->fills && v->p->vars.at[from->var[i]].set == SUB_DIM &&
 		    (index[i] < 0 || index[i] >= extent_of(v, from->var[i])))
 			return number_of(v, value->dtype, value->fill);
 	}
-	return element(v, value->arg[0].value, index);
+	return read_value(v, value->arg[0].value, index);
 }
 
-/* The element at the same place in row-major order. */
-static double reshaped(struct evaluator *v, const struct sub_value *value)
-{
-	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
-	int64_t index[SUB_MAX_VARS], at = 0;
-	for (int i = 0; i < value->vars; i++)
-		if (v->p->vars.at[value->var[i]].set == SUB_DIM)
-			at = at * extent_of(v, value->var[i]) + v->env[value->var[i]];
-		else
-			index[i] = v->env[value->var[i]];
-	for (int i = from->vars; i-- > 0;)
-		if (v->p->vars.at[from->var[i]].set == SUB_DIM) {
-			index[i] = at % extent_of(v, from->var[i]);
-			at /= extent_of(v, from->var[i]);
-		}
-	return element(v, value->arg[0].value, index);
-}
-
-static double reduced(struct evaluator *v, const struct sub_value *value)
+static double reduce_elements(struct evaluator *v, const struct sub_value *value)
 {
 	const struct sub_traits *row = sub_traits_of(value->op);
 	double total = number_of(v, value->dtype, row->neutral);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
-		total = apply(v, row->combine, value->dtype, value->dtype, total, used(v, &value->arg[0]), 0);
+		total = apply_operator(v, row->combine, value->dtype, value->dtype, total,
+				       read_use(v, &value->arg[0]), 0);
 	return total;
 }
 
-/* Of f32, as all contractions are. */
-static double accumulated(struct evaluator *v, const struct sub_value *value)
+/* An element of a contraction, which is of f32. */
+static double accumulate_elements(struct evaluator *v, const struct sub_value *value)
 {
-	double total = used(v, &value->arg[0]);
+	double total = read_use(v, &value->arg[0]);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
-		total = apply_float(v, SUB_FMA, used(v, &value->arg[1]), used(v, &value->arg[2]), total);
+		total =
+		    apply_float(v, SUB_FMA, read_use(v, &value->arg[1]), read_use(v, &value->arg[2]), total);
 	return total;
 }
 
-/* Both sides of a concatenation name the axis by variables of their own. */
-static double joined(struct evaluator *v, const struct sub_value *value)
+/* An element of a concatenation.  Each side has its own variable for the axis. */
+static double concatenate_element(struct evaluator *v, const struct sub_value *value)
 {
 	int64_t at = v->env[value->var[value->axis]];
 	for (int a = 0;; a++) {
@@ -373,38 +358,37 @@ static double joined(struct evaluator *v, const struct sub_value *value)
 			continue;
 		}
 		v->env[var] = at;
-		double x = used(v, u);
+		double x = read_use(v, u);
 		v->env[var] = saved;
 		return x;
 	}
 }
 
-static double applied(struct evaluator *v, const struct sub_value *value)
+static double apply_elementwise(struct evaluator *v, const struct sub_value *value)
 {
 	double x[SUB_MAX_ARITY] = {0};
 	for (int a = 0; a < value->args; a++)
-		x[a] = used(v, &value->arg[a]);
-	return apply(v, value->op, sub_at(v->p, value->arg[0].value)->dtype, value->dtype, x[0], x[1], x[2]);
+		x[a] = read_use(v, &value->arg[a]);
+	return apply_operator(v, value->op, sub_at(v->p, value->arg[0].value)->dtype, value->dtype, x[0],
+			      x[1], x[2]);
 }
 
-static double computed(struct evaluator *v, const struct sub_value *value)
+static double compute_element(struct evaluator *v, const struct sub_value *value)
 {
 	switch (value->op) {
 	case SUB_ASSIGN:
-		return assigned(v, value);
+		return assign_element(v, value);
 	case SUB_COND:
-		return joined(v, value);
-	case SUB_RESHAPE:
-		return reshaped(v, value);
+		return concatenate_element(v, value);
+	case SUB_ACCUMULATE:
+		return accumulate_elements(v, value);
 	default:
-		if (sub_reduces(value->op))
-			return (value->op == SUB_ACCUMULATE ? accumulated : reduced)(v, value);
-		return applied(v, value);
+		return sub_reduces(value->op) ? reduce_elements(v, value) : apply_elementwise(v, value);
 	}
 }
 
 /* Steps the variables of a value to the next element; false after the last. */
-static bool advance(struct evaluator *v, const struct sub_value *value)
+static bool advance_index(struct evaluator *v, const struct sub_value *value)
 {
 	for (int i = value->vars; i-- > 0;) {
 		if (is_fixed(v, value->var[i]))
@@ -431,11 +415,11 @@ static void evaluate_value(struct evaluator *v, uint32_t r)
 		v->tensor[r] = ARENA_ARRAY(v->scratch, double, elements);
 		v->capacity[r] = elements;
 	}
-	for (size_t i = 0; i < elements; i++, advance(v, value))
-		v->tensor[r][i] = computed(v, value);
+	for (size_t i = 0; i < elements; i++, advance_index(v, value))
+		v->tensor[r][i] = compute_element(v, value);
 }
 
-static void store(struct evaluator *v, const struct sub_store *s, int64_t row)
+static void write_store(struct evaluator *v, const struct sub_store *s, int64_t row)
 {
 	const struct sub_tensor *t = sub_store_tensor(v->p, s);
 	double *const *rows = s->to == SUB_TO_OUTPUT  ? v->outputs
@@ -444,14 +428,14 @@ static void store(struct evaluator *v, const struct sub_store *s, int64_t row)
 	double *to = rows[s->which] + row * row_elements(t);
 	int64_t index[SUB_MAX_VARS] = {0};
 	const struct sub_value *value = sub_at(v->p, s->value.value);
-	int leads = value->vars - t->rank;
-	for (int i = 0; i < leads; i++)
+	int leading = value->vars - t->rank;
+	for (int i = 0; i < leading; i++)
 		index[i] = v->env[value->var[i]];
 	for (int64_t e = 0, n = row_elements(t); e < n; e++) {
 		int64_t rest = e;
 		for (int d = t->rank; d-- > 0; rest /= t->shape[d])
-			index[leads + d] = rest % t->shape[d];
-		to[e] = element(v, s->value.value, index);
+			index[leading + d] = rest % t->shape[d];
+		to[e] = read_value(v, s->value.value, index);
 	}
 }
 
@@ -464,7 +448,7 @@ static void evaluate_body(struct evaluator *v, const struct sub_body *b, const b
 	v->env[v->p->node] = v->node;
 	v->env[v->p->input] = v->input;
 	for (size_t i = 0; i < b->stores.n; i++)
-		store(v, &b->stores.at[i], row);
+		write_store(v, &b->stores.at[i], row);
 }
 
 /* The nearest number of so many binary digits, ties to even, that a type with these exponents has. */
@@ -477,8 +461,8 @@ static double round_digits(double x, int digits, int least, int greatest)
 	return fabs(nearest) < ldexp(1, greatest + 1) ? nearest : copysign(INFINITY, x);
 }
 
-/* A value as memory of a type keeps it. */
-static double narrow(struct evaluator *v, enum dtype dtype, double x)
+/* Rounds a value to what memory of a type holds. */
+static double narrow_element(struct evaluator *v, enum dtype dtype, double x)
 {
 	bool rounds = dtype == DTYPE_F16 || dtype == DTYPE_BF16;
 	v->refused |= rounds && v->arithmetic == SUB_FIELD;
@@ -487,7 +471,7 @@ static double narrow(struct evaluator *v, enum dtype dtype, double x)
 	return dtype == DTYPE_I8 ? sub_element_of(clamp_integer(sub_integer(x), INT8_MIN, INT8_MAX)) : x;
 }
 
-/* The body's one value becomes a parameter, whole. */
+/* Evaluates a body at binding, whose one value becomes a parameter. */
 static void evaluate_constant(struct evaluator *v, const struct sub_body *b, const bool *live)
 {
 	const struct sub_store *s = &b->stores.at[0];
@@ -496,7 +480,7 @@ static void evaluate_constant(struct evaluator *v, const struct sub_body *b, con
 			evaluate_value(v, i);
 	double *value = v->tensor[s->value.value.i];
 	for (int64_t i = 0, n = row_elements(sub_store_tensor(v->p, s)); value && i < n; i++)
-		value[i] = narrow(v, sub_store_tensor(v->p, s)->dtype, value[i]);
+		value[i] = narrow_element(v, sub_store_tensor(v->p, s)->dtype, value[i]);
 	v->folded[s->which] = value;
 	v->tensor[s->value.value.i] = NULL;
 	v->capacity[s->value.value.i] = 0;
@@ -507,7 +491,7 @@ static bool has_parent(const struct evaluator *v)
 	return v->edge_begin[true][v->node] < v->edge_begin[true][v->node + 1];
 }
 
-static bool fits(const struct evaluator *v, const struct image_case *k)
+static bool fits_case(const struct evaluator *v, const struct image_case *k)
 {
 	int children = v->f->child_begin[v->node + 1] - v->f->child_begin[v->node];
 	bool parent = has_parent(v);
@@ -518,16 +502,16 @@ static bool fits(const struct evaluator *v, const struct image_case *k)
 	return ok;
 }
 
-/* The first that the node fits. */
+/* The case of the node: the first that it fits. */
 static size_t case_of(const struct evaluator *v)
 {
 	size_t c = 0;
-	while (c < v->p->cases.n && !fits(v, &v->p->cases.at[c]))
+	while (c < v->p->cases.n && !fits_case(v, &v->p->cases.at[c]))
 		c++;
 	return c;
 }
 
-static bool applies(const struct evaluator *v, const struct sub_body *b)
+static bool runs_at_node(const struct evaluator *v, const struct sub_body *b)
 {
 	bool leaf = v->f->child_begin[v->node] == v->f->child_begin[v->node + 1];
 	if (b->domain == SUB_TOP || b->domain == SUB_BELOW)
@@ -538,7 +522,7 @@ static bool applies(const struct evaluator *v, const struct sub_body *b)
 	       b->domain == (leaf ? SUB_LEAF : SUB_INNER) || (b->domain == SUB_AHEAD_INNER && !leaf);
 }
 
-/* The edges from the other end, those of a node by their parents. */
+/* Makes the lists of the parents of each node. */
 static void find_parents(struct evaluator *v)
 {
 	const struct sub_forest *f = v->f;
@@ -564,13 +548,14 @@ static void evaluate_traversal(struct evaluator *v, int traversal, bool **live)
 		for (size_t b = 0; b < p->bodies.n; b++) {
 			const struct sub_body *body = &p->bodies.at[b];
 			if (body->traversal == traversal && body->domain < SUB_AT_BINDING &&
-			    body->domain != SUB_EVERY_NODE && body->domain != SUB_EVERY_INPUT && applies(v, body))
+			    body->domain != SUB_EVERY_NODE && body->domain != SUB_EVERY_INPUT &&
+			    runs_at_node(v, body))
 				evaluate_body(v, body, live[b], v->node);
 		}
 	}
 }
 
-/* Those of outputs. */
+/* Evaluates the bodies of outputs in one domain at a node or input. */
 static void evaluate_bodies(struct evaluator *v, enum sub_domain domain, int64_t row, bool **live)
 {
 	for (size_t b = 0; b < v->p->bodies.n; b++)

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static const struct sub_traits rows[] = {
+static const struct sub_traits traits[] = {
 #define SUB_OP(name, spelling, arity, class, weight, price)                                                  \
 	{spelling, arity, SUB_##class, weight, SUB_##price, 0, 0, 0},
 #define TYPES_FLOAT SUB_FLOAT
@@ -17,35 +17,35 @@ static const struct sub_traits rows[] = {
 #define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)          \
 	{spelling, arity, SUB_##class, weight, SUB_##price, TYPES_##types, 0, 0},
 #define SUB_REDUCTION(name, spelling, combine, neutral)                                                      \
-	{spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_NUMBER, SUB_##combine, neutral},
+	{spelling, 1, SUB_REDUCE, 1, SUB_EXPENSIVE, SUB_NUMBER, SUB_##combine, neutral},
 #include "subop/sub_ops.def"
 };
 
 const struct sub_traits *sub_traits_of(enum sub_op op)
 {
-	return &rows[op];
+	return &traits[op];
 }
 
 const int sub_op_count = SUB_OPS;
 
 enum sub_class sub_class_of(enum sub_op op)
 {
-	return rows[op].class;
+	return traits[op].class;
 }
 
 bool sub_reduces(enum sub_op op)
 {
-	return rows[op].class == SUB_REDUCE || rows[op].class == SUB_CONTRACTION;
+	return traits[op].class == SUB_REDUCE || traits[op].class == SUB_CONTRACTION;
 }
 
 bool sub_commutes(enum sub_op op)
 {
-	return rows[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL;
+	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL;
 }
 
 const char *sub_spelling(enum sub_op op)
 {
-	return rows[op].spelling;
+	return traits[op].spelling;
 }
 
 static int new_var(struct sub_program *p, struct sub_var v)
@@ -54,7 +54,7 @@ static int new_var(struct sub_program *p, struct sub_var v)
 	return p->vars.n - 1;
 }
 
-static void begin(struct sub_program *p)
+static void add_leading_vars(struct sub_program *p)
 {
 	vec_push(p->arena, &p->values, (struct sub_value){0});
 	vec_push(p->arena, &p->traversals, (struct sub_traversal){.down = false});
@@ -66,17 +66,17 @@ static void begin(struct sub_program *p)
 
 void sub_init(struct sub_program *p, struct arena *a, const char *name)
 {
-	*p = (struct sub_program){.arena = a, .name = name, .table_size = 256, .map_lists = map_in(a)};
-	p->table = ARENA_ARRAY(a, uint32_t, p->table_size);
-	begin(p);
+	*p = (struct sub_program){.arena = a, .name = name, .hash_size = 256, .map_lists = map_in(a)};
+	p->hash = ARENA_ARRAY(a, uint32_t, p->hash_size);
+	add_leading_vars(p);
 }
 
 void sub_clear(struct sub_program *p)
 {
 	p->vars.n = p->values.n = p->params.n = p->states.n = p->inputs.n = p->outputs.n = 0;
 	p->traversals.n = p->bodies.n = p->cases.n = p->named.n = p->splits.n = 0;
-	memset(p->table, 0, p->table_size * sizeof *p->table);
-	begin(p);
+	memset(p->hash, 0, p->hash_size * sizeof *p->hash);
+	add_leading_vars(p);
 }
 
 struct sub_body sub_map_body(struct arena *a, const struct sub_body *b, const sub_ref *now)
@@ -117,7 +117,7 @@ void sub_copy_declarations(struct sub_program *to, const struct sub_program *fro
 	COPY_LIST(a, &to->outputs, &from->outputs);
 }
 
-/* i j k l m, then x5 x6 ... */
+/* The names of dimensions are i j k l m, then x5 x6 ... */
 static const char *dim_name(struct sub_program *p, int count)
 {
 	static const char *const letters[] = {"i", "j", "k", "l", "m"};
@@ -163,7 +163,7 @@ struct sub_use sub_as_is(const struct sub_program *p, sub_ref r)
 
 /* --- inference --- */
 
-static bool contains(const int *vars, int n, int var)
+static bool contains_var(const int *vars, int n, int var)
 {
 	for (int i = 0; i < n; i++)
 		if (vars[i] == var)
@@ -179,14 +179,13 @@ static bool add_var(struct sub_value *v, int var)
 	return true;
 }
 
-/* Index sets come in the order of enum sub_set: a variable may stand before those of its own and later sets.
- */
+/* Whether one variable may stand before another: index sets come in the order of enum sub_set. */
 static bool may_precede(const struct sub_program *p, int var, int other)
 {
 	return p->vars.at[var].set <= p->vars.at[other].set;
 }
 
-/* Merges two orders: a variable is next when the other side does not have it still to come. */
+/* Merges two orders of variables.  A variable is next if the rest of the other side lacks it. */
 static bool merge_vars(const struct sub_program *p, const struct sub_use *a, const struct sub_use *b,
 		       struct sub_value *out)
 {
@@ -200,8 +199,8 @@ static bool merge_vars(const struct sub_program *p, const struct sub_use *a, con
 			i++, j++;
 			continue;
 		}
-		bool take_left = left && !contains(b->var + j, b->vars - j, a->var[i]);
-		bool take_right = right && !contains(a->var + i, a->vars - i, b->var[j]);
+		bool take_left = left && !contains_var(b->var + j, b->vars - j, a->var[i]);
+		bool take_right = right && !contains_var(a->var + i, a->vars - i, b->var[j]);
 		if (take_left && take_right)
 			take_left = may_precede(p, a->var[i], b->var[j]);
 		if (!take_left && !take_right)
@@ -218,7 +217,7 @@ static void copy_vars(struct sub_value *v, const struct sub_use *from)
 	memcpy(v->var, from->var, sizeof v->var);
 }
 
-/* Merges one more argument into the variables of a value. */
+/* Merges the variables of one more argument into those of a value. */
 static bool merge_argument(const struct sub_program *p, struct sub_value *v, const struct sub_use *u)
 {
 	struct sub_use before = {.vars = v->vars};
@@ -226,10 +225,10 @@ static bool merge_argument(const struct sub_program *p, struct sub_value *v, con
 	return merge_vars(p, &before, u, v);
 }
 
-/* The variables of what a value reduces, among them that one. */
+/* Sets the variables of a value to those of the elements that it reduces. */
 static bool find_reduced_vars(const struct sub_program *p, struct sub_value *v)
 {
-	bool product = rows[v->op].class == SUB_CONTRACTION;
+	bool product = traits[v->op].class == SUB_CONTRACTION;
 	copy_vars(v, &v->arg[product]);
 	return !product || merge_argument(p, v, &v->arg[2]);
 }
@@ -251,18 +250,18 @@ static void drop_reduced(struct sub_value *v)
 	v->vars = kept;
 }
 
-/* A contraction begins with a value that knows nothing of what is reduced. */
+/* The first argument of a contraction, its initial value, lacks the variable that is reduced. */
 static bool infer_contraction(const struct sub_program *p, struct sub_value *v)
 {
-	if (!find_reduced_vars(p, v) || contains(v->arg[0].var, v->arg[0].vars, v->reduced))
+	if (!find_reduced_vars(p, v) || contains_var(v->arg[0].var, v->arg[0].vars, v->reduced))
 		return false;
 	drop_reduced(v);
 	return merge_argument(p, v, &v->arg[0]);
 }
 
-bool sub_infer(const struct sub_program *p, struct sub_value *v)
+bool sub_infer_vars(const struct sub_program *p, struct sub_value *v)
 {
-	switch (rows[v->op].class) {
+	switch (traits[v->op].class) {
 	case SUB_UNARY:
 		copy_vars(v, &v->arg[0]);
 		return true;
@@ -288,8 +287,8 @@ static enum dtype type_of(const struct sub_program *p, const struct sub_value *v
 	return sub_at(p, v->arg[a].value)->dtype;
 }
 
-/* Whether arguments from the first one on have the type of that one. */
-static bool agree(const struct sub_program *p, const struct sub_value *v, int first)
+/* Whether the arguments from number `first` on have one type. */
+static bool have_one_type(const struct sub_program *p, const struct sub_value *v, int first)
 {
 	for (int a = first; a < v->args; a++)
 		if (type_of(p, v, a) != type_of(p, v, first))
@@ -317,22 +316,22 @@ static bool find_source_type(const struct sub_program *p, struct sub_value *v)
 
 bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 {
-	if (rows[v->op].class == SUB_SOURCE)
+	if (traits[v->op].class == SUB_SOURCE)
 		return find_source_type(p, v);
 	enum dtype first = type_of(p, v, 0);
-	enum sub_types types = rows[v->op].class == SUB_MOVE ? SUB_SAME : rows[v->op].types;
+	enum sub_types types = traits[v->op].class == SUB_MOVE ? SUB_SAME : traits[v->op].types;
 	switch (types) {
 	case SUB_SELECTS:
 		v->dtype = type_of(p, v, 1);
-		return first == DTYPE_BOOL && agree(p, v, 1);
+		return first == DTYPE_BOOL && have_one_type(p, v, 1);
 	case SUB_COMPARE:
 		v->dtype = DTYPE_BOOL;
-		return first != DTYPE_BOOL && agree(p, v, 0);
+		return first != DTYPE_BOOL && have_one_type(p, v, 0);
 	case SUB_CASTS:
 		return true;
 	default:
 		v->dtype = first;
-		return agree(p, v, 0) &&
+		return have_one_type(p, v, 0) &&
 		       (types == SUB_SAME || (types == SUB_LOGIC) == (first == DTYPE_BOOL)) &&
 		       (types != SUB_FLOAT || first == DTYPE_F32);
 	}
@@ -356,7 +355,7 @@ static bool has_extent(const struct sub_program *p, int var)
 	return is_dim(p, var) || p->vars.at[var].set == SUB_ROW;
 }
 
-/* Adds the range of scale*var. */
+/* Adds the range of scale*var to a range. */
 static bool add_term(const struct sub_program *p, int var, int64_t scale, int64_t *least, int64_t *most)
 {
 	int64_t reach;
@@ -375,52 +374,22 @@ bool sub_map_range(const struct sub_program *p, const struct sub_map *m, int64_t
 	       add_term(p, m->var2, m->scale2, least, most);
 }
 
+bool sub_index_leaves(const struct sub_program *p, const struct sub_map *m, int var)
+{
+	int64_t least, most;
+	if (m->function != SUB_AFFINE || !is_dim(p, var))
+		return false;
+	return !sub_map_range(p, m, &least, &most) || least < 0 || most >= p->vars.at[var].extent;
+}
+
 bool sub_map_leaves(const struct sub_program *p, const struct sub_value *v, int i)
 {
-	const struct sub_var *dim = &p->vars.at[sub_at(p, v->arg[0].value)->var[i]];
-	int64_t least, most;
-	if (v->map[i].function != SUB_AFFINE || dim->set != SUB_DIM)
-		return false;
-	return !sub_map_range(p, &v->map[i], &least, &most) || least < 0 || most >= dim->extent;
-}
-
-static int leads_of(const struct sub_program *p, const int *var, int n)
-{
-	int leads = 0;
-	while (leads < n && !is_dim(p, var[leads]))
-		leads++;
-	return leads;
-}
-
-/* The next dimension's extent times `n`; 0 when there is none or the product is too large. */
-static int64_t times_extent(const struct sub_program *p, const int *var, int vars, int *at, int64_t n)
-{
-	return *at < vars && !__builtin_mul_overflow(n, p->vars.at[var[(*at)++]].extent, &n) ? n : 0;
-}
-
-int sub_reshape_pieces(const struct sub_program *p, const struct sub_value *v, struct sub_piece *pieces)
-{
-	const struct sub_value *from = sub_at(p, v->arg[0].value);
-	int i = leads_of(p, from->var, from->vars), j = leads_of(p, v->var, v->vars), n = 0;
-	while (i < from->vars || j < v->vars) {
-		struct sub_piece *piece = &pieces[n++];
-		*piece = (struct sub_piece){.first = i, .out_first = j};
-		int64_t a = i < from->vars ? times_extent(p, from->var, from->vars, &i, 1) : 1;
-		int64_t b = j < v->vars ? times_extent(p, v->var, v->vars, &j, 1) : 1;
-		while (a && b && a != b)
-			*(a < b ? &a : &b) = a < b ? times_extent(p, from->var, from->vars, &i, a)
-						   : times_extent(p, v->var, v->vars, &j, b);
-		if (!a || !b)
-			return -1;
-		piece->n = i - piece->first;
-		piece->out_n = j - piece->out_first;
-	}
-	return n;
+	return sub_index_leaves(p, &v->map[i], sub_at(p, v->arg[0].value)->var[i]);
 }
 
 /* --- hash-consing --- */
 
-/* Maps that are one function are one map. */
+/* The canonical form of a map: equal functions have equal forms. */
 static struct sub_map normal_map(struct sub_map m)
 {
 	if (m.function != SUB_AFFINE)
@@ -440,7 +409,7 @@ static struct sub_map normal_map(struct sub_map m)
 	return m;
 }
 
-/* The variable that stands first in the value comes first. */
+/* Puts the variable first that stands first in the value. */
 static void order_map(const struct sub_value *v, struct sub_map *m)
 {
 	for (int i = 0; m->scale2 && i < v->vars && v->var[i] != m->var; i++)
@@ -452,17 +421,17 @@ static void order_map(const struct sub_value *v, struct sub_map *m)
 		}
 }
 
-/* How the argument of what is moved is named says nothing, nor does a fill that nothing reads. */
+/* Removes what has no meaning in an assign: other names of the argument's dimensions, and a fill that nothing
+ * reads. */
 static void normalise_move(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	bool leaves = false;
-	if (v->op != SUB_ASSIGN && v->op != SUB_RESHAPE)
+	if (v->op != SUB_ASSIGN)
 		return;
 	if (v->arg[0].value.i && v->arg[0].value.i < p->values.n)
 		v->arg[0] = sub_as_is(p, v->arg[0].value);
-	if (v->op == SUB_ASSIGN)
-		sub_copy_maps(v, maps);
-	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
+	sub_copy_maps(v, maps);
+	for (int i = 0; i < v->arg[0].vars; i++) {
 		maps[i] = normal_map(maps[i]);
 		order_map(v, &maps[i]);
 		leaves |= sub_map_leaves(p, v, i);
@@ -470,7 +439,7 @@ static void normalise_move(const struct sub_program *p, struct sub_value *v, str
 	v->fills &= leaves;
 }
 
-/* Unused array places must compare equal. */
+/* Clears unused array elements, so that equal values compare equal. */
 static void clear_unused(struct sub_value *v)
 {
 	for (int i = v->vars; i < SUB_MAX_VARS; i++)
@@ -486,7 +455,7 @@ static void clear_unused(struct sub_value *v)
 
 enum { MAP_NUMBERS = 8 };
 
-/* Maps as numbers, since structs have padding; returns their bytes. */
+/* Writes maps as numbers without padding; returns their bytes. */
 static size_t number_maps(const struct sub_map *map, int n, int64_t *to)
 {
 	for (int i = 0; i < n; i++) {
@@ -498,7 +467,7 @@ static size_t number_maps(const struct sub_map *map, int n, int64_t *to)
 	return n * MAP_NUMBERS * sizeof *to;
 }
 
-/* One number that stands for a value, field by field: structs have padding. */
+/* Hashes a value field by field: structs have padding. */
 static unsigned long hash_value(const struct sub_value *v)
 {
 	int64_t head[] = {v->op, v->dtype, v->args, v->vars, v->which, v->reduced, v->axis, v->fills};
@@ -514,28 +483,15 @@ static unsigned long hash_value(const struct sub_value *v)
 	return v->op == SUB_ASSIGN ? hash_bytes(h, maps, number_maps(v->map, v->arg[0].vars, maps)) : h;
 }
 
-static bool same_map(const struct sub_map *a, const struct sub_map *b)
-{
-	return a->function == b->function && a->which == b->which && a->var == b->var &&
-	       a->scale == b->scale && a->offset == b->offset && a->var2 == b->var2 &&
-	       a->scale2 == b->scale2 && a->slot == b->slot;
-}
-
 static bool same_maps(const struct sub_map *a, const struct sub_map *b, int n)
 {
 	for (int i = 0; a != b && i < n; i++)
-		if (!same_map(&a[i], &b[i]))
+		if (!sub_same_map(&a[i], &b[i]))
 			return false;
 	return true;
 }
 
-static bool same_use(const struct sub_use *a, const struct sub_use *b)
-{
-	return a->value.i == b->value.i && a->vars == b->vars &&
-	       memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
-}
-
-/* Numbers are compared by their bits: 0 and -0 differ, a NaN equals itself. */
+/* Compares numbers by their bits: 0 and -0 differ, a NaN equals itself. */
 static bool same_value(const struct sub_value *a, const struct sub_value *b)
 {
 	if (a->op != b->op || a->dtype != b->dtype || a->args != b->args || a->vars != b->vars ||
@@ -545,7 +501,7 @@ static bool same_value(const struct sub_value *a, const struct sub_value *b)
 	    memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
 	for (int i = 0; i < a->args; i++)
-		if (!same_use(&a->arg[i], &b->arg[i]))
+		if (!sub_same_use(&a->arg[i], &b->arg[i]))
 			return false;
 	return a->op != SUB_ASSIGN || same_maps(a->map, b->map, a->arg[0].vars);
 }
@@ -553,31 +509,31 @@ static bool same_value(const struct sub_value *a, const struct sub_value *b)
 static uint32_t *find_slot(struct sub_program *p, const struct sub_value *v)
 {
 	for (size_t i = hash_value(v);; i++) {
-		uint32_t *slot = &p->table[i & (p->table_size - 1)];
+		uint32_t *slot = &p->hash[i & (p->hash_size - 1)];
 		if (!*slot || same_value(&p->values.at[*slot], v))
 			return slot;
 	}
 }
 
-static void fill_table(struct sub_program *p)
+static void fill_hash(struct sub_program *p)
 {
 	for (uint32_t i = 1; i < p->values.n; i++)
 		*find_slot(p, &p->values.at[i]) = i;
 }
 
-static void grow_table(struct sub_program *p)
+static void grow_hash(struct sub_program *p)
 {
-	p->table_size *= 2;
-	p->table = ARENA_ARRAY(p->arena, uint32_t, p->table_size);
-	fill_table(p);
+	p->hash_size *= 2;
+	p->hash = ARENA_ARRAY(p->arena, uint32_t, p->hash_size);
+	fill_hash(p);
 }
 
-void sub_take_back(struct sub_program *p, size_t values, size_t vars)
+void sub_forget_values_and_vars(struct sub_program *p, size_t values, size_t vars)
 {
 	p->values.n = values;
 	p->vars.n = vars;
-	memset(p->table, 0, p->table_size * sizeof *p->table);
-	fill_table(p);
+	memset(p->hash, 0, p->hash_size * sizeof *p->hash);
+	fill_hash(p);
 }
 
 static void print_use_vars(const struct sub_program *p, const struct sub_use *u, struct str *s)
@@ -590,14 +546,14 @@ static sub_ref refuse_types(const struct sub_program *p, const struct sub_value 
 {
 	diag_add(d, DIAG_INVALID_SUBOPS, (struct diag_at){0},
 		 "this is a fault of the compiler; please report it with the model",
-		 "%s: %s of types that do not go together", p->name, rows[v->op].spelling);
+		 "%s: %s of types that do not go together", p->name, traits[v->op].spelling);
 	return (sub_ref){0};
 }
 
-static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct diags *d)
+static sub_ref refuse_order(struct sub_program *p, const struct sub_value *v, struct diags *d)
 {
 	struct str s = str_in(p->arena);
-	str_printf(&s, "%s of [", rows[v->op].spelling);
+	str_printf(&s, "%s of [", traits[v->op].spelling);
 	print_use_vars(p, &v->arg[0], &s);
 	str_puts(&s, "] and [");
 	print_use_vars(p, &v->arg[1], &s);
@@ -608,12 +564,12 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 	return (sub_ref){0};
 }
 
-/* As values are kept, with maps that are not the program's; false when the orders of the arguments
- * contradict. */
-static bool normalise(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
+/* Brings a value into the form in which values are kept, with its maps in `maps`; false if the arguments
+ * order their variables in contradictory ways. */
+static bool normalise_value(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
-	v->args = rows[v->op].arity;
-	if (!sub_infer(p, v))
+	v->args = traits[v->op].arity;
+	if (!sub_infer_vars(p, v))
 		return false;
 	normalise_move(p, v, maps);
 	clear_unused(v);
@@ -628,7 +584,7 @@ struct sub_map *sub_copy_maps(struct sub_value *v, struct sub_map *to)
 	return to;
 }
 
-/* The program's own copy of these maps. */
+/* The program's own copy of a list of maps. */
 static const struct sub_map *keep_maps(struct sub_program *p, const struct sub_map *map, int n)
 {
 	int64_t key[MAP_NUMBERS * SUB_MAX_VARS];
@@ -642,21 +598,21 @@ static const struct sub_map *keep_maps(struct sub_program *p, const struct sub_m
 	return p->map_list.at[known];
 }
 
-sub_ref sub_find(struct sub_program *p, struct sub_value v)
+sub_ref sub_find_value(struct sub_program *p, struct sub_value v)
 {
 	struct sub_map maps[SUB_MAX_VARS];
-	return (sub_ref){normalise(p, &v, maps) && sub_find_type(p, &v) ? *find_slot(p, &v) : 0};
+	return (sub_ref){normalise_value(p, &v, maps) && sub_find_type(p, &v) ? *find_slot(p, &v) : 0};
 }
 
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
 	struct sub_map maps[SUB_MAX_VARS];
-	if (!normalise(p, &v, maps))
-		return d ? refuse(p, &v, d) : (sub_ref){0};
+	if (!normalise_value(p, &v, maps))
+		return d ? refuse_order(p, &v, d) : (sub_ref){0};
 	if (!sub_find_type(p, &v))
 		return d ? refuse_types(p, &v, d) : (sub_ref){0};
-	if (2 * p->values.n > p->table_size)
-		grow_table(p);
+	if (2 * p->values.n > p->hash_size)
+		grow_hash(p);
 	uint32_t *slot = find_slot(p, &v);
 	if (!*slot) {
 		*slot = p->values.n;
@@ -665,8 +621,9 @@ sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 	}
 	return (sub_ref){*slot};
 }
-/* The last one first: each was put behind those that stood when it came. */
-void sub_forget_last(struct sub_program *p, size_t n)
+
+/* Removes the last value first: probing put each into a slot after those that were taken at the time. */
+void sub_forget_values(struct sub_program *p, size_t n)
 {
 	for (; p->values.n > n; p->values.n--)
 		*find_slot(p, &p->values.at[p->values.n - 1]) = 0;

@@ -4,11 +4,11 @@
 
 #include <stdlib.h>
 
-struct list {
+struct value_list {
 	VEC(sub_ref) all;
 };
 
-static void add_value(struct list *l, struct arena *a, bool *seen, sub_ref r)
+static void add_value(struct value_list *l, struct arena *a, bool *seen, sub_ref r)
 {
 	if (!seen[r.i])
 		vec_push(a, &l->all, r);
@@ -24,7 +24,7 @@ static int compare_values(const void *a, const void *b)
 struct sub_values sub_find_values(struct arena *a, const struct sub_program *p, const struct sub_body *b,
 				  bool *seen)
 {
-	struct list l = {0};
+	struct value_list l = {0};
 	for (size_t i = 0; i < b->stores.n; i++)
 		add_value(&l, a, seen, b->stores.at[i].value.value);
 	for (size_t i = 0; i < l.all.n; i++) {

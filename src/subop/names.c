@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Names of what the compiler makes.  A model may use any of them: who reads a schedule's text, or a dump, must not take one
- * thing for another. */
+/* Names of what the compiler makes.  A model may use any of them, and in a schedule's text or a dump each
+ * name must have one meaning. */
 #include "subop/subop.h"
 
 static bool is_body(const struct sub_program *p, const char *name)
@@ -19,7 +19,7 @@ static bool is_case(const struct sub_program *p, const char *name)
 	return false;
 }
 
-/* A state or a parameter. */
+/* Whether a state or a parameter has this name. */
 static bool is_tensor(const struct sub_program *p, const char *name)
 {
 	for (size_t i = 0; i < p->states.n; i++)
@@ -37,7 +37,7 @@ static bool is_taken(const struct sub_program *p, unsigned kinds, const char *na
 	       (kinds & SUB_NAME_TENSOR && is_tensor(p, name));
 }
 
-const char *sub_free_name(const struct sub_program *p, unsigned kinds, const char *name)
+const char *sub_find_free_name(const struct sub_program *p, unsigned kinds, const char *name)
 {
 	const char *free = name;
 	for (int suffix = 1; is_taken(p, kinds, free); suffix++) {

@@ -185,11 +185,11 @@ static void print_declarations(const struct sub_program *p, struct str *s)
 		print_tensor("output", &p->outputs.at[i].row, s);
 }
 
-static void print_store(const struct sub_program *p, const struct sub_store *st, const char *lead,
+static void print_store(const struct sub_program *p, const struct sub_store *st, const char *leading,
 			struct str *s)
 {
-	str_printf(s, "  store %s[%s", sub_store_tensor(p, st)->name, lead);
-	const char *comma = *lead ? "," : "";
+	str_printf(s, "  store %s[%s", sub_store_tensor(p, st)->name, leading);
+	const char *comma = *leading ? "," : "";
 	for (int i = 0; i < st->value.vars; i++) {
 		const struct sub_var *var = &p->vars.at[st->value.var[i]];
 		if (var->set != SUB_DIM && var->set != SUB_ROW)
@@ -202,7 +202,7 @@ static void print_store(const struct sub_program *p, const struct sub_store *st,
 	str_puts(s, "\n");
 }
 
-/* The cases of a body that has not all. */
+/* Prints the cases of a body that does not cover all of its domain. */
 static void print_mask(const struct sub_program *p, unsigned cases, struct str *s)
 {
 	for (size_t c = 0; c < p->cases.n; c++)
@@ -214,7 +214,7 @@ static void print_mask(const struct sub_program *p, unsigned cases, struct str *
 static void print_body(const struct sub_program *p, const struct sub_body *b, struct str *s)
 {
 	static const struct {
-		const char *rows, *lead;
+		const char *rows, *leading;
 	} domains[] = {
 	    [SUB_LEAF] = {"[n without children]", "n"},
 	    [SUB_INNER] = {"[n with children]", "n"},
@@ -235,7 +235,7 @@ static void print_body(const struct sub_program *p, const struct sub_body *b, st
 		if (live[i] && sub_class_of(p->values.at[i].op) != SUB_SOURCE)
 			print_value(p, (sub_ref){i}, s);
 	for (size_t i = 0; i < b->stores.n; i++)
-		print_store(p, &b->stores.at[i], domains[b->domain].lead, s);
+		print_store(p, &b->stores.at[i], domains[b->domain].leading, s);
 }
 
 void sub_print(const struct sub_program *p, struct str *s)

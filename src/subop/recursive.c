@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which values need a state that a recursion is yet to compute. */
+/* Which values need a state that a traversal has yet to compute. */
 #include "subop/subop.h"
 
 static bool is_unknown(const struct sub_program *p, const struct sub_value *v, int traversal)
@@ -7,8 +7,9 @@ static bool is_unknown(const struct sub_program *p, const struct sub_value *v, i
 	return v->op == SUB_STATE && p->states.at[v->which].traversal >= traversal;
 }
 
-/* A root has no parent to read anything of. */
-static bool leads_to_parent(const struct sub_value *v)
+/* Whether a value reads a row of the parent, which a root lacks: so it cannot be computed ahead for all
+ * nodes. */
+static bool reads_parent(const struct sub_value *v)
 {
 	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_PARENT;
 }
@@ -18,7 +19,7 @@ bool *sub_find_recursive(const struct sub_program *p, int traversal)
 	bool *needs = ARENA_ARRAY(p->arena, bool, p->values.n);
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
-		needs[i] = is_unknown(p, v, traversal) || leads_to_parent(v);
+		needs[i] = is_unknown(p, v, traversal) || reads_parent(v);
 		for (int k = 0; k < v->vars && v->op != SUB_VECTOR; k++)
 			needs[i] |= sub_is_ragged(p, v->var[k]);
 		for (int a = 0; a < v->args; a++)
@@ -27,7 +28,7 @@ bool *sub_find_recursive(const struct sub_program *p, int traversal)
 	return needs;
 }
 
-int sub_unknown_from(const struct sub_body *b)
+int sub_first_unknown_traversal(const struct sub_body *b)
 {
 	bool output = b->domain == SUB_EVERY_NODE || b->domain == SUB_EVERY_INPUT;
 	return output ? 0 : b->traversal;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* How many elements values have, for what is estimated of them. */
+/* Numbers of elements, for estimates and for the order of dimensions. */
 #include "subop/subop.h"
 
 bool sub_has_leading_dim(const struct sub_program *p, sub_ref r)

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Cases that a schedule makes of others:
+/* Splitting cases, as a schedule requests:
  *
  *     case inner: inner                       case inner.children2: inner, children 2
  *     body inner                       ->     case inner: inner
@@ -8,16 +8,15 @@
  *                                             body inner
  *                                               ...
  *
- * The bodies compute the same, so no bit changes; but what they are for is known, how many turns a loop over
- * children has. Where nodes are told apart by their parents, too, a case of the model is two, `inner.root`
- * and `inner.below`. */
+ * The copies of a body compute the same, so no bit changes; but their loops over children have a known number
+ * of iterations.  If a traversal goes down, a case of the model is two, `inner.root` and `inner.below`. */
 #include "subop/subop.h"
 
 #include <string.h>
 
 /* --- cases --- */
 
-/* NULL = the model names none so. */
+/* NULL = the model has no case of this name. */
 static struct sub_named_case *find_named(const struct sub_program *p, const char *name)
 {
 	for (size_t i = 0; i < p->named.n; i++)
@@ -26,30 +25,30 @@ static struct sub_named_case *find_named(const struct sub_program *p, const char
 	return NULL;
 }
 
-/* Whether a case of the program is all or a part of the model's. */
-static bool is_of(const struct sub_program *p, size_t c, const char *base)
+/* Whether a case of the program was made of a case of the model. */
+static bool is_part_of(const struct sub_program *p, size_t c, const char *base)
 {
 	return find_named(p, base)->cases >> c & 1;
 }
 
-/* What is known of its nodes. */
-static struct image_case known_of(const struct sub_program *p, const char *base)
+/* What every node of a case of the model fulfils. */
+static struct image_case find_known_case(const struct sub_program *p, const char *base)
 {
 	const struct sub_named_case *k = find_named(p, base);
 	return k->cases ? p->cases.at[__builtin_ctz(k->cases)]
 			: (struct image_case){.inner = k != &p->named.at[RA_LEAF], .children = -1};
 }
 
-const char *sub_no_base(const struct sub_program *p, const char *base)
+const char *sub_check_split_base(const struct sub_program *p, const char *base)
 {
 	return find_named(p, base) ? NULL : "the model has no case of this name";
 }
 
 /* --- conditions --- */
 
-const char *sub_not_by_children(const struct sub_program *p, const struct sub_split *s)
+const char *sub_check_split_children(const struct sub_program *p, const struct sub_split *s)
 {
-	struct image_case known = known_of(p, s->base);
+	struct image_case known = find_known_case(p, s->base);
 	return !known.inner	  ? "is asked of a leaf, which has none"
 	       : p->children >= 0 ? "has one answer for all inner nodes of this structure"
 	       : known.children >= 0 || s->children >= 0 ? "is asked twice: nodes have one number of children"
@@ -76,11 +75,11 @@ static bool is_read(const struct sub_program *p, const struct sub_body *b, size_
 	return found;
 }
 
-/* What the structure says whether nodes of a case carry: they do what cases among them are told apart by, and
- * what they read.  No schedule may ask for more than the program does. */
-static bool carries(const struct sub_program *p, const char *base, size_t input)
+/* Whether nodes of a case carry an input: they do if it distinguishes cases of such nodes, or if their body
+ * reads it. A schedule may not require inputs that the program does not. */
+static bool carries_input(const struct sub_program *p, const char *base, size_t input)
 {
-	bool inner = known_of(p, base).inner;
+	bool inner = find_known_case(p, base).inner;
 	unsigned cases = find_named(p, base)->cases, first = cases & -cases;
 	for (size_t i = 0; i < p->cases.n; i++)
 		if (p->cases.at[i].inner == inner &&
@@ -97,20 +96,20 @@ static bool carries(const struct sub_program *p, const char *base, size_t input)
 	return false;
 }
 
-const char *sub_not_by_token(const struct sub_program *p, const struct sub_split *s, size_t input)
+const char *sub_check_split_token(const struct sub_program *p, const struct sub_split *s, size_t input)
 {
-	struct image_case known = known_of(p, s->base);
+	struct image_case known = find_known_case(p, s->base);
 	if (input >= p->inputs.n || !p->inputs.at[input].token || p->inputs.at[input].on_edge)
 		return "is not an input that is a token of nodes";
 	if (has_match(known.match, known.matches, input) || has_match(s->match.at, s->match.n, input))
 		return "is asked twice: a node has one value of it";
-	return carries(p, s->base, input) ? NULL : "no node of the case needs to carry it";
+	return carries_input(p, s->base, input) ? NULL : "no node of the case needs to carry it";
 }
 
 /* --- the new case --- */
 
-/* Behind the name of the base: .children2.tag3 */
-static void put_name(const struct sub_program *p, const struct sub_split *s, struct str *to)
+/* Appends the conditions of a split, as .children2.tag3, to the name of its case. */
+static void append_suffix(const struct sub_program *p, const struct sub_split *s, struct str *to)
 {
 	if (s->children >= 0)
 		str_printf(to, ".children%d", s->children);
@@ -118,7 +117,7 @@ static void put_name(const struct sub_program *p, const struct sub_split *s, str
 		str_printf(to, ".%s%d", p->inputs.at[s->match.at[i].input].name, s->match.at[i].value);
 }
 
-/* The name of a part of a case begins with that of the case. */
+/* The case that a split makes of a case of the program; its name begins with that of the model's case. */
 static struct image_case new_case(const struct sub_program *p, const struct sub_split *s,
 				  const struct image_case *of)
 {
@@ -126,21 +125,21 @@ static struct image_case new_case(const struct sub_program *p, const struct sub_
 	struct image_match *match = ARENA_ARRAY(p->arena, struct image_match, of->matches + s->match.n);
 	struct str name = str_in(p->arena);
 	str_puts(&name, s->base);
-	put_name(p, s, &name);
+	append_suffix(p, s, &name);
 	str_puts(&name, of->name + strlen(s->base));
 	for (int i = 0; i < of->matches; i++)
 		match[i] = of->match[i];
 	for (size_t i = 0; i < s->match.n; i++)
 		match[of->matches + i] = s->match.at[i];
-	k.name = sub_free_name(p, SUB_NAME_CASE, str_text(&name));
+	k.name = sub_find_free_name(p, SUB_NAME_CASE, str_text(&name));
 	k.children = s->children >= 0 ? s->children : of->children;
 	k.match = match;
 	k.matches = of->matches + s->match.n;
 	return k;
 }
 
-/* Whether all nodes of a case are taken by another that stands before it. */
-static bool covers(const struct image_case *k, const struct image_case *of)
+/* Whether all nodes of a case `of` fit case `k`, too. */
+static bool covers_case(const struct image_case *k, const struct image_case *of)
 {
 	bool all = k->inner == of->inner && (k->parent == IMAGE_EITHER || k->parent == of->parent) &&
 		   (k->children < 0 || k->children == of->children);
@@ -154,19 +153,19 @@ static bool covers(const struct image_case *k, const struct image_case *of)
 	return all;
 }
 
-static unsigned shifted(unsigned mask, size_t at)
+static unsigned shift_mask(unsigned mask, size_t at)
 {
 	unsigned low = mask & ((1u << at) - 1);
 	return low | (mask ^ low) << 1;
 }
 
-/* Masks after a case was put before the one at a place. */
+/* Updates all masks after a case was inserted at `at`. */
 static void shift_masks(struct sub_program *p, size_t at)
 {
 	for (size_t b = 0; b < p->bodies.n; b++)
-		p->bodies.at[b].cases = shifted(p->bodies.at[b].cases, at);
+		p->bodies.at[b].cases = shift_mask(p->bodies.at[b].cases, at);
 	for (size_t i = 0; i < p->named.n; i++)
-		p->named.at[i].cases = shifted(p->named.at[i].cases, at);
+		p->named.at[i].cases = shift_mask(p->named.at[i].cases, at);
 }
 
 static void insert_case(struct sub_program *p, size_t at, struct image_case k)
@@ -178,7 +177,7 @@ static void insert_case(struct sub_program *p, size_t at, struct image_case k)
 	shift_masks(p, at);
 }
 
-/* Where the model names none, leaves and inner nodes are all. */
+/* Declares leaf and inner as the cases of a program that has none. */
 static void declare_cases(struct sub_program *p)
 {
 	vec_push(p->arena, &p->cases, (struct image_case){.name = "leaf", .children = -1});
@@ -192,18 +191,18 @@ static void declare_cases(struct sub_program *p)
 
 /* --- its bodies --- */
 
-/* In the second traversal: inner2.children2 */
+/* The name of a new body, as inner2.children2 in the second traversal. */
 static const char *body_name(const struct sub_program *p, const struct sub_split *s, int traversal)
 {
 	struct str name = str_in(p->arena);
 	str_puts(&name, s->base);
 	if (traversal)
 		str_printf(&name, "%d", traversal + 1);
-	put_name(p, s, &name);
-	return sub_free_name(p, SUB_NAME_BODY, str_text(&name));
+	append_suffix(p, s, &name);
+	return sub_find_free_name(p, SUB_NAME_BODY, str_text(&name));
 }
 
-/* A body like this one for the new cases, behind it. */
+/* Inserts a copy of a body, for the new cases, after it. */
 static void insert_body(struct sub_program *p, const struct sub_split *s, size_t at, unsigned cases)
 {
 	struct sub_body copy = sub_body_like(&p->bodies.at[at]);
@@ -217,7 +216,8 @@ static void insert_body(struct sub_program *p, const struct sub_split *s, size_t
 	p->bodies.at[at + 1] = copy;
 }
 
-/* Of a traversal down, bodies are of nodes with a parent or without, whatever else they are. */
+/* Gives the new cases bodies.  Bodies of a traversal down only depend on whether there is a parent, so they
+ * cover them. */
 static void split_bodies(struct sub_program *p, const struct sub_split *s, unsigned bases, unsigned cases)
 {
 	for (size_t b = p->bodies.n; b-- > 0;) {
@@ -243,20 +243,20 @@ int sub_children_of(const struct sub_program *p, const struct sub_body *b)
 
 static const char *problem_of(const struct sub_program *p, const struct sub_split *s)
 {
-	size_t parts = 0;
+	size_t made = 0;
 	for (size_t c = 0; c < p->cases.n; c++) {
-		if (!is_of(p, c, s->base))
+		if (!is_part_of(p, c, s->base))
 			continue;
 		struct image_case k = new_case(p, s, &p->cases.at[c]);
-		parts++;
+		made++;
 		for (size_t i = 0; i < c; i++)
-			if (covers(&p->cases.at[i], &k))
+			if (covers_case(&p->cases.at[i], &k))
 				return "no node is of the new case: one before it takes them all";
 	}
-	return p->cases.n + parts > IMAGE_MAX_CASES ? "there are too many cases" : NULL;
+	return p->cases.n + made > IMAGE_MAX_CASES ? "there are too many cases" : NULL;
 }
 
-const char *sub_split(struct sub_program *p, const struct sub_split *s)
+const char *sub_split_case(struct sub_program *p, const struct sub_split *s)
 {
 	unsigned cases = 0;
 	if (!p->cases.n)
@@ -265,7 +265,7 @@ const char *sub_split(struct sub_program *p, const struct sub_split *s)
 	if (problem)
 		return problem;
 	for (size_t c = 0; c < p->cases.n; c++)
-		if (is_of(p, c, s->base)) {
+		if (is_part_of(p, c, s->base)) {
 			insert_case(p, c, new_case(p, s, &p->cases.at[c]));
 			cases |= 1u << c++;
 		}

@@ -17,7 +17,7 @@
 #include "image/image.h"
 #include "ra/ra.h"
 
-/* Of a value: its axes, those of what it is multiplied with, and the leading ones. */
+/* The most variables of a value: its axes, those of what it is multiplied with, leading dimensions. */
 enum { SUB_MAX_VARS = 2 * TENSOR_MAX_RANK, SUB_MAX_ARITY = 3 };
 
 enum sub_op {
@@ -27,11 +27,11 @@ enum sub_op {
 };
 
 enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE, SUB_TERNARY, SUB_CONTRACTION };
-/* What types an operator takes and gives, as sub_ops.def says. */
+/* What types an operator takes and gives: the column TYPES of sub_ops.def. */
 enum sub_types { SUB_FLOAT, SUB_NUMBER, SUB_COMPARE, SUB_LOGIC, SUB_SELECTS, SUB_SAME, SUB_CASTS };
-enum sub_price { SUB_CHEAP, SUB_DEAR };
+enum sub_price { SUB_CHEAP, SUB_EXPENSIVE };
 
-/* What sub_ops.def says of an operator. */
+/* A row of sub_ops.def. */
 struct sub_traits {
 	const char *spelling;
 	int arity;
@@ -39,53 +39,54 @@ struct sub_traits {
 	int weight;
 	enum sub_price price;
 	enum sub_types types;
-	enum sub_op combine; /* REDUCE: by this operator */
-	double neutral;      /* REDUCE: from here */
+	enum sub_op combine; /* REDUCE: joins what is reduced so far with the next element */
+	double neutral;	     /* REDUCE: the value of no elements */
 };
 
-/* Index sets.  In a value's variables they stand in this order. */
+/* Index sets.  A value's variables stand in this order of their sets; those of DIM are its dimensions, the
+ * others its leading dimensions. */
 enum sub_set {
-	SUB_NODE,  /* the nodes that the body runs over */
-	SUB_INPUT, /* the inputs of the minibatch */
-	SUB_ROW,   /* the rows of a parameter that is computed at binding: 0 .. extent-1 */
-	SUB_EDGE,  /* the edges of the node before it, ragged: to its children, in bodies of a traversal down to its
-		      parents */
-	SUB_MEMBER, /* the nodes of the input before it: ragged */
-	SUB_DIM	   /* 0 .. extent-1 */
+	SUB_NODE,   /* the nodes that the body runs over */
+	SUB_INPUT,  /* the inputs of the minibatch */
+	SUB_ROW,    /* the rows of a parameter that is computed at binding: 0 .. extent-1 */
+	SUB_EDGE,   /* the edges of the node before it, ragged: to its children or, in a traversal down, to
+		       its parents */
+	SUB_MEMBER, /* the nodes of the input before it, ragged */
+	SUB_DIM	    /* 0 .. extent-1 */
 };
 
 struct sub_var {
 	const char *name;
 	enum sub_set set;
 	int64_t extent; /* DIM, ROW */
-	int ordinal;    /* which of the variables with this extent */
+	int ordinal;	/* its number among the variables with this extent */
 };
 
 typedef struct {
 	uint32_t i; /* 0 = none */
 } sub_ref;
 
-/* A value under names for its dimensions. */
+/* A value with names for its dimensions. */
 struct sub_use {
 	sub_ref value;
 	int vars, var[SUB_MAX_VARS];
 };
 
-/* How a source's dimension is reached from an output variable. */
+/* How the index along a dimension of the argument is computed from a variable of the value. */
 enum sub_function {
-	SUB_AFFINE,     /* scale*var + scale2*var2 + offset; without a variable (var -1): offset */
-	SUB_CHILD,      /* the node in child slot `which` of node var */
-	SUB_EDGE_CHILD, /* the child that edge var leads to */
-	SUB_PARENT,     /* the one parent of node var */
+	SUB_AFFINE,	 /* scale*var + scale2*var2 + offset; without a variable (var -1): offset */
+	SUB_CHILD,	 /* the node in child slot `which` of node var */
+	SUB_EDGE_CHILD,	 /* the child that edge var leads to */
+	SUB_PARENT,	 /* the one parent of node var */
 	SUB_EDGE_PARENT, /* the parent that edge var leads to */
-	SUB_ROOT,       /* the root of input var */
-	SUB_TOKEN,      /* input `which` of node var; one of edges: of edge var, or of the edge to the child in slot `slot` of
-			 * node var */
-	SUB_MEMBER_NODE, /* the node that member var is */
-	SUB_SLOT_EDGE   /* the edge to the child in slot `which` of node var */
+	SUB_ROOT,	 /* the root of input var */
+	SUB_TOKEN, /* input `which` of node var; an input of edges: that of edge var, or of the edge to the
+		    * child in slot `slot` of node var */
+	SUB_MEMBER_NODE, /* the node of member var */
+	SUB_SLOT_EDGE	 /* the edge to the child in slot `which` of node var */
 };
 
-/* Two variables stand in the order of the value's own; scale2 0 = there is one at most. */
+/* Two variables stand in the order of the value's own.  scale2 = 0: there is no second one. */
 struct sub_map {
 	enum sub_function function;
 	int which, var, var2, slot;
@@ -99,11 +100,11 @@ struct sub_value {
 	struct sub_use arg[SUB_MAX_ARITY];
 	int vars, var[SUB_MAX_VARS]; /* the output's index variables */
 	double constant;             /* CONST */
-	int which;                   /* PARAM, VECTOR, STATE: which one */
-	int reduced;                 /* REDUCE, CONTRACTION: the variable */
+	int which;		     /* PARAM, VECTOR, STATE: its number in the program's list */
+	int reduced;		     /* REDUCE, CONTRACTION: the variable that is reduced */
 	int axis;                    /* COND: position in var */
-	const struct sub_map *map;   /* ASSIGN: one per dimension of the argument.  Those of a value that was
-					added belong to the program, which keeps equal ones once. */
+	const struct sub_map *map; /* ASSIGN: one per dimension of the argument.  The maps of a value that was
+				      added belong to the program, which keeps equal lists once. */
 	bool fills;  /* ASSIGN: an affine map may leave the argument, which reads as `fill` there */
 	double fill;
 };
@@ -114,8 +115,8 @@ enum sub_target { SUB_TO_STATE, SUB_TO_OUTPUT, SUB_TO_PARAM, SUB_TO_INPUT };
 struct sub_store {
 	enum sub_target to;
 	int which;
-	struct sub_use value; /* named by the target's own dimensions, the lead variable not among them; of a
-				 parameter the first dimension is the lead */
+	struct sub_use value; /* with the names of the target's dimensions after its leading ones; the first
+				 dimension of a parameter is the row */
 };
 
 enum sub_domain {
@@ -126,7 +127,7 @@ enum sub_domain {
 	SUB_EVERY_NODE,
 	SUB_EVERY_INPUT,
 	SUB_AHEAD,	 /* every node, before the recursion of the body's traversal */
-	SUB_AHEAD_INNER, /* the same of nodes with children */
+	SUB_AHEAD_INNER, /* every node with children, likewise */
 	SUB_AT_BINDING	 /* when weights are bound: over the rows of one folded parameter, or once when it has
 			    none */
 };
@@ -134,17 +135,17 @@ enum sub_domain {
 struct sub_body {
 	const char *name;
 	enum sub_domain domain;
-	unsigned cases; /* LEAF, INNER: a mask of the program's; 0 = all of the domain */
-	int traversal;	/* that the body belongs to, in the order in which they run */
+	unsigned cases; /* LEAF, INNER: a mask of the program's cases; 0 = all of the domain */
+	int traversal;	/* the one that the body belongs to; traversals run in the order of their numbers */
 	VEC(struct sub_store) stores;
 };
 
 struct sub_tensor {
 	const char *name;
-	enum dtype dtype; /* in memory; values of it are of ra_widened */
+	enum dtype dtype;		/* in memory; values read from it have the type ra_widened(dtype) */
 	int rank, var[TENSOR_MAX_RANK]; /* the canonical variable of each dimension */
 	int64_t shape[TENSOR_MAX_RANK];
-	int traversal; /* of a state: the one that computes it */
+	int traversal; /* states: the one that computes it */
 	bool folded; /* a parameter that a body at binding computes; these come after those of the model */
 	bool derived; /* a state that is computed of the node's other states, for its parents alone; these come
 			 after those of the model */
@@ -152,9 +153,9 @@ struct sub_tensor {
 
 struct sub_input {
 	const char *name;
-	bool token; /* an i32 that picks rows, or tells cases apart */
+	bool token;   /* an i32 that selects rows, or distinguishes cases */
 	bool on_edge; /* a row per edge: a vector's value has the edge as its second variable */
-	struct sub_tensor row; /* of a vector; a token is a number of i32, if anything reads it as a value */
+	struct sub_tensor row; /* of a node or edge; that of a token is an i32 scalar */
 	bool hoisted; /* a vector that a body ahead of the recursion computes; these come after those of the
 			 model */
 };
@@ -168,18 +169,19 @@ struct sub_traversal {
 	bool down; /* parents before children, else children before parents */
 };
 
-/* A case as the model names it; leaf and inner are those without a name of their own. */
+/* A case as the model names it; nodes of no named case are leaf or inner. */
 struct sub_named_case {
 	const char *name;
-	unsigned cases; /* a mask of the program's that it is, or was made into by what is known of parents */
+	unsigned cases; /* a mask of the program's cases: itself, or the two that differ in whether there is a
+			   parent */
 };
 
-/* Nodes of a case that a schedule tells apart from the rest of it: those that fit all of this, too. */
+/* A new case that a schedule makes of the nodes of another case that meet further conditions. */
 struct sub_split {
 	const char *base; /* as the model names it */
 	int children;     /* -1 = any number */
 	VEC(struct image_match) match;
-	const char *text; /* as it was written */
+	const char *text; /* as the schedule spells it */
 };
 
 struct sub_program {
@@ -194,13 +196,13 @@ struct sub_program {
 	VEC(struct sub_output) outputs;
 	VEC(struct sub_traversal) traversals;
 	VEC(struct sub_body) bodies; /* of one traversal after those of another; those of outputs are the last */
-	VEC(struct image_case) cases; /* leaves' first, every node fits one; none = leaves and inner nodes are all */
+	VEC(struct image_case) cases;	  /* those of leaves first; every node fits one; may be none */
 	VEC(struct sub_named_case) named; /* by enum ra_case: leaf, inner, and those that the model names */
-	VEC(struct sub_split) splits; /* of which cases were made that the model does not name */
-	int node, input, edge, member; /* the lead variables */
-	uint32_t *table;
-	size_t table_size;
-	struct map map_lists; /* the maps of an ASSIGN -> map_list */
+	VEC(struct sub_split) splits;	  /* that made cases which the model does not name */
+	int node, input, edge, member;	  /* the variables of leading dimensions */
+	uint32_t *hash; /* values by their hash; 0 = free */
+	size_t hash_size;
+	struct map map_lists; /* the maps of an ASSIGN, as bytes -> index in map_list */
 	VEC(const struct sub_map *) map_list;
 };
 
@@ -220,16 +222,16 @@ static inline bool sub_goes_down(const struct sub_program *p, const struct sub_b
 	return p->traversals.at[b->traversal].down;
 }
 
-/* The children that each node of a body has by its cases; -1 = any number. */
+/* The number of children that the cases of a body give each of its nodes; -1 = any number. */
 int sub_children_of(const struct sub_program *, const struct sub_body *);
 
-/* Without its stores. */
+/* A copy of a body without its stores. */
 static inline struct sub_body sub_body_like(const struct sub_body *b)
 {
 	return (struct sub_body){.name = b->name, .domain = b->domain, .cases = b->cases, .traversal = b->traversal};
 }
 
-/* With its stores of what `now` has for their values, in the arena. */
+/* A copy of a body whose stores, in the arena, have now[i] for value i. */
 struct sub_body sub_map_body(struct arena *, const struct sub_body *, const sub_ref *now);
 
 static inline const struct sub_tensor *sub_store_tensor(const struct sub_program *p, const struct sub_store *s)
@@ -240,10 +242,16 @@ static inline const struct sub_tensor *sub_store_tensor(const struct sub_program
 				       : &p->states.at[s->which];
 }
 
-/* Whether a variable has as many values as the row before it says. */
+/* Whether the extent of a variable depends on the row before it. */
 static inline bool sub_is_ragged(const struct sub_program *p, int var)
 {
 	return p->vars.at[var].set == SUB_EDGE || p->vars.at[var].set == SUB_MEMBER;
+}
+
+/* Whether two variables have one range. */
+static inline bool sub_same_range(const struct sub_program *p, int a, int b)
+{
+	return p->vars.at[a].set == p->vars.at[b].set && p->vars.at[a].extent == p->vars.at[b].extent;
 }
 
 /* --- maps and uses --- */
@@ -282,78 +290,79 @@ static inline bool sub_same_use(const struct sub_use *a, const struct sub_use *b
 /* --- building --- */
 
 void sub_init(struct sub_program *, struct arena *, const char *name);
-/* As after sub_init, but with the room that it has taken: the arena gives none back. */
+/* Resets the program to empty and keeps its allocated capacity. */
 void sub_clear(struct sub_program *);
 /* The ordinal-th variable of this extent. */
 int sub_dim(struct sub_program *, int64_t extent, int ordinal);
-/* The variable of rows of this extent. */
+/* The variable of rows (SUB_ROW) of this extent. */
 int sub_row(struct sub_program *, int64_t extent);
-/* What structures it runs over, in which order, and how nodes are told apart. */
+/* Copies the kind of structure, the traversals and the cases. */
 void sub_copy_structure(struct sub_program *to, const struct sub_program *from);
-/* This, variables, which keep their numbers, and all that is declared; into a program without any. */
+/* Copies the structure, all variables (numbers unchanged) and all declarations into an empty program. */
 void sub_copy_declarations(struct sub_program *to, const struct sub_program *from);
-/* Adds a value, or finds it; infers the variables of all but SOURCE and MOVE ops.  None after a diagnostic: the
- * arguments order their variables in contradictory ways, or there are too many.  Without diagnostics this is an answer
- * like another. */
+/* Adds a value, or finds an equal one; infers the variables of all but SOURCE and MOVE ops.  None, after a
+ * diagnostic unless diags is NULL, if the arguments order their variables in contradictory ways or have too
+ * many. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
-/* Forgets values and variables, so that there are as many as before; nothing that stays may use them. */
-void sub_take_back(struct sub_program *, size_t values, size_t vars);
-/* Forgets the values that were added since there were n; nothing may refer to them. */
-void sub_forget_last(struct sub_program *, size_t n);
-/* The value, when it was added before; else none. */
-sub_ref sub_find(struct sub_program *, struct sub_value);
+/* Truncates the program to so many values and variables; nothing that stays may use the rest. */
+void sub_forget_values_and_vars(struct sub_program *, size_t values, size_t vars);
+/* Truncates the program to n values; nothing that stays may use the rest. */
+void sub_forget_values(struct sub_program *, size_t n);
+/* The value if it was added before, else none. */
+sub_ref sub_find_value(struct sub_program *, struct sub_value);
 
 enum { SUB_NAME_BODY = 1, SUB_NAME_CASE = 2, SUB_NAME_TENSOR = 4 /* a state or a parameter */ };
-/* The name, or NAME_1, NAME_2 ...: the first that nothing of these kinds has in the program. */
-const char *sub_free_name(const struct sub_program *, unsigned kinds, const char *name);
+/* The first of NAME, NAME_1, NAME_2 ... that nothing of these kinds has in the program. */
+const char *sub_find_free_name(const struct sub_program *, unsigned kinds, const char *name);
 
-/* Sets the variables of all but a SOURCE or MOVE value from its arguments; false when their orders contradict. */
-bool sub_infer(const struct sub_program *, struct sub_value *);
-/* Makes an ASSIGN use a copy of its maps, which can be changed until the value is added; returns it. */
+/* Sets the variables of a value from its arguments, unless it is a SOURCE or MOVE; false if their orders
+ * contradict. */
+bool sub_infer_vars(const struct sub_program *, struct sub_value *);
+/* Makes an ASSIGN use a copy of its maps in `to`, which can be changed until the value is added; returns
+ * `to`. */
 struct sub_map *sub_copy_maps(struct sub_value *, struct sub_map *to);
-/* Sets the type of all but a CONST and a CAST, from its arguments and what is declared; false when they do not go together. */
+/* Sets the type of a value from its arguments or declaration, unless it is a CONST or CAST; false if the
+ * operator does not take arguments of these types. */
 bool sub_find_type(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
 const struct sub_traits *sub_traits_of(enum sub_op);
-/* The rows of sub_ops.def: files that go by it need not be compiled anew when a row is added. */
+/* SUB_OPS as a variable: its users need not be compiled anew when a row is added. */
 extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);
-/* Whether it loops over a variable that it has not. */
+/* Whether it is a REDUCE or CONTRACTION: loops over a variable that the value lacks. */
 bool sub_reduces(enum sub_op);
-/* The variables of the elements that a value reduces: those of the argument, or of the product of the last two. */
+/* Writes the variables of the elements that a value reduces: of its argument, or of the product of its last
+ * two. */
 int sub_reduced_vars(const struct sub_program *, const struct sub_value *, int *var);
-/* Whether patterns may take its two arguments in either order; smax then may give the other one of two zeros. */
+/* Whether patterns may match its two arguments in either order; smax then may give the other one of two
+ * zeros. */
 bool sub_commutes(enum sub_op);
 const char *sub_spelling(enum sub_op);
 /* The variable of a COND's argument along the joined axis. */
 int sub_joined_var(const struct sub_value *, int argument);
-/* The least and the largest index that an affine map of DIM variables reaches; false when it is no such map or they do
- * not fit in 64 bits. */
+/* The least and the greatest index that an affine map of DIM or ROW variables reaches; false if it is no such
+ * map or they do not fit in 64 bits. */
 bool sub_map_range(const struct sub_program *, const struct sub_map *, int64_t *least, int64_t *most);
+/* Whether the index that a map computes may be outside of a dimension with this variable. */
+bool sub_index_leaves(const struct sub_program *, const struct sub_map *, int var);
 /* Whether the i-th map of an ASSIGN may leave its dimension. */
 bool sub_map_leaves(const struct sub_program *, const struct sub_value *, int i);
-/* A RESHAPE in pieces: dimensions first..first+n-1 of the argument hold the elements of out_first..out_first+out_n-1 of the
- * value, none of fewer dimensions would.  Leads stand before the first piece. */
-struct sub_piece {
-	int first, n, out_first, out_n;
-};
-int sub_reshape_pieces(const struct sub_program *, const struct sub_value *, struct sub_piece *pieces);
-
 /* --- sizes --- */
 
-/* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
+/* The number of leading dimensions of a value. */
 int sub_leading_dims(const struct sub_program *, sub_ref);
 bool sub_has_leading_dim(const struct sub_program *, sub_ref);
-/* Of rows, and so with a loop to be stored in: not of edges or members that lack the row which has them, as
- * rules make them of what tokens of edges pick.  Those are computed where they are wanted. */
+/* Whether a value has rows, and so a loop that can store it.  One of edges or members without their row, as
+ * rules make of look-ups by tokens of edges, has none: it is computed where it is used. */
 bool sub_has_rows(const struct sub_program *, sub_ref);
-/* What the extent of a loop over edges or members counts for. */
+/* The extent that estimates assume of a loop over edges or members. */
 enum { SUB_RAGGED_EXTENT = 2 };
-/* Elements in one row, and of the body's loop over one variable. */
+/* Elements in one row. */
 double sub_row_elements(const struct sub_program *, const struct sub_value *);
 /* Elements that a value reduces for one row. */
 double sub_reduced_elements(const struct sub_program *, const struct sub_value *);
+/* Iterations of the loop over one variable; 0 = as many as there are rows. */
 int64_t sub_loop_extent(const struct sub_program *, int var);
 
 /* The values that a body computes or reads, in rising order. */
@@ -370,25 +379,32 @@ struct sub_values sub_find_values(struct arena *, const struct sub_program *, co
 /* Which nodes have outputs. */
 enum sub_at { SUB_AT_MODEL /* as the model says */, SUB_AT_ROOT, SUB_AT_EVERY_NODE };
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
-bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_at,
-	       struct diags *);
-/* The nodes that a split tells apart become a case with bodies like those of the case that they were of, the
- * first that such nodes fit. Of the program as lowered.  Returns why that cannot be, NULL = it was done. */
-const char *sub_split(struct sub_program *, const struct sub_split *);
-/* Why a split cannot be of a case, or ask for the number of children or the value of an input besides; NULL = it can. */
-const char *sub_no_base(const struct sub_program *, const char *base);
-const char *sub_not_by_children(const struct sub_program *, const struct sub_split *);
-const char *sub_not_by_token(const struct sub_program *, const struct sub_split *, size_t input);
+bool sub_lower_model(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_at,
+		     struct diags *);
+/* Makes a case of the nodes that a split selects, before the case that they were of, with copies of its
+ * bodies.  The program must be as lowered.  Returns why that cannot be, NULL = it was done. */
+const char *sub_split_case(struct sub_program *, const struct sub_split *);
+/* Why a split cannot be of this case, add a condition on the number of children, or one on the value of an
+ * input; NULL = it can. */
+const char *sub_check_split_base(const struct sub_program *, const char *base);
+const char *sub_check_split_children(const struct sub_program *, const struct sub_split *);
+const char *sub_check_split_token(const struct sub_program *, const struct sub_split *, size_t input);
 void sub_print(const struct sub_program *, struct str *);
-/* A value's own name: that of a source, the number of a constant, %N of all else; and where an assign reads it. */
+/* Prints the name of a value: of a source its own, of a constant the number, else %N.  Prints maps. */
 void sub_print_name(const struct sub_program *, sub_ref, struct str *);
 void sub_print_maps(const struct sub_program *, const struct sub_value *assign, struct str *);
-/* Re-infers everything; false after diagnostics. */
+/* Checks all rules of the IR; false after diagnostics. */
 bool sub_verify(const struct sub_program *, struct diags *);
-/* By value: it needs a state of this traversal or a later one, or an edge, and so cannot be computed ahead of it. */
+/* By value: whether it is a constant, which depends on weights, numbers and indices alone and has no leading
+ * dimension.  In the arena of the program. */
+bool *sub_find_constants(const struct sub_program *);
+/* Whether a value is a constant if its arguments are. */
+bool sub_may_be_constant(const struct sub_program *, const struct sub_value *);
+/* By value: whether it needs a state of this traversal or a later one, or an edge, and so cannot be computed
+ * ahead of the traversal.  In the arena of the program. */
 bool *sub_find_recursive(const struct sub_program *, int traversal);
-/* The traversal of which the states are not known before a body runs: that of the body, the first for outputs. */
-int sub_unknown_from(const struct sub_body *);
+/* The first traversal whose states count as unknown to a body: its own, or 0 for outputs. */
+int sub_first_unknown_traversal(const struct sub_body *);
 /* Marks the values that a body needs; `live` has values.n entries. */
 void sub_mark_live(const struct sub_program *, const struct sub_body *, bool *live);
 
@@ -400,25 +416,26 @@ struct sub_forest {
 	const int32_t *child_begin, *children, *root;
 	const int32_t *order;    /* nodes, children before parents */
 	const void *const *data; /* for each input int32_t[nodes] or float[nodes][elements], or of edges */
-	const int32_t *input_begin; /* the first node of each input; NULL = nobody asks for members */
+	const int32_t *input_begin; /* the first node of each input; may be NULL if nothing reads members */
 };
 
-/* An elementwise operator of f32, in binary64; what is compared is 0 or 1. */
-double sub_compute(enum sub_op, double a, double b, double c);
+/* Applies an elementwise operator of f32 in binary64; comparisons give 0 or 1. */
+double sub_apply_op(enum sub_op, double a, double b, double c);
 /* Evaluates in binary64, node by node, value by value, exactly as the text reads.  states[s] has a row per node,
  * outputs[o] a row per node or input; params[p] have the type of the parameter in memory.  Of integers and bool, the eight
  * bytes of an element are an int64_t: sub_integer. */
 void sub_evaluate(const struct sub_program *, const struct sub_forest *, const void *const *params,
 		  double *const *states, double *const *outputs, struct arena *scratch);
 
-/* What numbers of f32 are.  All are held in doubles; integers are computed as their type says in any of these. */
+/* How numbers of f32 are computed.  All are held in doubles; integers wrap as their type does in each
+ * arithmetic. */
 enum sub_arithmetic {
 	SUB_BINARY64,
 	SUB_BINARY32, /* every operation is rounded to binary32 */
-	SUB_FIELD     /* modulo the prime 2^31 - 1: what is rational, exactly; a half is the inverse of 2 */
+	SUB_FIELD     /* modulo the prime 2^31 - 1: rational functions, exactly; a half is the inverse of 2 */
 };
-/* The same in another arithmetic.  False, and results are undefined, when the field has no meaning for an operator or a
- * constant. */
+/* Evaluates in another arithmetic.  False, and results are undefined, if an operator or constant has no
+ * meaning in the field. */
 bool sub_evaluate_in(enum sub_arithmetic, const struct sub_program *, const struct sub_forest *, const void *const *params,
 		     double *const *states, double *const *outputs, struct arena *scratch);
 

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The rules of the sub-operator IR, checked again from the values as they stand. */
+/* Checks the rules of the sub-operator IR, from the values alone. */
 #include "subop/subop.h"
 
 #include <stdarg.h>
@@ -11,8 +11,8 @@ struct verifier {
 	bool ok;
 };
 
-__attribute__((format(printf, 3, 4))) static void fault(struct verifier *v, uint32_t value,
-							const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void report_fault(struct verifier *v, uint32_t value,
+							       const char *format, ...)
 {
 	char text[200];
 	va_list args;
@@ -24,7 +24,7 @@ __attribute__((format(printf, 3, 4))) static void fault(struct verifier *v, uint
 			 "%s: value %%%u: %s", v->p->name, value, text);
 }
 
-/* Two names for one dimension must have one range; a row is a dimension of what it is read from. */
+/* Whether two variables may name one dimension: they have one range.  A row may name a dimension. */
 static bool same_range(const struct sub_program *p, int a, int b)
 {
 	const struct sub_var *x = &p->vars.at[a], *y = &p->vars.at[b];
@@ -35,18 +35,18 @@ static bool same_range(const struct sub_program *p, int a, int b)
 static void check_use(struct verifier *v, uint32_t at, const struct sub_use *u)
 {
 	if (u->value.i == 0 || u->value.i >= at) {
-		fault(v, at, "uses %%%u, which does not come before it", u->value.i);
+		report_fault(v, at, "uses %%%u, which does not come before it", u->value.i);
 		return;
 	}
 	const struct sub_value *from = sub_at(v->p, u->value);
 	if (u->vars != from->vars) {
-		fault(v, at, "names %d of the %d dimensions of %%%u", u->vars, from->vars, u->value.i);
+		report_fault(v, at, "names %d of the %d dimensions of %%%u", u->vars, from->vars, u->value.i);
 		return;
 	}
 	for (int i = 0; i < u->vars; i++)
 		if (!same_range(v->p, u->var[i], from->var[i]))
-			fault(v, at, "dimension %d of %%%u is renamed to one with another range", i,
-			      u->value.i);
+			report_fault(v, at, "dimension %d of %%%u is renamed to one with another range", i,
+				     u->value.i);
 }
 
 static void check_distinct(struct verifier *v, uint32_t at, const int *var, int n)
@@ -54,7 +54,7 @@ static void check_distinct(struct verifier *v, uint32_t at, const int *var, int 
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < i; j++)
 			if (var[i] == var[j])
-				fault(v, at, "variable %s stands twice", v->p->vars.at[var[i]].name);
+				report_fault(v, at, "variable %s stands twice", v->p->vars.at[var[i]].name);
 }
 
 static bool has_var(const struct sub_value *v, int var)
@@ -65,7 +65,7 @@ static bool has_var(const struct sub_value *v, int var)
 	return false;
 }
 
-/* Only functions of the structure lead from row to row. */
+/* Whether a map keeps the index of a leading dimension; only functions of the structure may change it. */
 static bool is_identity(const struct sub_program *p, const struct sub_map *m, int var)
 {
 	return m->var >= 0 && same_range(p, m->var, var) && m->scale == 1 && m->offset == 0 && m->scale2 == 0;
@@ -78,15 +78,15 @@ static void check_affine(struct verifier *v, uint32_t at, const struct sub_value
 	int64_t least, most;
 	if (v->p->vars.at[var].set != SUB_DIM) {
 		if (!is_identity(v->p, m, var))
-			fault(v, at, "a row is reached by arithmetic");
+			report_fault(v, at, "a row is reached by arithmetic");
 	} else if (!sub_map_range(v->p, m, &least, &most)) {
-		fault(v, at, "an index has no range");
+		report_fault(v, at, "an index has no range");
 	} else if (!value->fills && sub_map_leaves(v->p, value, i)) {
-		fault(v, at, "an index runs outside its dimension");
+		report_fault(v, at, "an index runs outside its dimension");
 	}
 }
 
-/* Of the nodes that have most; where any number is allowed, of those that a case asks for. */
+/* The most children that a node may have; if any number is allowed, the most that a case specifies. */
 static int most_slots(const struct sub_program *p)
 {
 	int most = p->children;
@@ -100,7 +100,7 @@ static bool is_input(const struct sub_program *p, int which)
 	return which >= 0 && (size_t)which < p->inputs.n;
 }
 
-/* A child, an edge, or the token of an edge, that is told by its slot. */
+/* Whether a map reads a child, an edge, or the token of an edge by its slot. */
 static bool is_by_slot(const struct sub_program *p, const struct sub_map *m)
 {
 	bool token =
@@ -108,7 +108,7 @@ static bool is_by_slot(const struct sub_program *p, const struct sub_map *m)
 	return token || m->function == SUB_CHILD || m->function == SUB_SLOT_EDGE;
 }
 
-/* From which index set to which a function of the structure leads. */
+/* Checks the index sets of a function of the structure: its argument and its value. */
 static void check_function(struct verifier *v, uint32_t at, const struct sub_value *value, int i)
 {
 	static const struct {
@@ -119,7 +119,7 @@ static void check_function(struct verifier *v, uint32_t at, const struct sub_val
 		    [SUB_TOKEN] = {SUB_NODE, SUB_DIM},	 [SUB_SLOT_EDGE] = {SUB_NODE, SUB_EDGE}};
 	const struct sub_map *m = &value->map[i];
 	if (m->function == SUB_TOKEN && (!is_input(v->p, m->which) || !v->p->inputs.at[m->which].token)) {
-		fault(v, at, "rows are picked by what is no token");
+		report_fault(v, at, "rows are picked by what is no token");
 		return;
 	}
 	enum sub_set from = m->var < 0 ? SUB_DIM : v->p->vars.at[m->var].set;
@@ -127,9 +127,9 @@ static void check_function(struct verifier *v, uint32_t at, const struct sub_val
 	bool of_edge = m->function == SUB_TOKEN && v->p->inputs.at[m->which].on_edge && from == SUB_EDGE;
 	int slot = m->function == SUB_TOKEN ? m->slot : m->which;
 	if (to != sets[m->function].to || (from != sets[m->function].from && !of_edge))
-		fault(v, at, "a function of the structure is asked of another index set");
+		report_fault(v, at, "a function of the structure is applied to another index set");
 	else if (is_by_slot(v->p, m) && (slot < 0 || slot >= most_slots(v->p)))
-		fault(v, at, "nodes have no such slot");
+		report_fault(v, at, "nodes have no such slot");
 }
 
 static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *value)
@@ -137,28 +137,14 @@ static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *
 	for (int i = 0; i < value->arg[0].vars; i++) {
 		const struct sub_map *m = &value->map[i];
 		if ((m->var >= 0 && !has_var(value, m->var)) || (m->scale2 && !has_var(value, m->var2)))
-			fault(v, at, "a map uses a variable that the value does not have");
+			report_fault(v, at, "a map uses a variable that the value does not have");
 		else if (m->function == SUB_AFFINE)
 			check_affine(v, at, value, i);
 		else if (m->scale2)
-			fault(v, at, "a function of two variables");
+			report_fault(v, at, "a function of two variables");
 		else
 			check_function(v, at, value, i);
 	}
-}
-
-static void check_reshape(struct verifier *v, uint32_t at, const struct sub_value *value)
-{
-	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
-	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	for (int i = 0; i < value->vars || i < from->vars; i++) {
-		bool lead = i < value->vars && v->p->vars.at[value->var[i]].set != SUB_DIM;
-		bool other = i < from->vars && v->p->vars.at[from->var[i]].set != SUB_DIM;
-		if (lead != other || (lead && !same_range(v->p, value->var[i], from->var[i])))
-			fault(v, at, "the rows are not those of the argument");
-	}
-	if (v->ok && sub_reshape_pieces(v->p, value, pieces) < 0)
-		fault(v, at, "the numbers of elements differ");
 }
 
 /* The position of the joined axis in an argument of a COND. */
@@ -167,7 +153,7 @@ static int joined_at(const struct sub_value *value, int a)
 	return value->arg[a].vars - (value->vars - value->axis);
 }
 
-/* A variable that the value does not have from its argument: what is reduced, or joined. */
+/* Whether a variable of an argument is not passed on to the value: it is reduced, or joined. */
 static bool is_own(const struct sub_value *value, int a, int j)
 {
 	if (sub_reduces(value->op))
@@ -184,13 +170,14 @@ static bool comes_from_argument(const struct sub_value *value, int var)
 	return false;
 }
 
-/* What the argument uses say the variables are must be what the value says. */
+/* Checks that the variables of a value are those of its arguments, in an order that agrees with each. */
 static void check_inference(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
 	for (int i = 0; i < value->vars; i++)
 		if (!(value->op == SUB_COND && i == value->axis) &&
 		    !comes_from_argument(value, value->var[i]))
-			fault(v, at, "variable %s comes from no argument", v->p->vars.at[value->var[i]].name);
+			report_fault(v, at, "variable %s comes from no argument",
+				     v->p->vars.at[value->var[i]].name);
 	for (int a = 0; a < value->args; a++)
 		for (int j = 0, at_var = -1; j < value->arg[a].vars; j++) {
 			int var = value->arg[a].var[j], k = 0;
@@ -199,7 +186,8 @@ static void check_inference(struct verifier *v, uint32_t at, const struct sub_va
 			while (k < value->vars && value->var[k] != var)
 				k++;
 			if (k == value->vars || k <= at_var)
-				fault(v, at, "variable %s is lost or out of order", v->p->vars.at[var].name);
+				report_fault(v, at, "variable %s is lost or out of order",
+					     v->p->vars.at[var].name);
 			at_var = k;
 		}
 }
@@ -214,27 +202,27 @@ static void check_cond(struct verifier *v, uint32_t at, const struct sub_value *
 		sum += joins ? v->p->vars.at[value->arg[a].var[axis]].extent : 0;
 	}
 	if (!joins || sum != v->p->vars.at[value->var[value->axis]].extent)
-		fault(v, at, "the joined extents do not add up");
+		report_fault(v, at, "the joined extents do not add up");
 	else
 		check_inference(v, at, value);
 }
 
 /* --- what is declared --- */
 
-/* Variables are the leads, and then those of the dimensions of what is declared. */
-static bool has_shape(const struct sub_program *p, const int *var, int vars, const int *lead, int leads,
-		      const struct sub_tensor *t)
+/* Whether variables are the given leading dimensions and then one for each dimension of a tensor. */
+static bool has_shape(const struct sub_program *p, const int *var, int vars, const int *leading,
+		      int n_leading, const struct sub_tensor *t)
 {
-	bool has = vars == leads + t->rank;
+	bool has = vars == n_leading + t->rank;
 	for (int i = 0; has && i < vars; i++) {
 		const struct sub_var *x = &p->vars.at[var[i]];
 		bool fixed = x->set == SUB_DIM || x->set == SUB_ROW;
-		has = i < leads ? var[i] == lead[i] : fixed && x->extent == t->shape[i - leads];
+		has = i < n_leading ? var[i] == leading[i] : fixed && x->extent == t->shape[i - n_leading];
 	}
 	return has;
 }
 
-/* What a source is of; NULL = it is not declared. */
+/* The tensor that a source reads; NULL = it is not declared. */
 static const struct sub_tensor *tensor_of(const struct sub_program *p, const struct sub_value *value)
 {
 	size_t which = value->which;
@@ -248,7 +236,7 @@ static const struct sub_tensor *tensor_of(const struct sub_program *p, const str
 	}
 }
 
-/* The index along one dimension. */
+/* Whether an INDEX is along one dimension. */
 static bool is_index(const struct sub_program *p, const struct sub_value *value)
 {
 	return value->vars == 1 && p->vars.at[value->var[0]].set == SUB_DIM;
@@ -257,27 +245,27 @@ static bool is_index(const struct sub_program *p, const struct sub_value *value)
 static void check_source(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
 	static const struct sub_tensor number = {.rank = 0};
-	const int lead[] = {v->p->node, v->p->edge};
+	const int leading[] = {v->p->node, v->p->edge};
 	const struct sub_tensor *t = value->op == SUB_CONST ? &number : tensor_of(v->p, value);
 	bool of_node = value->op == SUB_STATE || value->op == SUB_VECTOR;
 	bool of_edge = t && value->op == SUB_VECTOR && v->p->inputs.at[value->which].on_edge;
 	if (value->op == SUB_INDEX) {
 		if (!is_index(v->p, value))
-			fault(v, at, "an index is along one dimension");
+			report_fault(v, at, "an index is along one dimension");
 	} else if (!t)
-		fault(v, at, "what it reads is not declared");
-	else if (!has_shape(v->p, value->var, value->vars, lead, of_node + of_edge, t))
-		fault(v, at, "the variables are not those of what it reads");
+		report_fault(v, at, "what it reads is not declared");
+	else if (!has_shape(v->p, value->var, value->vars, leading, of_node + of_edge, t))
+		report_fault(v, at, "the variables are not those of what it reads");
 }
 
-/* The type is that of the arguments, or of what is read. */
+/* Checks that a value has the type that its arguments or declaration give it. */
 static void check_type(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
 	struct sub_value again = *value;
 	if (!sub_find_type(v->p, &again) || again.dtype != value->dtype ||
 	    ra_widened(value->dtype) != value->dtype)
-		fault(v, at, "it is %s, which is not what its operator makes of its arguments",
-		      dtype_traits_of(value->dtype)->spelling);
+		report_fault(v, at, "it is %s, which is not what its operator makes of its arguments",
+			     dtype_traits_of(value->dtype)->spelling);
 }
 
 static void check_value(struct verifier *v, uint32_t at)
@@ -294,15 +282,13 @@ static void check_value(struct verifier *v, uint32_t at)
 		check_maps(v, at, value);
 	else if (value->op == SUB_COND)
 		check_cond(v, at, value);
-	else if (value->op == SUB_RESHAPE)
-		check_reshape(v, at, value);
 	else if (sub_class_of(value->op) == SUB_SOURCE)
 		check_source(v, at, value);
 	else
 		check_inference(v, at, value);
 }
 
-static bool body_fault(struct verifier *v, const struct sub_body *b, const char *what)
+static bool report_body_fault(struct verifier *v, const struct sub_body *b, const char *what)
 {
 	return v->ok = diag_add(v->diags, DIAG_INVALID_SUBOPS, (struct diag_at){0},
 				"this is a fault of the compiler; please report it with the model",
@@ -317,7 +303,7 @@ static bool is_case_of(const struct image_case *k, enum sub_domain domain)
 				     : k->parent == IMAGE_YES;
 }
 
-/* Every case of a domain has one body in each traversal that has bodies of that domain. */
+/* Checks that every case of a body's domain has one body in its traversal. */
 static void check_masks(struct verifier *v, size_t at)
 {
 	const struct sub_body *b = &v->p->bodies.at[at];
@@ -334,25 +320,25 @@ static void check_masks(struct verifier *v, size_t at)
 		taken |= mask;
 	}
 	if (twice || taken != all)
-		body_fault(v, b, "a case has no body, or several");
+		report_body_fault(v, b, "a case has no body, or several");
 }
 
-/* What a recursion goes along: its own states are known of the neighbours that it has been to. */
+/* Checks that a body reads neighbours visited before: children going up, parents going down. */
 static void check_link(struct verifier *v, const struct sub_body *b, const struct sub_map *m)
 {
 	bool child = m->function == SUB_CHILD || m->function == SUB_EDGE_CHILD;
 	bool parent = m->function == SUB_PARENT || m->function == SUB_EDGE_PARENT;
 	if (sub_goes_down(v->p, b) ? child : parent)
-		body_fault(v, b, "a traversal goes along edges of the other direction");
+		report_body_fault(v, b, "a traversal goes along edges of the other direction");
 	else if ((child && b->domain == SUB_LEAF) || (parent && b->domain == SUB_TOP))
-		body_fault(v, b, "a leaf reads a child, or a root a parent");
+		report_body_fault(v, b, "a leaf reads a child, or a root a parent");
 }
 
-/* A value that the body needs. */
+/* Checks that a value is known when the body runs. */
 static void check_order(struct verifier *v, const struct sub_body *b, const struct sub_value *value)
 {
 	if (value->op == SUB_STATE && v->p->states.at[value->which].traversal > b->traversal)
-		body_fault(v, b, "reads a state of a later traversal");
+		report_body_fault(v, b, "reads a state of a later traversal");
 	if (value->op == SUB_ASSIGN && value->arg[0].vars)
 		check_link(v, b, &value->map[0]);
 }
@@ -376,30 +362,30 @@ static bool is_target(const struct sub_program *p, const struct sub_body *b, con
 
 static void check_store(struct verifier *v, const struct sub_body *b, const struct sub_store *s)
 {
-	const int lead[] = {b->domain == SUB_EVERY_INPUT ? v->p->input : v->p->node, v->p->edge};
+	const int leading[] = {b->domain == SUB_EVERY_INPUT ? v->p->input : v->p->node, v->p->edge};
 	check_use(v, v->p->values.n, &s->value);
 	if (!v->ok)
 		return;
 	if (!is_target(v->p, b, s)) {
-		body_fault(v, b, "stores what is not declared, or not its own");
+		report_body_fault(v, b, "stores what is not declared, or not its own");
 		return;
 	}
-	int leads =
+	int n_leading =
 	    s->to == SUB_TO_PARAM ? 0 : 1 + (s->to == SUB_TO_INPUT && v->p->inputs.at[s->which].on_edge);
 	const struct sub_tensor *t = sub_store_tensor(v->p, s);
-	if (!has_shape(v->p, s->value.var, s->value.vars, lead, leads, t))
-		body_fault(v, b, "stores a value of another shape");
+	if (!has_shape(v->p, s->value.var, s->value.vars, leading, n_leading, t))
+		report_body_fault(v, b, "stores a value of another shape");
 	else if (sub_at(v->p, s->value.value)->dtype !=
 		 (s->to == SUB_TO_PARAM ? ra_widened(t->dtype) : t->dtype))
-		body_fault(v, b, "stores a value of another type");
+		report_body_fault(v, b, "stores a value of another type");
 }
 
-/* A body knows states of earlier traversals and, of its own, those of neighbours; it stores its own. */
+/* Checks what a body reads and stores against the traversal that it belongs to. */
 static void check_traversal(struct verifier *v, const struct sub_body *b)
 {
 	bool *live = ARENA_ARRAY(v->p->arena, bool, v->p->values.n);
 	if (b->traversal < 0 || (size_t)b->traversal >= v->p->traversals.n) {
-		body_fault(v, b, "belongs to no traversal");
+		report_body_fault(v, b, "belongs to no traversal");
 		return;
 	}
 	for (size_t i = 0; i < b->stores.n && v->ok; i++)
@@ -413,7 +399,7 @@ static void check_traversal(struct verifier *v, const struct sub_body *b)
 	for (size_t i = 0; i < b->stores.n && v->ok; i++)
 		if (b->stores.at[i].to == SUB_TO_STATE &&
 		    v->p->states.at[b->stores.at[i].which].traversal != b->traversal)
-			body_fault(v, b, "stores a state of another traversal");
+			report_body_fault(v, b, "stores a state of another traversal");
 }
 
 bool sub_verify(const struct sub_program *p, struct diags *diags)

@@ -240,7 +240,7 @@ static void ask_oracle(struct oracle *o, struct arena *a)
 	struct diags d;
 	diags_init(&d, &allocator_default);
 	sub_init(&p, a, "oracle");
-	sub_lower(&p, model, o->w->program->sizes, SUB_AT_EVERY_NODE, &d);
+	sub_lower_model(&p, model, o->w->program->sizes, SUB_AT_EVERY_NODE, &d);
 	struct lin_forest forest = lin_collect_forest(&f->collect);
 	const void **params = ARENA_ARRAY(a, const void *, p.params.n);
 	double **states = ARENA_ARRAY(a, double *, p.states.n),

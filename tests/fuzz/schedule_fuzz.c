@@ -39,7 +39,7 @@ static void make_plan(void)
 	struct sub_program written;
 	sub_init(&written, &fixed.arena, "gated");
 	sub_init(&fixed.program, &fixed.arena, "gated");
-	if (!m || !sub_lower(&written, m, sizes, SUB_AT_MODEL, &fixed.diags))
+	if (!m || !sub_lower_model(&written, m, sizes, SUB_AT_MODEL, &fixed.diags))
 		abort();
 	rewrite_contract(&fixed.program, &written, NULL, NULL);
 	sched_make_plan(&fixed.plan, &fixed.arena, &fixed.program, target_find("avx2"), &(struct sched_fusion){0});

@@ -125,7 +125,7 @@ static bool record_model(const char *path, const char *sizes, const char *backen
 	if (!load_model(&t, path, sizes) || arena_guard(&t.arena, &jump))
 		return false;
 	sub_init(&p, &t.arena, t.model->name);
-	bool ok = sub_lower(&p, t.model, t.sizes, SUB_AT_MODEL, &r.diags) &&
+	bool ok = sub_lower_model(&p, t.model, t.sizes, SUB_AT_MODEL, &r.diags) &&
 		  compile_program(&recorder.compiled, &t.arena, &p, limits, "interpreter", target, NULL,
 				  &r.diags) &&
 		  put_code(&recorder.compiled, &t.arena, path, backend, &r.diags);

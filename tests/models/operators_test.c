@@ -255,7 +255,7 @@ static bool needs_sub_op(struct test_model *t, bool down, enum sub_op op)
 	struct sub_program p, contracted;
 	sub_init(&p, &t->arena, "one");
 	sub_init(&contracted, &t->arena, "one");
-	if (!sub_lower(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags))
+	if (!sub_lower_model(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags))
 		return false;
 	rewrite_contract(&contracted, &p, NULL, NULL);
 	return has_sub_op(&p, down, op) || has_sub_op(&contracted, down, op);
@@ -356,7 +356,7 @@ static void test_row(struct arena *a, const struct row *row)
 static void test_tables(void)
 {
 	bool about[RA_OPS] = {[RA_STATE] = true};
-	bool needed[SUB_OPS] = {[SUB_NOP] = true, [SUB_RESHAPE] = true, [SUB_REC] = true};
+	bool needed[SUB_OPS] = {[SUB_NOP] = true, [SUB_REC] = true};
 	for (int i = 0; i < ROWS; i++)
 		about[rows[i].about] = needed[rows[i].needs] = true;
 	for (int op = 0; op < RA_OPS; op++)

@@ -201,7 +201,7 @@ static bool near(const struct typed *t, const struct lin_order *order, struct ar
 	struct diags d;
 	diags_init(&d, &allocator_default);
 	sub_init(&p, a, "oracle");
-	bool ok = sub_lower(&p, t->model.model, t->model.sizes, SUB_AT_MODEL, &d) && sub_verify(&p, &d);
+	bool ok = sub_lower_model(&p, t->model.model, t->model.sizes, SUB_AT_MODEL, &d) && sub_verify(&p, &d);
 	print_diags(&d);
 	diags_free(&d);
 	if (!ok)

@@ -128,7 +128,7 @@ static inline double *ask_oracle(struct setting *s, struct arena *a, const struc
 	struct diags d;
 	diags_init(&d, &allocator_default);
 	sub_init(&p, a, "oracle");
-	if (!sub_lower(&p, s->model->model, s->model->sizes, SUB_AT_MODEL, &d))
+	if (!sub_lower_model(&p, s->model->model, s->model->sizes, SUB_AT_MODEL, &d))
 		return NULL;
 	const void **params = ARENA_ARRAY(a, const void *, p.params.n);
 	double **states = ARENA_ARRAY(a, double *, p.states.n),

@@ -38,22 +38,22 @@ int main(void)
 	enum rewrite_math math;
 	diags_init(&d, &allocator_default);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		tap_ok(rewrite_families_read(rows[i].text, &off, &d) && off == rows[i].off, "'%s' is off %x",
+		tap_ok(rewrite_read_families(rows[i].text, &off, &d) && off == rows[i].off, "'%s' is off %x",
 		       rows[i].text, rows[i].off);
 	for (int i = 0; i < REWRITE_FAMILIES; i++)
-		tap_ok(rewrite_families_read(rewrite_family_spelling(i), &off, &d) &&
+		tap_ok(rewrite_read_families(rewrite_family_spelling(i), &off, &d) &&
 			   off == (ALL & ~(1u << i)),
 		       "'%s' is a family", rewrite_family_spelling(i));
 	tap_ok(!rewrite_family_spelling(REWRITE_FAMILIES), "there are no more");
 	for (int i = 0; rewrite_math_spelling(i); i++)
-		tap_ok(rewrite_math_read(rewrite_math_spelling(i), &math, &d) && (int)math == i,
+		tap_ok(rewrite_read_math(rewrite_math_spelling(i), &math, &d) && (int)math == i,
 		       "'%s' is math", rewrite_math_spelling(i));
 	tap_ok(d.n == 0 && math == REWRITE_FAST, "all without a word");
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-		tap_ok(!rewrite_families_read(refused[i], &off, &d) && d.n == i + 1 &&
+		tap_ok(!rewrite_read_families(refused[i], &off, &d) && d.n == i + 1 &&
 			   d.at[i].id == DIAG_BAD_ARGUMENT,
 		       "'%s' is refused", refused[i]);
-	tap_ok(!rewrite_math_read("fastest", &math, &d), "'fastest' is no math");
+	tap_ok(!rewrite_read_math("fastest", &math, &d), "'fastest' is no math");
 	diags_free(&d);
 	return tap_done();
 }

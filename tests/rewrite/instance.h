@@ -54,7 +54,7 @@ static inline int new_dim(struct instance *in, int64_t extent)
 static inline struct sub_use made(struct instance *in, struct sub_value v)
 {
 	struct sub_use u =
-	    in->failed || v.vars > SUB_MAX_VARS ? (struct sub_use){0} : rewrite_make(&in->w, v);
+	    in->failed || v.vars > SUB_MAX_VARS ? (struct sub_use){0} : rewrite_add_value(&in->w, v);
 	return u.value.i ? u : give_up(in);
 }
 
@@ -415,38 +415,6 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 	return made(in, v);
 }
 
-/* The dimensions of the scene regrouped: the argument has all of them. */
-static inline struct sub_use instantiate_reshape(struct instance *in, const struct rewrite_term *t,
-						 const struct scene *s)
-{
-	struct scene inside = {.rows = s->rows, .edges = s->edges};
-	for (int d = 0; d < s->n; d++) {
-		int64_t extent = extent_of(&in->g, s->dim[d]);
-		bool merge = d + 1 < s->n && random_below(2);
-		if (merge)
-			extent *= extent_of(&in->g, s->dim[++d]);
-		if (!merge && extent % 2 == 0 && random_below(2)) {
-			inside.dim[inside.n++] = new_dim(in, 2);
-			extent /= 2;
-		}
-		if (inside.n == MOST_AVAILABLE)
-			return give_up(in);
-		inside.dim[inside.n++] = new_dim(in, extent);
-	}
-	struct sub_value v = {.op = SUB_RESHAPE, .arg = {instantiate(in, t->arg[0], &inside)}};
-	int dims = 0;
-	for (int i = 0; i < v.arg[0].vars && !in->failed; i++)
-		if (!is_dim(&in->g, v.arg[0].var[i]))
-			v.var[v.vars++] = v.arg[0].var[i];
-		else if (dims == inside.n || v.arg[0].var[i] != inside.dim[dims++])
-			return give_up(in);
-	if (in->failed || dims != inside.n)
-		return give_up(in);
-	for (int d = 0; d < s->n; d++)
-		v.var[v.vars++] = s->dim[d];
-	return made(in, v);
-}
-
 static inline struct sub_use instantiate_name(struct instance *in, int name, const struct scene *s)
 {
 	if (in->value_bound[name])
@@ -478,7 +446,7 @@ static inline struct sub_use instantiate(struct instance *in, const struct rewri
 		if (t->class == SUB_REDUCE || t->class == SUB_CONTRACTION)
 			return instantiate_reduce(in, t, s);
 		if (t->class == SUB_MOVE)
-			return (t->op == SUB_COND ? instantiate_cond : instantiate_reshape)(in, t, s);
+			return instantiate_cond(in, t, s);
 		v.op = operator_of(in, t);
 		/* a pattern's arguments match in either order, as a rule */
 		bool either =

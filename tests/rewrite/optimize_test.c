@@ -25,8 +25,8 @@ static void derive(struct derivation *d, const char *text, const char *sizes)
 	sub_init(&d->from, a, "test");
 	sub_init(&d->to, a, "test");
 	bool exact = d->options.math == REWRITE_EXACT;
-	bool ok = sub_lower(exact ? &lowered : &d->from, d->model.model, d->model.sizes, SUB_AT_MODEL,
-			    &d->model.diags);
+	bool ok = sub_lower_model(exact ? &lowered : &d->from, d->model.model, d->model.sizes, SUB_AT_MODEL,
+				  &d->model.diags);
 	if (ok && exact)
 		rewrite_contract(&d->from, &lowered, NULL, NULL);
 	if (ok)
@@ -234,6 +234,9 @@ static const char two_tables[] =
 	 "tanh(W @ T[w]) * sum(x) + exp(K @ small[w] * max(x))\n" INNER "left.h\n";
 static const char shared_table[] = TREE LEAF "tanh(W @ T[w]) * sum(x)\n" INNER "exp(W @ T[w]) * left.h\n";
 
+static const char table_of_integers[] =
+    TREE "param N[V, E] : i64\n" LEAF "p * sum(cast(N[w] * 3, f32))\n" INNER "left.h\n";
+
 static bool noted(const struct derivation *d, const char *words)
 {
 	for (size_t i = 0; i < d->trace.notes.n; i++)
@@ -267,6 +270,10 @@ static void test_tables(void)
 	d = with(REWRITE_REASSOCIATE, 0, 1 << 20);
 	derive(&d, shared_table, SIZES);
 	tap_ok(noted(&d, "tables: 2, of 432 bytes"), "each body has its table");
+	free_model(&d.model);
+	d = with(REWRITE_REASSOCIATE, 0, 1 << 20);
+	derive(&d, table_of_integers, SIZES);
+	tap_ok(noted(&d, "tables: 1, of 360 bytes"), "an i64 of a table has eight bytes");
 	free_model(&d.model);
 }
 

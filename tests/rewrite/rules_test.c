@@ -138,7 +138,7 @@ struct checks {
 	const struct rewrite_rule *rule;
 	const struct rewrite_parsed *parsed;
 	struct arena arena;
-	int applied, agreed, fielded, cheaper, equal, dearer, lowered;
+	int applied, agreed, fielded, cheaper, equal, costlier, lowered;
 	bool whole; /* else only that both sides mean the same */
 	bool wrong, bits_differ;
 	bool refuted[REWRITE_MAX_PREDICATES],
@@ -157,7 +157,7 @@ static struct rewrite_measure measure_of(struct bench *b, sub_ref r, enum rewrit
 	struct rewrite_options options = {.math = math, .table_bytes = INT64_MAX};
 	struct rewriter w = {.p = &b->p, .arena = &b->arena, .options = &options};
 	rewrite_note_of(&w, r);
-	rewrite_keep(&w, r);
+	rewrite_add_use(&w, r);
 	return w.measure;
 }
 
@@ -184,9 +184,9 @@ static void check_measure(struct checks *c, struct pair *p)
 {
 	enum rewrite_math math = math_of(c->rule);
 	struct rewrite_measure from = measure_of(&p->b, p->from, math), to = measure_of(&p->b, p->to, math);
-	c->cheaper += rewrite_less(to, from);
-	c->dearer += rewrite_less(from, to);
-	c->equal += !rewrite_less(to, from) && !rewrite_less(from, to);
+	c->cheaper += rewrite_is_lower(to, from);
+	c->costlier += rewrite_is_lower(from, to);
+	c->equal += !rewrite_is_lower(to, from) && !rewrite_is_lower(from, to);
 }
 
 /* Modulo a prime, but for what is rounded when it is folded. */
@@ -351,7 +351,7 @@ static bool goes_wrong(struct checks *c, struct pair *p, int predicate, bool wil
 static bool does_not_pay(const struct checks *c, struct pair *p)
 {
 	enum rewrite_math math = math_of(c->rule);
-	return !rewrite_less(measure_of(&p->b, p->to, math), measure_of(&p->b, p->from, math));
+	return !rewrite_is_lower(measure_of(&p->b, p->to, math), measure_of(&p->b, p->from, math));
 }
 
 /* An instance that violates this predicate alone: what comes of the rule all the same? */
@@ -434,9 +434,9 @@ static bool satisfied(const struct checks *c)
 	for (int i = 0; i < c->parsed->predicates; i++)
 		done &= c->refuted[i];
 	return (done || (is_cautious(c->rule) && c->lowered >= MOST_LOWERED)) &&
-	       (c->rule->cost == REWRITE_CHEAPER  ? c->cheaper > 0
-		: c->rule->cost == REWRITE_DEARER ? c->dearer > 0
-						  : true);
+	       (c->rule->cost == REWRITE_CHEAPER    ? c->cheaper > 0
+		: c->rule->cost == REWRITE_COSTLIER ? c->costlier > 0
+						    : true);
 }
 
 static void try_instance(struct checks *c, uint64_t seed)
@@ -461,9 +461,9 @@ static void try_instance(struct checks *c, uint64_t seed)
 
 static bool costs_as_said(const struct checks *c)
 {
-	return c->rule->cost == REWRITE_CHEAPER	 ? c->cheaper > 0
-	       : c->rule->cost == REWRITE_DEARER ? c->dearer > 0
-						 : c->equal + c->dearer + c->cheaper > 0;
+	return c->rule->cost == REWRITE_CHEAPER	   ? c->cheaper > 0
+	       : c->rule->cost == REWRITE_COSTLIER ? c->costlier > 0
+						   : c->equal + c->costlier + c->cheaper > 0;
 }
 
 static void report(const struct checks *c, int64_t tries)
@@ -474,8 +474,8 @@ static void report(const struct checks *c, int64_t tries)
 	       c->agreed, c->applied, c->fielded, (long long)tries);
 	if (!c->whole)
 		return;
-	tap_ok(costs_as_said(c), "%s: cheaper in %d, as dear in %d, dearer in %d", name, c->cheaper, c->equal,
-	       c->dearer);
+	tap_ok(costs_as_said(c), "%s: cheaper in %d, as costly in %d, costlier in %d", name, c->cheaper,
+	       c->equal, c->costlier);
 	if (c->rule->exactness != REWRITE_BITS)
 		tap_ok(c->bits_differ != is_cautious(c->rule), "%s: %s", name,
 		       c->bits_differ ? "changes a bit somewhere" : "may change a bit");

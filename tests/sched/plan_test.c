@@ -21,7 +21,7 @@ static bool make(struct planned *p, const char *path, const char *sizes, const c
 	sub_init(&written, a, "test");
 	sub_init(&contracted, a, "test");
 	sub_init(&p->program, a, "test");
-	if (!sub_lower(&written, p->model.model, p->model.sizes, SUB_AT_MODEL, &p->model.diags) ||
+	if (!sub_lower_model(&written, p->model.model, p->model.sizes, SUB_AT_MODEL, &p->model.diags) ||
 	    !sched_read_fusion(&fusion, "test", fuse, strlen(fuse), &p->model.diags))
 		return false;
 	rewrite_contract(&contracted, &written, NULL, NULL);

@@ -22,7 +22,7 @@ static bool make(struct planned *p, const char *path, const char *sizes)
 	sub_init(&written, &p->model.arena, "test");
 	sub_init(&contracted, &p->model.arena, "test");
 	sub_init(&p->program, &p->model.arena, "test");
-	if (!sub_lower(&written, p->model.model, p->model.sizes, SUB_AT_MODEL, &p->model.diags))
+	if (!sub_lower_model(&written, p->model.model, p->model.sizes, SUB_AT_MODEL, &p->model.diags))
 		return false;
 	rewrite_contract(&contracted, &written, NULL, NULL);
 	rewrite_fold(&p->program, &contracted, &options, NULL);

@@ -28,7 +28,8 @@ static void test_texts(struct test_model *t)
 	tap_ok(contains(t, "sched", "tile inner.0"), "they are planned");
 	tap_ok(contains(t, "lower", "neg(max(neg("), "and lowered as their rows say");
 	tap_ok(sub_traits_of(SUB_PRODUCT)->combine == SUB_MULTIPLY &&
-		   sub_traits_of(SUB_PRODUCT)->price == SUB_DEAR && sub_traits_of(SUB_LESSER)->arity == 2,
+		   sub_traits_of(SUB_PRODUCT)->price == SUB_EXPENSIVE &&
+		   sub_traits_of(SUB_LESSER)->arity == 2,
 	       "what their rows say can be asked for");
 }
 
@@ -65,7 +66,7 @@ static void test_values(struct test_model *t)
 	struct sub_forest f = {1, 1, begin, NULL, root, order, data, NULL};
 	bool ok = true;
 	sub_init(&p, &t->arena, "extra");
-	tap_ok(sub_lower(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags) && sub_verify(&p, &t->diags),
+	tap_ok(sub_lower_model(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags) && sub_verify(&p, &t->diags),
 	       "verified");
 	sub_evaluate(&p, &f, params, states, outputs, &t->arena);
 	for (int i = 0; i < 6; i++) {

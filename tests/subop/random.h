@@ -318,40 +318,11 @@ static inline void step_cond(struct generator *g)
 		keep(g, add_value(g, cond), false);
 }
 
-/* Two dimensions become one, or one becomes two. */
-static inline void step_reshape(struct generator *g)
-{
-	int at = pick(g), var[SUB_MAX_VARS + 1], leads = 0;
-	const struct sub_value *v = sub_at(&g->b->p, g->pool[at]);
-	int vars = v->vars;
-	memcpy(var, v->var, sizeof v->var);
-	while (leads < vars && !is_dim(g, var[leads]))
-		leads++;
-	if (leads == vars)
-		return;
-	int i = leads + random_below(vars - leads);
-	int64_t extent = extent_of(g, var[i]);
-	if (i + 1 < vars && random_below(2)) {
-		var[i] = fresh_var(g, extent * extent_of(g, var[i + 1]), var, vars);
-		memmove(var + i + 1, var + i + 2, (vars - i - 2) * sizeof *var);
-		vars--;
-	} else if (vars < MOST_DIMS + leads) {
-		int64_t first = extent % 2 == 0 ? 2 : extent % 3 == 0 ? 3 : 1;
-		memmove(var + i + 1, var + i, (vars - i) * sizeof *var);
-		vars++;
-		var[i] = var[i + 1] = -1;
-		int one = fresh_var(g, first, var, vars);
-		var[i] = one;
-		var[i + 1] = fresh_var(g, extent / first, var, vars);
-	}
-	keep(g, add_value(g, move_of(g->b, SUB_RESHAPE, g->pool[at], vars, var)), g->positive[at]);
-}
-
 static inline void take_steps(struct generator *g, int n)
 {
 	static void (*const steps[])(struct generator *) = {
-	    step_unary,	 step_unary,  step_unary,  step_binary, step_binary, step_binary, step_binary,
-	    step_reduce, step_reduce, step_assign, step_assign, step_cond,   step_reshape};
+	    step_unary,	 step_unary,  step_unary,  step_binary, step_binary, step_binary,
+	    step_binary, step_reduce, step_reduce, step_assign, step_assign, step_cond};
 	while (n-- > 0)
 		steps[random_below(sizeof steps / sizeof *steps)](g);
 }

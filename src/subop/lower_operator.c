@@ -1,0 +1,595 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* From operators to sub-operators.  Every row of ra/ra_ops.def names a function of this file; the node
+ * becomes an index variable: n in bodies that run over nodes, t in outputs that run over inputs. */
+#include "subop/lower_operator.h"
+
+typedef sub_ref lower_op(struct lowering *, const struct ra_node *);
+
+/* --- shapes and uses --- */
+
+int sub_lower_shape(struct lowering *l, const struct ra_shape *shape, int *vars)
+{
+	int64_t extent[RA_MAX_RANK];
+	for (int d = 0; d < shape->rank; d++) {
+		int ordinal = 0;
+		extent[d] = ra_dim_value(&shape->dim[d], l->sizes);
+		for (int i = 0; i < d; i++)
+			ordinal += extent[i] == extent[d];
+		vars[d] = sub_dim(l->p, extent[d], ordinal);
+	}
+	return shape->rank;
+}
+
+/* The first dimension variable of this extent that is not among `taken`. */
+static int find_free_var(struct lowering *l, int64_t extent, const int *taken, int n)
+{
+	for (int ordinal = 0;; ordinal++) {
+		int var = sub_dim(l->p, extent, ordinal), i = 0;
+		while (i < n && taken[i] != var)
+			i++;
+		if (i == n)
+			return var;
+	}
+}
+
+static bool is_dim(const struct sub_program *p, int var)
+{
+	return p->vars.at[var].set == SUB_DIM;
+}
+
+/* The dimensions of a value without its leading ones (node, edge, member, input).  There is one for each
+ * axis; axes of extent 1 at the front may lack one, but a value with axes has at least one dimension. */
+static int dims_of(const struct lowering *l, sub_ref r)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	int dims = 0;
+	for (int i = 0; i < v->vars; i++)
+		dims += is_dim(l->p, v->var[i]);
+	return dims;
+}
+
+/* The value with its dimensions named `vars`, aligned at the last.  Leading dimensions keep their names. */
+static struct sub_use use_under(const struct lowering *l, sub_ref r, const int *vars, int n)
+{
+	struct sub_use u = sub_as_is(l->p, r);
+	int at = n - dims_of(l, r);
+	for (int i = 0; i < u.vars; i++)
+		if (is_dim(l->p, u.var[i]))
+			u.var[i] = vars[at++];
+	return u;
+}
+
+static sub_ref value_of_argument(const struct lowering *l, const struct ra_node *n, int i)
+{
+	return l->values[n->arg[i].i];
+}
+
+static struct sub_map affine_map(int var, int64_t offset)
+{
+	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = 1, .offset = offset};
+}
+
+/* A constant index. */
+static struct sub_map fixed_map(int64_t index)
+{
+	return (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = index};
+}
+
+/* Appends the leading dimensions of a use that the value lacks. */
+static void add_leading_vars(const struct lowering *l, struct sub_value *v, const struct sub_use *u)
+{
+	for (int i = 0; i < u->vars && !is_dim(l->p, u->var[i]); i++) {
+		int j = 0;
+		while (j < v->vars && v->var[j] != u->var[i])
+			j++;
+		if (j == v->vars)
+			v->var[v->vars++] = u->var[i];
+	}
+}
+
+static void add_dims(struct sub_value *v, const int *vars, int n)
+{
+	for (int i = 0; i < n; i++)
+		v->var[v->vars++] = vars[i];
+}
+
+/* A copy with dimensions `vars`; dimension d of what is copied is reached by `map[d]`. */
+static sub_ref move_value(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars,
+			  int rank)
+{
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}, .map = maps};
+	add_leading_vars(l, &v, &v.arg[0]);
+	for (int i = 0; i < v.arg[0].vars; i++)
+		maps[i] = i < v.vars ? affine_map(v.var[i], 0) : map[i - v.vars];
+	add_dims(&v, vars, rank);
+	return sub_add(l->p, v, l->diags);
+}
+
+/* The value with a dimension for each axis. */
+static sub_ref expand_value(struct lowering *l, sub_ref r, const struct ra_shape *shape)
+{
+	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, shape, vars), dims = dims_of(l, r);
+	struct sub_map map[RA_MAX_RANK];
+	for (int d = 0; d < dims; d++)
+		map[d] = affine_map(vars[rank - dims + d], 0);
+	return dims == rank ? r : move_value(l, r, map, vars, rank);
+}
+
+static sub_ref expand_argument(struct lowering *l, const struct ra_node *n, int i)
+{
+	return expand_value(l, value_of_argument(l, n, i), &ra_at(l->model, n->arg[i])->shape);
+}
+
+/* --- elementwise --- */
+
+/* The sub-operator that ra/ra_ops.def names. */
+static const enum sub_op sub_of[RA_OPS] = {
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = SUB_##sub,
+#include "ra/ra_ops.def"
+};
+
+static sub_ref lower_cast(struct lowering *l, const struct ra_node *n)
+{
+	struct sub_value v = {
+	    .op = SUB_CAST, .dtype = n->dtype, .arg = {sub_as_is(l->p, value_of_argument(l, n, 0))}};
+	return sub_add(l->p, v, l->diags);
+}
+
+static sub_ref add_unary(struct lowering *l, enum sub_op op, sub_ref r)
+{
+	return sub_add(l->p, (struct sub_value){.op = op, .arg = {sub_as_is(l->p, r)}}, l->diags);
+}
+
+static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
+{
+	return add_unary(l, sub_of[n->op], value_of_argument(l, n, 0));
+}
+
+/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  Drops axes of extent 1
+ * that the operator repeats, or that `to` lacks; if `all_axes`, copies it along all axes instead. */
+static struct sub_use repeat_axes(struct lowering *l, sub_ref value, const struct ra_shape *from,
+				  const struct ra_shape *to, const int *vars, bool all_axes)
+{
+	struct sub_map map[RA_MAX_RANK];
+	int kept[RA_MAX_RANK], n = 0, lacks = to->rank - from->rank;
+	for (int d = 0; d < from->rank; d++) {
+		bool same = d + lacks >= 0 && ra_dim_equal(&from->dim[d], &to->dim[d + lacks]);
+		map[d] = same ? affine_map(vars[d + lacks], 0) : fixed_map(0);
+		if (same)
+			kept[n++] = vars[d + lacks];
+	}
+	if (all_axes)
+		return sub_as_is(l->p, move_value(l, value, map, vars, to->rank));
+	return n == from->rank ? use_under(l, value, vars, to->rank)
+			       : sub_as_is(l->p, move_value(l, value, map, kept, n));
+}
+
+/* Whether a shape ends with all axes of another. */
+static bool ends_with_axes(const struct ra_shape *shape, const struct ra_shape *axes)
+{
+	bool all = shape->rank >= axes->rank;
+	for (int d = 1; all && d <= axes->rank; d++)
+		all = ra_dim_equal(&shape->dim[shape->rank - d], &axes->dim[axes->rank - d]);
+	return all;
+}
+
+static struct ra_shape last_axes(const struct ra_shape *shape, int n)
+{
+	struct ra_shape last = {.rank = n};
+	memcpy(last.dim, shape->dim + shape->rank - n, (size_t)n * sizeof *last.dim);
+	return last;
+}
+
+/* The axes that the value of an elementwise operator has variables for.  Leaves out axes of extent 1 at the
+ * front that an argument other than a number lacks: copies along them would hide operands from rules. */
+static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
+{
+	int least = !a || (b && b < a) ? b : a, rank = shape->rank;
+	while (least && rank > least && ra_dim_is_one(&shape->dim[shape->rank - rank]))
+		rank--;
+	return last_axes(shape, rank);
+}
+
+/* Copies one of the arguments along all axes if neither has all, so that the order of the axes is known. */
+static sub_ref add_elementwise(struct lowering *l, enum sub_op op, const struct ra_shape *shape,
+			       sub_ref first, const struct ra_shape *first_shape, sub_ref second,
+			       const struct ra_shape *second_shape)
+{
+	int vars[RA_MAX_RANK];
+	struct ra_shape a = last_axes(first_shape, dims_of(l, first)),
+			b = last_axes(second_shape, dims_of(l, second));
+	struct ra_shape to = axes_of(shape, a.rank, b.rank);
+	bool all_axes = !ends_with_axes(&a, &to) && !ends_with_axes(&b, &to);
+	sub_lower_shape(l, &to, vars);
+	struct sub_value v = {.op = op,
+			      .arg = {repeat_axes(l, first, &a, &to, vars, all_axes),
+				      repeat_axes(l, second, &b, &to, vars, false)}};
+	return sub_add(l->p, v, l->diags);
+}
+
+static const struct ra_shape *argument_shape(const struct lowering *l, const struct ra_node *n, int i)
+{
+	return &ra_at(l->model, n->arg[i])->shape;
+}
+
+static sub_ref lower_binary(struct lowering *l, const struct ra_node *n)
+{
+	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0),
+			       argument_shape(l, n, 0), value_of_argument(l, n, 1), argument_shape(l, n, 1));
+}
+
+static sub_ref lower_sub(struct lowering *l, const struct ra_node *n)
+{
+	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0),
+			       argument_shape(l, n, 0), add_unary(l, SUB_NEG, value_of_argument(l, n, 1)),
+			       argument_shape(l, n, 1));
+}
+
+/* Lowers a > b as b < a. */
+static sub_ref lower_swapped(struct lowering *l, const struct ra_node *n)
+{
+	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 1),
+			       argument_shape(l, n, 1), value_of_argument(l, n, 0), argument_shape(l, n, 0));
+}
+
+static sub_ref lower_negated(struct lowering *l, const struct ra_node *n)
+{
+	return add_unary(l, SUB_NOT, lower_binary(l, n));
+}
+
+/* The i-th argument, copied along the axes that it lacks. */
+static struct sub_use repeat_argument(struct lowering *l, const struct ra_node *n, int i, const int *vars)
+{
+	sub_ref r = value_of_argument(l, n, i);
+	struct ra_shape from = last_axes(argument_shape(l, n, i), dims_of(l, r));
+	return repeat_axes(l, r, &from, &n->shape, vars, i == 0 && !ends_with_axes(&from, &n->shape));
+}
+
+/* Gives the condition all axes, so that their order is known. */
+static sub_ref lower_where(struct lowering *l, const struct ra_node *n)
+{
+	int vars[RA_MAX_RANK];
+	struct sub_value v = {.op = SUB_SELECT};
+	sub_lower_shape(l, &n->shape, vars);
+	for (int i = 0; i < 3; i++)
+		v.arg[i] = repeat_argument(l, n, i, vars);
+	return sub_add(l->p, v, l->diags);
+}
+
+/* --- sources --- */
+
+static sub_ref add_constant(struct lowering *l, enum dtype dtype, double value)
+{
+	return sub_add(l->p, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = value},
+		       l->diags);
+}
+
+static sub_ref lower_const(struct lowering *l, const struct ra_node *n)
+{
+	return add_constant(l, n->dtype, n->constant);
+}
+
+static sub_ref lower_extent(struct lowering *l, const struct ra_node *n)
+{
+	return add_constant(l, n->dtype, ra_dim_value(&n->begin, l->sizes));
+}
+
+/* Lowers zeros to a scalar that is repeated over the shape. */
+static sub_ref lower_zero(struct lowering *l, const struct ra_node *n)
+{
+	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, vars);
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, add_constant(l, n->dtype, 0))}};
+	add_dims(&v, vars, rank);
+	return sub_add(l->p, v, l->diags);
+}
+
+/* Adds a source with the leading dimension `leading` (-1 = none); that of edges follows that of nodes. */
+static sub_ref add_source(struct lowering *l, enum sub_op op, int which, int leading,
+			  const struct ra_shape *shape)
+{
+	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, shape, vars);
+	struct sub_value v = {.op = op, .which = which};
+	if (leading == l->p->edge)
+		v.var[v.vars++] = l->p->node;
+	if (leading >= 0)
+		v.var[v.vars++] = leading;
+	add_dims(&v, vars, rank);
+	return sub_add(l->p, v, l->diags);
+}
+
+static sub_ref lower_param(struct lowering *l, const struct ra_node *n)
+{
+	return add_source(l, SUB_PARAM, n->param, -1, &l->model->params.at[n->param].shape);
+}
+
+/* The row of the edge in a slot, out of the rows of all edges of the node. */
+static sub_ref select_slot(struct lowering *l, sub_ref vector, int slot)
+{
+	struct sub_use u = sub_as_is(l->p, vector);
+	struct sub_map map[SUB_MAX_VARS] = {affine_map(l->row, 0)};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->row}, .vars = 1, .map = map};
+	map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->row};
+	for (int i = 2; i < u.vars; i++) {
+		map[i] = affine_map(u.var[i], 0);
+		v.var[v.vars++] = u.var[i];
+	}
+	return sub_add(l->p, v, l->diags);
+}
+
+static sub_ref lower_input(struct lowering *l, const struct ra_node *n)
+{
+	const struct ra_input *in = &l->model->inputs.at[n->input];
+	sub_ref vector = add_source(l, SUB_VECTOR, n->input, in->edge ? l->p->edge : l->p->node, &in->shape);
+	return in->edge && n->slot != RA_EACH_CHILD ? select_slot(l, vector, n->slot) : vector;
+}
+
+/* The variable that a sum over edges or members reduces in this body. */
+static int ragged_var(const struct lowering *l)
+{
+	return l->row == l->p->input ? l->p->member : l->p->edge;
+}
+
+/* The rows of `from` that `row` selects: one for each row of the body or, if `ragged`, for each of its edges
+ * or members. */
+static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, bool ragged)
+{
+	struct sub_use u = sub_as_is(l->p, from);
+	struct sub_map map[SUB_MAX_VARS] = {row};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = map};
+	v.var[v.vars++] = l->row;
+	if (ragged)
+		v.var[v.vars++] = ragged_var(l);
+	for (int i = 1; i < u.vars; i++) {
+		int ordinal = 0;
+		int64_t extent = l->p->vars.at[u.var[i]].extent;
+		for (int j = 1; j < i; j++)
+			ordinal += l->p->vars.at[u.var[j]].extent == extent;
+		int var = sub_dim(l->p, extent, ordinal);
+		map[i] = affine_map(var, 0);
+		v.var[v.vars++] = var;
+	}
+	return sub_add(l->p, v, l->diags);
+}
+
+static sub_ref lower_lookup(struct lowering *l, const struct ra_node *n)
+{
+	bool edge = l->model->inputs.at[n->input].edge, each = edge && n->slot == RA_EACH_CHILD;
+	struct sub_map row = {.function = SUB_TOKEN, .which = n->input, .var = each ? l->p->edge : l->row};
+	row.slot = edge && !each ? n->slot : 0;
+	return pick_rows(l, value_of_argument(l, n, 0), row, each);
+}
+
+static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
+{
+	int s = n->state.state;
+	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
+	if (l->row == l->p->node)
+		return state;
+	if (n->state.slot == RA_EACH_MEMBER)
+		return pick_rows(l, state, (struct sub_map){.function = SUB_MEMBER_NODE, .var = l->p->member},
+				 true);
+	return pick_rows(l, state, (struct sub_map){.function = SUB_ROOT, .var = l->row}, false);
+}
+
+static sub_ref lower_parent(struct lowering *l, const struct ra_node *n)
+{
+	int s = n->state.state;
+	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
+	bool each = n->state.slot == RA_EACH_CHILD;
+	struct sub_map row = {.function = each ? SUB_EDGE_PARENT : SUB_PARENT,
+			      .var = each ? l->p->edge : l->row};
+	return pick_rows(l, state, row, each);
+}
+
+static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
+{
+	int s = n->state.state, slot = n->state.slot;
+	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
+	if (slot == RA_EACH_CHILD)
+		return pick_rows(l, state, (struct sub_map){.function = SUB_EDGE_CHILD, .var = l->p->edge},
+				 true);
+	return pick_rows(l, state, (struct sub_map){.function = SUB_CHILD, .which = slot, .var = l->row},
+			 false);
+}
+
+/* --- products and reductions --- */
+
+/* Axes with their variables. */
+struct named_axes {
+	struct ra_shape shape;
+	int var[RA_MAX_RANK];
+};
+
+static struct named_axes first_axes(const struct ra_shape *shape, const int *vars, int n)
+{
+	struct named_axes first = {.shape = *shape};
+	first.shape.rank = n;
+	memcpy(first.var, vars, (size_t)n * sizeof *vars);
+	return first;
+}
+
+static void add_axis(struct named_axes *to, const struct ra_dim *extent, int var)
+{
+	to->var[to->shape.rank] = var;
+	to->shape.dim[to->shape.rank++] = *extent;
+}
+
+/* Gives the left argument all axes of the product but its columns, so that the order of the axes is known; a
+ * vector on the left has only the axis that is summed over. */
+static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
+{
+	const struct ra_shape *a = &ra_at(l->model, n->arg[0])->shape,
+			      *b = &ra_at(l->model, n->arg[1])->shape;
+	int out[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, out), columns = b->rank > 1;
+	const struct ra_dim *depth = &a->dim[a->rank - 1];
+	int k = find_free_var(l, ra_dim_value(depth, l->sizes), out, rank);
+	int batch = b->rank > 2 ? rank - columns - (a->rank > 1) : 0;
+	struct named_axes left = first_axes(&n->shape, out, rank - columns),
+			  right = first_axes(&n->shape, out, batch);
+	add_axis(&left, depth, k);
+	add_axis(&right, depth, k);
+	if (columns)
+		add_axis(&right, &n->shape.dim[rank - 1], out[rank - 1]);
+	bool all_axes = a->rank > 1 && !ends_with_axes(a, &left.shape);
+	struct sub_value product = {
+	    .op = SUB_MULTIPLY,
+	    .arg = {repeat_axes(l, expand_argument(l, n, 0), a, &left.shape, left.var, all_axes),
+		    repeat_axes(l, expand_argument(l, n, 1), b, &right.shape, right.var, false)}};
+	sub_ref r = sub_add(l->p, product, l->diags);
+	if (!r.i)
+		return r;
+	return sub_add(l->p, (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(l->p, r)}, .reduced = k},
+		       l->diags);
+}
+
+static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
+{
+	const struct ra_shape *from = &ra_at(l->model, n->arg[0])->shape;
+	int out[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, out), under[RA_MAX_RANK];
+	int k = find_free_var(l, ra_dim_value(&from->dim[n->axis], l->sizes), out, rank);
+	for (int d = 0, o = 0; d < from->rank; d++)
+		under[d] = d == n->axis ? k : out[o++];
+	struct sub_value v = {.op = sub_of[n->op],
+			      .arg = {use_under(l, expand_argument(l, n, 0), under, from->rank)},
+			      .reduced = k};
+	return sub_add(l->p, v, l->diags);
+}
+
+static sub_ref add_binary(struct lowering *l, enum sub_op op, struct sub_use a, struct sub_use b)
+{
+	return sub_add(l->p, (struct sub_value){.op = op, .arg = {a, b}}, l->diags);
+}
+
+/* Lowers argmax to the least index at which the element equals the maximum, or is a NaN (which equals
+ * nothing, not even itself). */
+static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
+{
+	struct ra_node largest = *n;
+	sub_ref x = expand_argument(l, n, 0);
+	const struct ra_shape *from = &ra_at(l->model, n->arg[0])->shape;
+	int out[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, out), under[RA_MAX_RANK];
+	int64_t extent = ra_dim_value(&from->dim[n->axis], l->sizes);
+	int k = find_free_var(l, extent, out, rank);
+	for (int d = 0, o = 0; d < from->rank; d++)
+		under[d] = d == n->axis ? k : out[o++];
+	largest.op = RA_MAX;
+	struct sub_use u = use_under(l, x, under, from->rank),
+		       most = use_under(l, lower_reduce(l, &largest), out, rank);
+	sub_ref is_largest = add_binary(l, SUB_EQUALS, u, most), is_number = add_binary(l, SUB_EQUALS, u, u);
+	sub_ref is = add_binary(l, SUB_OR, sub_as_is(l->p, is_largest),
+				sub_as_is(l->p, add_unary(l, SUB_NOT, is_number)));
+	sub_ref index = sub_add(l->p, (struct sub_value){.op = SUB_INDEX, .vars = 1, .var = {k}}, l->diags);
+	struct sub_value place = {.op = SUB_SELECT, .arg = {sub_as_is(l->p, is), sub_as_is(l->p, index)}};
+	place.arg[2] = sub_as_is(l->p, add_constant(l, DTYPE_I32, extent));
+	sub_ref places = sub_add(l->p, place, l->diags);
+	struct sub_value least = {.op = SUB_MIN, .arg = {sub_as_is(l->p, places)}, .reduced = k};
+	return sub_add(l->p, least, l->diags);
+}
+
+/* The value, repeated for each edge if it does not depend on the edge. */
+static sub_ref repeat_per_edge(struct lowering *l, sub_ref r)
+{
+	struct sub_use u = sub_as_is(l->p, r);
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {
+	    .op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->row, ragged_var(l)}, .map = map};
+	for (int i = 0; i < u.vars; i++) {
+		if (u.var[i] == ragged_var(l))
+			return r;
+		map[i] = affine_map(u.var[i], 0);
+		if (is_dim(l->p, u.var[i]))
+			v.var[v.vars++] = u.var[i];
+	}
+	return sub_add(l->p, v, l->diags);
+}
+
+static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
+{
+	sub_ref r = repeat_per_edge(l, value_of_argument(l, n, 0));
+	struct sub_value v = {.op = sub_of[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = ragged_var(l)};
+	return sub_add(l->p, v, l->diags);
+}
+
+/* --- movement --- */
+
+static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
+{
+	struct ra_shape shape = last_axes(&n->shape, dims_of(l, value_of_argument(l, n, 0)));
+	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &shape, vars),
+			       axis = n->axis - (n->shape.rank - rank);
+	struct sub_map map[RA_MAX_RANK];
+	for (int d = 0; d < rank; d++)
+		map[d] = affine_map(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
+	return move_value(l, value_of_argument(l, n, 0), map, vars, rank);
+}
+
+static sub_ref lower_row(struct lowering *l, const struct ra_node *n)
+{
+	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, vars);
+	struct sub_map map[RA_MAX_RANK] = {fixed_map(n->begin.constant)};
+	if (dims_of(l, value_of_argument(l, n, 0)) <= rank)
+		return value_of_argument(l, n, 0);
+	for (int d = 0; d < rank; d++)
+		map[d + 1] = affine_map(vars[d], 0);
+	return move_value(l, expand_argument(l, n, 0), map, vars, rank);
+}
+
+static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
+{
+	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, vars);
+	struct sub_map map[RA_MAX_RANK];
+	for (int d = 0; d < rank; d++)
+		map[n->order[d]] = affine_map(vars[d], 0);
+	return move_value(l, expand_argument(l, n, 0), map, vars, rank);
+}
+
+static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
+{
+	int out[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, out);
+	struct sub_value v = {.op = SUB_COND};
+	for (int a = 0; a < 2; a++) {
+		const struct ra_shape *shape = &ra_at(l->model, n->arg[a])->shape;
+		int under[RA_MAX_RANK];
+		memcpy(under, out, sizeof under);
+		under[n->axis] = find_free_var(l, ra_dim_value(&shape->dim[n->axis], l->sizes), out, rank);
+		v.arg[a] = use_under(l, expand_argument(l, n, a), under, rank);
+		add_leading_vars(l, &v, &v.arg[a]);
+	}
+	v.axis = v.vars + n->axis;
+	add_dims(&v, out, rank);
+	return sub_add(l->p, v, l->diags);
+}
+/* --- results --- */
+
+/* The value, repeated for each row if it does not depend on the row. */
+static sub_ref repeat_per_row(struct lowering *l, sub_ref r)
+{
+	struct sub_use u = sub_as_is(l->p, r);
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 1, .var = {l->row}, .map = map};
+	if (u.vars && !is_dim(l->p, u.var[0]))
+		return r;
+	for (int i = 0; i < u.vars; i++)
+		map[i] = affine_map(u.var[i], 0);
+	add_dims(&v, u.var, u.vars);
+	return sub_add(l->p, v, l->diags);
+}
+
+struct sub_use sub_lower_result(struct lowering *l, sub_ref r, const struct ra_shape *shape)
+{
+	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, shape, vars);
+	return use_under(l, repeat_per_row(l, expand_value(l, r, shape)), vars, rank);
+}
+
+/* --- the table --- */
+
+static lower_op *const lowerings[RA_OPS] = {
+#define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = lower_##lowering,
+#include "ra/ra_ops.def"
+};
+
+sub_ref sub_lower_node(struct lowering *l, const struct ra_node *n)
+{
+	return lowerings[n->op](l, n);
+}
