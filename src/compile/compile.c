@@ -23,7 +23,7 @@ bool compile_to_written(struct compilation *c)
 	const char *text = c->options->schedule;
 	sub_init(&c->written, c->arena, c->model->name);
 	if (!sub_lower_model(&c->written, c->model, c->sizes, c->options->at, c->diags) ||
-	    !sched_split(&c->written, "schedule", text, strlen(text), c->diags))
+	    !sched_split_cases(&c->written, "schedule", text, strlen(text), c->diags))
 		return false;
 	compile_note(c, "subop", "lower");
 	return compile_check_program(c, &c->written);

@@ -206,7 +206,7 @@ static void describe_work(const struct compilation *c, struct image *image)
 	}
 	image->step = steps;
 	image->migrating = !c->sched.persist;
-	image->step_barriers = c->sched.meet_each;
+	image->step_barriers = c->sched.barrier_each_step;
 }
 
 static void describe_dimensions(const struct compilation *c, struct image *image)

@@ -74,7 +74,7 @@ static const char *schedule_with(const struct compilation *from, const struct sc
 static bool add_variant(struct arena *a, const struct sched_choice *c, const char *printed,
 			struct variant *found, size_t *n)
 {
-	struct variant v = {sched_line(a, printed, c->spelling), remove_directive(a, printed, c->spelling)};
+	struct variant v = {sched_find_line(a, printed, c->spelling), remove_directive(a, printed, c->spelling)};
 	for (size_t i = 0; i < *n; i++)
 		if (!v.line || strcmp(v.rest, found[i].rest) == 0)
 			return false;
@@ -84,7 +84,7 @@ static bool add_variant(struct arena *a, const struct sched_choice *c, const cha
 
 static const char *own_line(const struct compilation *c, const struct sched_choice *choice)
 {
-	return sched_line(c->arena, c->options->schedule, choice->spelling);
+	return sched_find_line(c->arena, c->options->schedule, choice->spelling);
 }
 
 static void print_variants(const struct compilation *c, const struct sched_choice *choice, struct str *s)
@@ -101,7 +101,7 @@ static void print_variants(const struct compilation *c, const struct sched_choic
 			add_variant(c->arena, choice, printed, found, &n);
 	for (size_t i = 0; n > 1 && i < n; i++)
 		if (i == 0)
-			sched_print_block(choice->scope, choice->spelling, found[i].line, s),
+			sched_begin_block(choice->scope, choice->spelling, found[i].line, s),
 			    str_puts(s, "\n");
 		else
 			str_printf(s, "%s\n", found[i].line);

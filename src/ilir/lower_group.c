@@ -314,7 +314,7 @@ static ilir_expr lower_sums(struct lowering *l, const struct sums *sums, const i
 static sub_ref step_before(const struct lowering *l, sub_ref r)
 {
 	sub_ref start = sub_at(l->p, r)->arg[0].value;
-	bool continued = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_part(l->plan, l->body, start);
+	bool continued = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_step(l->plan, l->body, start);
 	return continued ? start : (sub_ref){0};
 }
 
@@ -357,7 +357,7 @@ static ilir_expr lower_elementwise(struct lowering *l, const struct sub_value *v
 	ilir_expr x[SUB_MAX_ARITY] = {{0}};
 	for (int step = 1; step >= 0; step--)
 		for (int a = 0; a < v->args; a++)
-			if (sched_is_part(l->plan, l->body, v->arg[a].value) == step)
+			if (sched_is_step(l->plan, l->body, v->arg[a].value) == step)
 				x[a] = lower_argument(l, v, index, a);
 	if (v->op == SUB_CAST)
 		return lower_cast(l, x[0], v->dtype);
@@ -415,7 +415,7 @@ static ilir_expr compute_value(struct lowering *l, sub_ref r, const ilir_expr *i
 	default:
 		if (sub_reduces(v->op))
 			return lower_reduction(l, r, index);
-		if (sched_is_part(l->plan, l->body, r))
+		if (sched_is_step(l->plan, l->body, r))
 			return lower_elementwise(l, v, index);
 		snprintf(name, sizeof name, "v%u", r.i);
 		return name_value(l, arena_string(l->m->arena, name), lower_elementwise(l, v, index));

@@ -248,7 +248,7 @@ static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *n
 		if (l->plan->groups.at[g].body == body) {
 			struct ilir_stmt *block = lower_group(l, g, true);
 			const char *own = alone ? name : l->plan->groups.at[g].name;
-			if (steps && l->sched->meet_each)
+			if (steps && l->sched->barrier_each_step)
 				steps = ilir_append(steps, ilir_barrier(l->m));
 			struct ilir_stmt *step = ilir_step(l->m, own, g + 1, begin, end, block);
 			step->step.cases = l->p->bodies.at[body].cases;
@@ -288,7 +288,7 @@ static ilir_expr is_of_case(struct lowering *l, unsigned cases)
 static bool is_tested(const struct lowering *l, int body)
 {
 	unsigned cases = l->p->bodies.at[body].cases;
-	return !l->sched->specialize_leaf || (cases & l->sched->together);
+	return !l->sched->specialize_leaf || (cases & l->sched->shared_cases);
 }
 
 static int next_tested(const struct lowering *l, enum sub_domain domain, int before)

@@ -1,28 +1,29 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Passes that move values to other bodies, as a schedule says. */
+/* Passes that move values to other bodies, as the schedule specifies. */
 #ifndef ESPALIER_MOVE_MOVE_H
 #define ESPALIER_MOVE_MOVE_H
 
 #include "rewrite/rewrite.h"
 
-/* What is moved to another body: what pays, what can be, nothing. */
+/* Which values are moved: those for which it is profitable, all that can be, none. */
 enum move_extent { MOVE_ON, MOVE_ALL, MOVE_OFF };
 
-/* Into an empty program of the same arena (sub_init): what parents compute of one child's states and weights,
- * for each of their edges, the child computes, once, and keeps as a state that is derived; at leaves it is
- * looked up where their states are, as far as the options allow tables.  No bit of a result changes.  `from`
- * has been folded and not been hoisted.  The trace may be NULL. */
+/* Refactoring: a value that parents compute of one child's states and of weights, for each of their edges,
+ * is computed once by the child, which keeps it as a derived state.  Leaves look it up in a table where
+ * they look up their states, as far as the options allow tables.  No bit of a result changes.  `to` is an
+ * empty program of the same arena (sub_init); `from` has been folded and not been hoisted.  The trace may
+ * be NULL. */
 void move_refactor(struct sub_program *to, const struct sub_program *from, enum move_extent,
 		   const struct rewrite_options *, struct rewrite_trace *);
-/* Whether anything moved. */
+/* Whether refactoring moved a value of the program. */
 bool move_is_refactored(const struct sub_program *);
-/* Into an empty program of the same arena (sub_init): what a node carries, and what earlier traversals
- * computed of it, is multiplied by weights ahead of the recursion of each traversal, in bodies of their own,
- * SUB_AHEAD and SUB_AHEAD_INNER; what they compute is an input to the others.  No bit of a result changes.
- * `from` has been folded.  The trace may be NULL. */
+/* Hoisting: products of weights with a node's inputs, or with states of earlier traversals, are computed
+ * before the recursion of each traversal, in bodies of their own (SUB_AHEAD and SUB_AHEAD_INNER), whose
+ * results are inputs of the other bodies.  No bit of a result changes.  `to` is an empty program of the
+ * same arena (sub_init); `from` has been folded.  The trace may be NULL. */
 void move_hoist(struct sub_program *to, const struct sub_program *from, enum move_extent,
 		const struct rewrite_options *, struct rewrite_trace *);
-/* Whether anything left. */
+/* Whether hoisting moved a value of the program. */
 bool move_is_hoisted(const struct sub_program *);
 
 #endif

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What hoist.c and refactor.c share, which move values to other bodies. */
+/* Shared by hoist.c and refactor.c, which move values to other bodies. */
 #include "move/moved_program.h"
 
 void move_copy_program(struct sub_program *to, const struct sub_program *from)
@@ -17,7 +17,7 @@ void move_keep_program(struct sub_program *to, const struct sub_program *from)
 		vec_push(to->arena, &to->bodies, from->bodies.at[i]);
 }
 
-/* What a traversal makes is needed by the next alone, so two programs take turns. */
+/* The program of a traversal is needed by the next one only, so two programs alternate. */
 void move_each_traversal(struct sub_program *to, const struct sub_program *from,
 			 void (*move)(struct sub_program *, const struct sub_program *, int, void *),
 			 void *context)
@@ -42,9 +42,10 @@ struct move_bodies move_find_bodies(const struct sub_program *p, int traversal, 
 	return found;
 }
 
-/* --- what it is worth --- */
+/* --- saved work --- */
 
-/* A product of rows with what all rows share: at each level it is read again. */
+/* Whether a value sums products of rows with weights that all rows share, which are read again at each
+ * level. */
 static bool reads_weights(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
@@ -52,7 +53,7 @@ static bool reads_weights(const struct sub_program *p, sub_ref r)
 	       (!sub_has_leading_dim(p, v->arg[1].value) || !sub_has_leading_dim(p, v->arg[2].value));
 }
 
-const double *move_weigh(struct arena *a, const struct sub_program *p)
+const double *move_count_products(struct arena *a, const struct sub_program *p)
 {
 	double *work = ARENA_ARRAY(a, double, p->values.n);
 	for (uint32_t i = 1; i < p->values.n; i++) {
@@ -63,4 +64,10 @@ const double *move_weigh(struct arena *a, const struct sub_program *p)
 			work[i] += sub_reduced_elements(p, v);
 	}
 	return work;
+}
+
+double move_row_bytes(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	return sub_row_elements(p, v) * dtype_traits_of(v->dtype)->bytes;
 }

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What depends on a child's state alone belongs to the child: the recursion's back edge moves.
+/* Refactoring: values that depend on one child's states alone are computed by the child, so that the
+ * recursion's back edge moves.
  *
  *     inner                                          leaf, inner
  *       %1[n,e,k] = assign h[child(e),k]               ...
@@ -10,13 +11,13 @@
  *                                                    inner
  *                                                      ... refactor0[child(e),j] ...
  *
- * The parent multiplies by weights edge by edge, level by level, a child once for each of its parents.  At
- * the child it is one product of rows, for leaves one over all of them; and where the states of leaves are
- * looked up, so is it: in a table that is made at binding.  What the child keeps for its parents is a state
- * that nobody else sees.
+ * The parent multiplies by weights edge by edge, level by level: for a child once per parent.  At the child
+ * it is one product per node, for leaves a single one over all of them.  Where the states of leaves are
+ * looked up in a table, so is the product, in a table that is made at binding.  The child keeps the value for
+ * its parents as a derived state, which nothing else reads.
  *
- * As in hoist.c a value is computed elsewhere as it was computed here, and so to the same bits; of a chain
- * its beginning may leave. */
+ * A value is computed at the child by the operations of the parent (as in hoist.c), and so to the same bits.
+ * The beginning of a chain can be moved alone. */
 #include "move/refactor.h"
 
 #include <stdio.h>
@@ -31,17 +32,17 @@ static sub_ref state_value(struct sub_program *p, int which)
 	return sub_add(p, v, NULL);
 }
 
-static void find_derived(struct refactoring *f, struct place *keys, struct leaver *l)
+static void find_derived(struct refactoring *f, struct place *keys, struct moved_value *moved)
 {
-	sub_ref key = refactor_move(f, keys, l->value);
+	sub_ref key = refactor_move(f, keys, moved->value);
 	size_t i = 0;
 	while (i < f->derived.n && f->derived.at[i].key.i != key.i)
 		i++;
 	if (i == f->derived.n)
-		vec_push(f->arena, &f->derived, (struct derived){.key = key, .value = l->value});
+		vec_push(f->arena, &f->derived, (struct derived){.key = key, .value = moved->value});
 	f->derived.at[i].readers |= 1u << (f->in - f->readers.at);
-	f->derived.at[i].slots |= l->reach >= OF_SLOT ? 1u << (l->reach - OF_SLOT) : 0;
-	l->derived = i;
+	f->derived.at[i].slots |= moved->reach >= OF_SLOT ? 1u << (moved->reach - OF_SLOT) : 0;
+	moved->derived = i;
 }
 
 static void find_all_derived(struct refactoring *f)
@@ -51,33 +52,33 @@ static void find_all_derived(struct refactoring *f)
 		keys.state[s] = state_value(f->to, s);
 	f->derived.n = 0;
 	for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
-		for (size_t i = 0; !f->misfit && i < f->in->leavers.n; i++)
-			find_derived(f, &keys, &f->in->leavers.at[i]);
+		for (size_t i = 0; !f->misfit && i < f->in->moved.n; i++)
+			find_derived(f, &keys, &f->in->moved.at[i]);
 }
 
-/* What is worth it: each child has it, whatever its parent is. */
-static bool is_everywhere(const struct refactoring *f, const struct leaver *l)
+/* Whether all children have the value, whatever the case of their parents: only then it is profitable. */
+static bool is_everywhere(const struct refactoring *f, const struct moved_value *moved)
 {
-	const struct derived *d = &f->derived.at[l->derived];
-	bool slots = l->reach == OF_EDGE ||
+	const struct derived *d = &f->derived.at[moved->derived];
+	bool slots = moved->reach == OF_EDGE ||
 		     (f->from->children <= REFACTOR_MOST_SLOTS && d->slots == (1u << f->from->children) - 1);
 	return slots && d->readers == (1u << f->readers.n) - 1;
 }
 
-/* Bars what not all children have. */
-static bool bar(struct refactoring *f)
+/* Excludes values that not all children have. */
+static bool exclude_values(struct refactoring *f)
 {
 	bool any = false;
 	for (size_t r = 0; f->how == MOVE_ON && r < f->readers.n; r++)
-		for (size_t i = 0; i < f->readers.at[r].leavers.n; i++) {
-			const struct leaver *l = &f->readers.at[r].leavers.at[i];
-			if (!is_everywhere(f, l))
-				any = f->barred[l->value.i] = true;
+		for (size_t i = 0; i < f->readers.at[r].moved.n; i++) {
+			const struct moved_value *moved = &f->readers.at[r].moved.at[i];
+			if (!is_everywhere(f, moved))
+				any = f->excluded[moved->value.i] = true;
 		}
 	return any;
 }
 
-/* Those of earlier traversals. */
+/* The number of derived states, which earlier traversals have declared. */
 static int derived_states(const struct sub_program *p)
 {
 	int n = 0;
@@ -86,7 +87,7 @@ static int derived_states(const struct sub_program *p)
 	return n;
 }
 
-static void declare(struct refactoring *f)
+static void declare_states(struct refactoring *f)
 {
 	for (size_t i = 0; i < f->derived.n; i++) {
 		const struct sub_value *v = refactor_value(f, f->derived.at[i].key);
@@ -108,17 +109,18 @@ static void declare(struct refactoring *f)
 
 /* --- the bodies --- */
 
-static sub_ref read_derived(struct refactoring *f, const struct leaver *l, const struct sub_value *like)
+static sub_ref read_derived(struct refactoring *f, const struct moved_value *moved,
+			    const struct sub_value *like)
 {
-	sub_ref state = state_value(f->to, f->derived.at[l->derived].which);
-	bool edge = l->reach == OF_EDGE;
+	sub_ref state = state_value(f->to, f->derived.at[moved->derived].which);
+	bool edge = moved->reach == OF_EDGE;
 	struct sub_map map[SUB_MAX_VARS];
 	struct sub_value read = {.op = SUB_ASSIGN, .args = 1, .vars = like->vars, .map = map};
 	memcpy(read.var, like->var, sizeof read.var);
 	read.arg[0] = sub_as_is(f->to, state);
 	map[0] =
 	    (struct sub_map){.function = edge ? SUB_EDGE_CHILD : SUB_CHILD, .var = read.var[edge ? 1 : 0]};
-	map[0].which = edge ? 0 : l->reach - OF_SLOT;
+	map[0].which = edge ? 0 : moved->reach - OF_SLOT;
 	for (int i = 1; i < read.arg[0].vars; i++)
 		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = read.var[i + edge], .scale = 1};
 	return sub_add(f->to, read, NULL);
@@ -132,11 +134,11 @@ static sub_ref copy_value(struct refactoring *f, sub_ref r, const sub_ref *now)
 	return sub_add(f->to, v, NULL);
 }
 
-static sub_ref rewrite(struct refactoring *f, sub_ref r, const sub_ref *now)
+static sub_ref rewrite_value(struct refactoring *f, sub_ref r, const sub_ref *now)
 {
 	struct sub_value v = *refactor_value(f, r);
-	int number = f->in->leaver_of[r.i];
-	return number ? read_derived(f, &f->in->leavers.at[number - 1], &v) : copy_value(f, r, now);
+	int number = f->in->moved_of[r.i];
+	return number ? read_derived(f, &f->in->moved.at[number - 1], &v) : copy_value(f, r, now);
 }
 
 static void store_derived(struct refactoring *f, struct sub_body *b, size_t i, sub_ref value)
@@ -145,7 +147,7 @@ static void store_derived(struct refactoring *f, struct sub_body *b, size_t i, s
 	vec_push(f->arena, &b->stores, (struct sub_store){SUB_TO_STATE, which, sub_as_is(f->to, value)});
 }
 
-/* A place in a body: states are what it stores. */
+/* The place of a body: its states are the values that it stores. */
 static struct place place_in(struct refactoring *f, const struct sub_body *b)
 {
 	struct place at = refactor_new_place(f, f->from->node);
@@ -169,7 +171,7 @@ static struct sub_body make_inner(struct refactoring *f)
 {
 	sub_ref *now = ARENA_ARRAY(f->arena, sub_ref, f->from->values.n);
 	for (int i = 0; i < f->in->values.n; i++)
-		now[f->in->values.value[i].i] = rewrite(f, f->in->values.value[i], now);
+		now[f->in->values.value[i].i] = rewrite_value(f, f->in->values.value[i], now);
 	struct sub_body b = sub_map_body(f->arena, f->in->body, now);
 	struct place at = place_in(f, &b);
 	for (size_t i = 0; i < f->derived.n; i++)
@@ -177,7 +179,7 @@ static struct sub_body make_inner(struct refactoring *f)
 	return b;
 }
 
-/* What a leaf keeps: looked up, or computed by the leaf. */
+/* The derived state of a leaf: looked up in a table, or computed by the leaf. */
 static sub_ref leaf_value(struct refactoring *f, const struct derived *d, struct place *leaf)
 {
 	struct look_up l;
@@ -196,7 +198,7 @@ static struct sub_body make_leaf(struct refactoring *f)
 	return b;
 }
 
-/* Bodies at binding, then all others; these say what tables there are. */
+/* Adds bodies at binding, then all others, which are made first because they declare tables. */
 static void add_bodies(struct refactoring *f)
 {
 	const struct sub_body *b = f->from->bodies.at, *end = b + f->from->bodies.n;
@@ -218,20 +220,20 @@ static void add_bodies(struct refactoring *f)
 		vec_push(f->arena, &f->to->bodies, made[b - f->from->bodies.at]);
 }
 
-/* What leaves is found anew until all children have it; false when nothing is. */
-static bool choose(struct refactoring *f)
+/* Repeats the selection until all children have each moved value; false if none is moved. */
+static bool choose_values(struct refactoring *f)
 {
-	size_t leavers = 0;
+	size_t moved = 0;
 	move_copy_program(f->to, f->from);
 	do {
 		sub_forget_values_and_vars(f->to, f->from->values.n, f->from->vars.n);
 		for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
-			refactor_find_leavers(f);
+			refactor_select_values(f);
 		find_all_derived(f);
-	} while (!f->misfit && bar(f));
+	} while (!f->misfit && exclude_values(f));
 	for (size_t i = 0; i < f->readers.n; i++)
-		leavers += f->readers.at[i].leavers.n;
-	return leavers && !f->misfit;
+		moved += f->readers.at[i].moved.n;
+	return moved && !f->misfit;
 }
 
 static void note_derived(const struct refactoring *f, struct rewrite_trace *trace)
@@ -239,13 +241,13 @@ static void note_derived(const struct refactoring *f, struct rewrite_trace *trac
 	for (size_t i = 0; trace && i < f->derived.n; i++) {
 		const struct sub_tensor *t = &f->to->states.at[f->derived.at[i].which];
 		struct str s = str_in(f->arena);
-		str_printf(&s, "%s is computed at the node whose parents want it: %.0f bytes each", t->name,
-			   sizeof(float) * sub_row_elements(f->to, refactor_value(f, f->derived.at[i].key)));
+		str_printf(&s, "%s is computed once at each node, for its parents: %.0f bytes each", t->name,
+			   move_row_bytes(f->to, f->derived.at[i].key));
 		vec_push(f->arena, &trace->notes, s.text);
 	}
 	for (size_t i = 0; trace && i < f->tables.n; i++) {
 		struct str s = str_in(f->arena);
-		str_printf(&s, "%s is computed at binding: what leaves keep for their parents",
+		str_printf(&s, "%s is computed at binding, and looked up by leaves for their parents",
 			   f->tables.at[i].name);
 		vec_push(f->arena, &trace->notes, s.text);
 	}
@@ -263,15 +265,15 @@ static void find_bodies(struct refactoring *f, int traversal)
 	}
 }
 
-/* False when all stays. */
-static bool refactor(struct refactoring *f)
+/* False if nothing is moved. */
+static bool refactor_values(struct refactoring *f)
 {
-	f->barred = ARENA_ARRAY(f->arena, bool, f->from->values.n);
-	f->work = move_weigh(f->arena, f->from);
+	f->excluded = ARENA_ARRAY(f->arena, bool, f->from->values.n);
+	f->work = move_count_products(f->arena, f->from);
 	refactor_find_reach(f);
-	if (!choose(f))
+	if (!choose_values(f))
 		return false;
-	declare(f);
+	declare_states(f);
 	add_bodies(f);
 	return !f->misfit;
 }
@@ -282,7 +284,7 @@ struct request {
 	struct rewrite_trace *trace;
 };
 
-/* Down, no node computes for its parents: there are no such bodies. */
+/* Traversals down have no leaf and inner bodies, and keep their values. */
 static void refactor_traversal(struct sub_program *to, const struct sub_program *from, int traversal,
 			       void *context)
 {
@@ -290,7 +292,7 @@ static void refactor_traversal(struct sub_program *to, const struct sub_program 
 	struct refactoring f = {
 	    .arena = to->arena, .from = from, .to = to, .how = r->how, .options = r->options};
 	find_bodies(&f, traversal);
-	if (r->how != MOVE_OFF && f.leaves.all.n && f.readers.n && refactor(&f))
+	if (r->how != MOVE_OFF && f.leaves.all.n && f.readers.n && refactor_values(&f))
 		note_derived(&f, r->trace);
 	else
 		move_keep_program(to, from);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What depends on one child alone, and what of it leaves the parent. */
+/* Finds values that depend on one child alone, and selects those to move from the parent to it. */
 #include "move/refactor.h"
 
 /* --- what depends on one child --- */
@@ -12,7 +12,7 @@ const struct sub_store *refactor_store(const struct sub_body *b, int state)
 	return NULL;
 }
 
-/* Each node has a value of its own for it. */
+/* Whether a body stores a value per node, of the state's dimensions, to the state. */
 static bool is_kept(const struct refactoring *f, const struct sub_body *b, int state)
 {
 	const struct sub_store *s = refactor_store(b, state);
@@ -47,11 +47,11 @@ static int reach_of_child(const struct refactoring *f, const struct sub_value *v
 									    : MORE;
 }
 
-/* A row of the value is made of the same row of its argument. */
+/* Whether each row of the value is computed from the same row of its argument. */
 static bool keeps_rows(const struct refactoring *f, const struct sub_value *v)
 {
-	int leads = sub_leading_dims(f->from, v->arg[0].value);
-	for (int i = 0; v->op == SUB_ASSIGN && i < leads; i++)
+	int leading = sub_leading_dims(f->from, v->arg[0].value);
+	for (int i = 0; v->op == SUB_ASSIGN && i < leading; i++)
 		if (v->map[i].function != SUB_AFFINE || v->map[i].var != v->var[i])
 			return false;
 	return true;
@@ -60,7 +60,7 @@ static bool keeps_rows(const struct refactoring *f, const struct sub_value *v)
 static int reach_of(const struct refactoring *f, sub_ref r)
 {
 	const struct sub_value *v = sub_at(f->from, r);
-	int leads = sub_leading_dims(f->from, r), reach = leads ? MORE : NOTHING;
+	int leading = sub_leading_dims(f->from, r), reach = leading ? MORE : NOTHING;
 	if (refactor_is_child(f->from, v))
 		return reach_of_child(f, v);
 	for (int a = 0, first = 1; a < v->args; a++) {
@@ -70,7 +70,7 @@ static int reach_of(const struct refactoring *f, sub_ref r)
 		reach = first || of == reach ? of : MORE;
 		first = 0;
 	}
-	bool same = reach == OF_EDGE ? leads == 2 : reach == NOTHING ? !leads : leads == 1;
+	bool same = reach == OF_EDGE ? leading == 2 : reach == NOTHING ? !leading : leading == 1;
 	return same && keeps_rows(f, v) ? reach : MORE;
 }
 
@@ -81,22 +81,22 @@ void refactor_find_reach(struct refactoring *f)
 		f->reach[i] = reach_of(f, (sub_ref){i});
 }
 
-/* --- who leaves --- */
+/* --- which values are moved --- */
 
-/* Slot by slot it pays where all children have it, and then to say it once. */
-static bool pays(const struct refactoring *f, double work, sub_ref r, int reach)
+/* In slots, moving is profitable with several children that all have the value. */
+static bool is_profitable(const struct refactoring *f, double work, sub_ref r, int reach)
 {
 	if (f->how == MOVE_ALL)
 		return work > 0;
 	return work > 0 && work >= MOVE_LEAST_WORK * sub_row_elements(f->from, sub_at(f->from, r)) &&
-	       !f->barred[r.i] && (reach == OF_EDGE || f->from->children > 1);
+	       !f->excluded[r.i] && (reach == OF_EDGE || f->from->children > 1);
 }
 
-static int add_leaver(struct refactoring *f, sub_ref value)
+static int add_moved(struct refactoring *f, sub_ref value)
 {
-	struct leaver l = {.value = value, .reach = f->reach[value.i]};
-	vec_push(f->arena, &f->in->leavers, l);
-	return f->in->leavers.n;
+	struct moved_value moved = {.value = value, .reach = f->reach[value.i]};
+	vec_push(f->arena, &f->in->moved, moved);
+	return f->in->moved.n;
 }
 
 static bool can_be_stored(const struct refactoring *f, sub_ref r)
@@ -105,32 +105,32 @@ static bool can_be_stored(const struct refactoring *f, sub_ref r)
 	return sub_class_of(v->op) != SUB_MOVE && v->vars - sub_leading_dims(f->from, r) <= TENSOR_MAX_RANK;
 }
 
-/* A value of one child is wanted by one of more: it leaves, or what it is computed from. */
-static void leave(struct refactoring *f, sub_ref r)
+/* Moves a value that depends on one child, used by a value that depends on more; else its operands. */
+static void select_value(struct refactoring *f, sub_ref r)
 {
 	if (f->in->seen[r.i] || f->reach[r.i] <= NOTHING)
 		return;
 	f->in->seen[r.i] = true;
-	if (can_be_stored(f, r) && pays(f, f->work[r.i], r, f->reach[r.i])) {
-		f->in->leaver_of[r.i] = add_leaver(f, r);
+	if (can_be_stored(f, r) && is_profitable(f, f->work[r.i], r, f->reach[r.i])) {
+		f->in->moved_of[r.i] = add_moved(f, r);
 		return;
 	}
 	for (int a = 0; a < refactor_value(f, r)->args; a++)
-		leave(f, refactor_value(f, r)->arg[a].value);
+		select_value(f, refactor_value(f, r)->arg[a].value);
 }
 
-void refactor_find_leavers(struct refactoring *f)
+void refactor_select_values(struct refactoring *f)
 {
 	size_t n = f->from->values.n;
 	f->in->seen = ARENA_ARRAY(f->arena, bool, n);
-	f->in->leaver_of = ARENA_ARRAY(f->arena, int, n);
-	f->in->leavers.n = 0;
+	f->in->moved_of = ARENA_ARRAY(f->arena, int, n);
+	f->in->moved.n = 0;
 	for (int i = 0; i < f->in->values.n; i++) {
 		sub_ref r = f->in->values.value[i];
 		const struct sub_value *v = refactor_value(f, r);
 		for (int a = 0; f->reach[r.i] == MORE && a < v->args; a++)
-			leave(f, v->arg[a].value);
+			select_value(f, v->arg[a].value);
 	}
 	for (size_t i = 0; i < f->in->body->stores.n; i++)
-		leave(f, f->in->body->stores.at[i].value.value);
+		select_value(f, f->in->body->stores.at[i].value.value);
 }

@@ -1,52 +1,54 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What was computed of a child's states, at another place: of those that a body stores, or of tables. */
+/* Computes values of a child's states at another place: of the states that a body stores, or of rows of
+ * tables. */
 #include "move/refactor.h"
 
 #include <stdio.h>
 
 /* --- at another place --- */
 
-struct place refactor_new_place(const struct refactoring *f, int lead)
+struct place refactor_new_place(const struct refactoring *f, int row)
 {
-	return (struct place){lead, ARENA_ARRAY(f->arena, sub_ref, f->from->states.n),
+	return (struct place){row, ARENA_ARRAY(f->arena, sub_ref, f->from->states.n),
 			      ARENA_ARRAY(f->arena, sub_ref, f->to->values.n)};
 }
 
-/* Variables without the edge, the row under its name at the place. */
+/* Drops the variable of the edge and renames that of the node to the place's; returns the number of
+ * variables. */
 static int put_vars(const struct refactoring *f, const struct place *to, int *var, int n)
 {
 	int kept = 0;
 	for (int i = 0; i < n; i++)
 		if (var[i] != f->from->edge)
-			var[kept++] = var[i] == f->from->node ? to->lead : var[i];
+			var[kept++] = var[i] == f->from->node ? to->row : var[i];
 	return kept;
 }
 
-/* The same maps of dimensions, behind the row itself. */
+/* Keeps the maps of dimensions, after one for the row itself. */
 static void put_maps(const struct refactoring *f, const struct place *to, struct sub_value *v,
 		     struct sub_map *maps)
 {
-	int leads = sub_leading_dims(f->from, v->arg[0].value), dims = v->arg[0].vars - leads;
-	maps[0] = (struct sub_map){.function = SUB_AFFINE, .var = to->lead, .scale = 1};
-	memcpy(&maps[1], &v->map[leads], dims * sizeof *maps);
+	int leading = sub_leading_dims(f->from, v->arg[0].value), dims = v->arg[0].vars - leading;
+	maps[0] = (struct sub_map){.function = SUB_AFFINE, .var = to->row, .scale = 1};
+	memcpy(&maps[1], &v->map[leading], dims * sizeof *maps);
 	v->map = maps;
 }
 
 bool refactor_is_whole(const struct sub_program *p, const struct sub_value *v)
 {
-	int leads = v->vars - (v->arg[0].vars - 1);
+	int leading = v->vars - (v->arg[0].vars - 1);
 	for (int i = 1; i < v->arg[0].vars; i++) {
 		const struct sub_map *m = &v->map[i];
 		int of = sub_at(p, v->arg[0].value)->var[i];
-		if (m->function != SUB_AFFINE || leads + i - 1 >= v->vars ||
-		    m->var != v->var[leads + i - 1] || m->scale != 1 || m->offset || m->scale2 ||
+		if (m->function != SUB_AFFINE || leading + i - 1 >= v->vars ||
+		    m->var != v->var[leading + i - 1] || m->scale != 1 || m->offset || m->scale2 ||
 		    p->vars.at[of].extent != p->vars.at[m->var].extent)
 			return false;
 	}
 	return !v->fills;
 }
 
-/* What is read of a child's state is read of what the state is there. */
+/* Reads the state's value at the place instead of a child's state. */
 static sub_ref move_child(struct refactoring *f, const struct place *to, struct sub_value v)
 {
 	sub_ref state = to->state[sub_at(f->from, v.arg[0].value)->which];
@@ -59,9 +61,9 @@ static sub_ref move_child(struct refactoring *f, const struct place *to, struct 
 	return sub_add(f->to, v, NULL);
 }
 
-static sub_ref moved(const struct refactoring *f, const struct place *to, sub_ref r)
+static sub_ref value_at(const struct refactoring *f, const struct place *to, sub_ref r)
 {
-	return sub_has_leading_dim(f->to, r) ? to->moved[r.i] : r;
+	return sub_has_leading_dim(f->to, r) ? to->value[r.i] : r;
 }
 
 static sub_ref move_value(struct refactoring *f, const struct place *to, struct sub_value v)
@@ -72,7 +74,7 @@ static sub_ref move_value(struct refactoring *f, const struct place *to, struct 
 	if (v.op == SUB_ASSIGN)
 		put_maps(f, to, &v, maps);
 	for (int a = 0; a < v.args; a++) {
-		v.arg[a].value = moved(f, to, v.arg[a].value);
+		v.arg[a].value = value_at(f, to, v.arg[a].value);
 		v.arg[a].vars = put_vars(f, to, v.arg[a].var, v.arg[a].vars);
 		if (as_is)
 			v.arg[a] = sub_as_is(f->to, v.arg[a].value);
@@ -82,8 +84,8 @@ static sub_ref move_value(struct refactoring *f, const struct place *to, struct 
 	return sub_add(f->to, v, NULL);
 }
 
-/* By value: whether a value of rows is needed for this one, itself among them.  Arguments stand before what
- * they are arguments of, and however long a chain of them is, the C stack stays as it is. */
+/* By value: whether it has rows and is needed for `r`, itself included.  Operands have smaller numbers
+ * than their users, so one loop does, and the C stack does not grow with the length of a chain. */
 static bool *mark_needed(const struct refactoring *f, sub_ref r)
 {
 	bool *needed = ARENA_ARRAY(f->arena, bool, r.i + 1);
@@ -103,28 +105,28 @@ sub_ref refactor_move(struct refactoring *f, struct place *to, sub_ref r)
 	bool *needed = mark_needed(f, r);
 	for (uint32_t i = 1; i <= r.i; i++) {
 		struct sub_value v = *refactor_value(f, (sub_ref){i});
-		if (needed[i] && !to->moved[i].i)
-			to->moved[i] =
+		if (needed[i] && !to->value[i].i)
+			to->value[i] =
 			    refactor_is_child(f->to, &v) ? move_child(f, to, v) : move_value(f, to, v);
 	}
-	sub_ref there = moved(f, to, r);
-	int leads = sub_leading_dims(f->to, r), dims = refactor_value(f, r)->vars - leads;
+	sub_ref there = value_at(f, to, r);
+	int leading = sub_leading_dims(f->to, r), dims = refactor_value(f, r)->vars - leading;
 	f->misfit |= !there.i || refactor_value(f, there)->vars != dims + 1 ||
-		     memcmp(&refactor_value(f, there)->var[1], &refactor_value(f, r)->var[leads],
+		     memcmp(&refactor_value(f, there)->var[1], &refactor_value(f, r)->var[leading],
 			    dims * sizeof(int)) != 0;
 	return there;
 }
 
 /* --- tables --- */
 
-/* Rows of a parameter, by a token. */
+/* Whether a value looks up rows of a parameter by a token. */
 static bool is_look_up(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->op == SUB_ASSIGN && sub_at(p, v->arg[0].value)->op == SUB_PARAM &&
 	       v->vars == v->arg[0].vars && v->map[0].function == SUB_TOKEN && refactor_is_whole(p, v);
 }
 
-/* What is read of a leaf's state: a row of a table, by the token and from as many rows as all others. */
+/* Joins the look-up of a leaf's state with the others: they must agree in token and number of rows. */
 static void join_look_up(const struct refactoring *f, int state, struct look_up *l)
 {
 	const struct sub_value *leaf = refactor_value(f, refactor_store(f->leaf, state)->value.value);
@@ -139,7 +141,7 @@ static void join_look_up(const struct refactoring *f, int state, struct look_up 
 	l->rows = rows;
 }
 
-/* Whether all that a value needs of a leaf is looked up, in rows that are not taken apart. */
+/* Whether all states of a leaf that a value needs are looked up, in rows that are not taken apart. */
 static void find_look_up(const struct refactoring *f, sub_ref r, struct look_up *l)
 {
 	bool *needed = mark_needed(f, r);
@@ -153,7 +155,15 @@ static void find_look_up(const struct refactoring *f, sub_ref r, struct look_up 
 	}
 }
 
-/* Bytes of tables that are made at binding, and of one more. */
+static double tensor_bytes(const struct sub_tensor *t)
+{
+	double bytes = dtype_traits_of(t->dtype)->bytes;
+	for (int d = 0; d < t->rank; d++)
+		bytes *= t->shape[d];
+	return bytes;
+}
+
+/* Bytes of all tables that are made at binding, and of one more. */
 static double table_bytes(const struct refactoring *f, double more)
 {
 	bool *counted = ARENA_ARRAY(f->arena, bool, f->to->params.n);
@@ -166,15 +176,13 @@ static double table_bytes(const struct refactoring *f, double more)
 	}
 	for (size_t i = 0; i < f->to->params.n; i++) {
 		const struct sub_tensor *t = &f->to->params.at[i];
-		double bytes = t->folded && (i >= f->from->params.n || counted[i]) ? sizeof(float) : 0;
-		for (int d = 0; d < t->rank; d++)
-			bytes *= t->shape[d];
-		more += bytes;
+		if (t->folded && (i >= f->from->params.n || counted[i]))
+			more += tensor_bytes(t);
 	}
 	return more;
 }
 
-/* A variable for the rows that no dimension of a row has. */
+/* A variable for the rows of a table that is not among the variables of a row. */
 static int row_dim(struct refactoring *f, const struct sub_tensor *row, int64_t rows)
 {
 	int ordinal = 0, var = sub_dim(f->to, rows, ordinal);
@@ -186,7 +194,7 @@ static int row_dim(struct refactoring *f, const struct sub_tensor *row, int64_t 
 	return var;
 }
 
-/* Declares what a row of a table holds as a parameter. */
+/* Declares a table with rows like `row` as a parameter. */
 static int declare_table(struct refactoring *f, const struct sub_tensor *row, int64_t rows)
 {
 	struct sub_tensor t = {.dtype = row->dtype, .rank = row->rank + 1, .folded = true};
@@ -204,7 +212,7 @@ static int declare_table(struct refactoring *f, const struct sub_tensor *row, in
 	return f->to->params.n - 1;
 }
 
-/* The states of leaves as tables have them: a value for each row. */
+/* A place with a value for each row of the tables that leaves look their states up in. */
 static struct place table_place(struct refactoring *f, int64_t rows)
 {
 	struct place at = refactor_new_place(f, sub_row(f->to, rows));
@@ -253,12 +261,9 @@ sub_ref refactor_make_table(struct refactoring *f, const struct derived *d, cons
 bool refactor_find_table(const struct refactoring *f, const struct derived *d, struct look_up *l)
 {
 	const struct sub_tensor *row = &f->to->states.at[d->which];
-	double bytes = sizeof(float);
 	*l = (struct look_up){.ok = !(f->options->off >> REWRITE_FAMILY_TABLES & 1) &&
 				    row->rank < TENSOR_MAX_RANK};
 	find_look_up(f, d->value, l);
-	for (int i = 0; i < row->rank; i++)
-		bytes *= row->shape[i];
 	return l->ok && l->map.function == SUB_TOKEN &&
-	       table_bytes(f, bytes * l->rows) <= f->options->table_bytes;
+	       table_bytes(f, tensor_bytes(row) * l->rows) <= f->options->table_bytes;
 }

@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The planners to compare with.
+/* The planners that `grow` is compared with.
  *
- * greedy  of the patent on a reduced operator set: at most one reduction in a group, whose result, being
- * small, is its border; all that is elementwise goes to where it is wanted none    every operator that is not
- * data movement is a group: what fusion saves, by what its absence costs */
+ *     greedy  at most one reduction per group, which ends the group because its result is small; elementwise
+ *             operators are computed in the groups that use them (the patent on a reduced operator set)
+ *     none    every operator is a group, except for data movement: shows what fusion saves */
 #include "sched/graph.h"
 
-static void store(struct sched_planner *pl, int body, const struct sched_operator *op)
+static void store_operator(struct sched_planner *pl, int body, const struct sched_operator *op)
 {
 	struct sched_fact *f = sched_fact(&pl->values[body], op->value);
 	if (!sub_has_rows(pl->p, op->value))
@@ -21,7 +21,7 @@ void sched_greedy(struct sched_planner *pl, int body)
 	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body]);
 	for (size_t i = 0; i < g.ops.n; i++)
 		if (g.ops.at[i].accumulators)
-			store(pl, body, &g.ops.at[i]);
+			store_operator(pl, body, &g.ops.at[i]);
 }
 
 void sched_store_all(struct sched_planner *pl, int body)
@@ -30,5 +30,5 @@ void sched_store_all(struct sched_planner *pl, int body)
 	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body]);
 	for (size_t i = 0; i < g.ops.n; i++)
 		if (!g.ops.at[i].moves)
-			store(pl, body, &g.ops.at[i]);
+			store_operator(pl, body, &g.ops.at[i]);
 }

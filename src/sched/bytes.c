@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a row of a body moves between its registers and memory, if caches held nothing from row to row but
- * weights. */
+/* The bytes that a row of a body reads and writes, if caches kept nothing but weights from one row to the
+ * next. */
 #include "sched/plan.h"
 
-enum { BYTES = 4 }; /* of a number */
+enum { TOKEN_BYTES = 4 };
 
 struct counter {
 	const struct sched_plan *plan;
@@ -11,15 +11,29 @@ struct counter {
 	struct sched_bytes bytes;
 };
 
-static double bytes_of(const struct counter *c, sub_ref r)
+/* The type of a value's elements in memory: of a source, that of its tensor, which may be narrower. */
+static enum dtype memory_type(const struct sub_program *p, const struct sub_value *v)
 {
-	return BYTES * sub_row_elements(c->plan->p, sub_at(c->plan->p, r));
+	switch (v->op) {
+	case SUB_PARAM:
+		return p->params.at[v->which].dtype;
+	case SUB_VECTOR:
+		return p->inputs.at[v->which].row.dtype;
+	default:
+		return v->dtype;
+	}
 }
 
-/* In the type that the parameter has in memory. */
-static double weight_bytes(const struct counter *c, sub_ref r, const struct sub_value *param)
+/* Bytes of a row of `r`, with elements as `from` has them in memory. */
+static double bytes_from(const struct counter *c, sub_ref r, const struct sub_value *from)
 {
-	return bytes_of(c, r) / BYTES * dtype_traits_of(c->plan->p->params.at[param->which].dtype)->bytes;
+	const struct sub_program *p = c->plan->p;
+	return sub_row_elements(p, sub_at(p, r)) * dtype_traits_of(memory_type(p, from))->bytes;
+}
+
+static double bytes_of(const struct counter *c, sub_ref r)
+{
+	return bytes_from(c, r, sub_at(c->plan->p, r));
 }
 
 static bool looks_up(const struct sub_value *v)
@@ -27,40 +41,41 @@ static bool looks_up(const struct sub_value *v)
 	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
 }
 
-/* An access to what is given: a source, or what one movement takes of it. */
+/* Counts an access to a source: all of it, or the elements that a data movement `r` reads of it. */
 static void count_access(struct counter *c, sub_ref r, const struct sub_value *from)
 {
 	enum sub_op source = from->op;
 	bool hoisted = source == SUB_VECTOR && c->plan->p->inputs.at[from->which].hoisted;
 	if (source == SUB_STATE)
-		c->bytes.states += bytes_of(c, r);
+		c->bytes.states += bytes_from(c, r, from);
 	else if (source == SUB_VECTOR)
-		*(hoisted ? &c->bytes.stored : &c->bytes.inputs) += bytes_of(c, r);
+		*(hoisted ? &c->bytes.stored : &c->bytes.inputs) += bytes_from(c, r, from);
 	else if (source == SUB_PARAM && looks_up(sub_at(c->plan->p, r)))
-		c->bytes.inputs += BYTES + bytes_of(c, r);
+		c->bytes.inputs += TOKEN_BYTES + bytes_from(c, r, from);
 	else if (source == SUB_PARAM)
-		c->bytes.weights += weight_bytes(c, r, from);
+		c->bytes.weights += bytes_from(c, r, from);
 }
 
-/* Movement of a source reads what it takes; all other users read the source as it is, once. */
+/* Data movement of a source reads the elements that it moves; all other consumers read the whole source,
+ * once. */
 static void count_given(struct counter *c)
 {
 	const struct sub_program *p = c->plan->p;
 	const struct sched_values *values = &c->plan->values[c->body];
-	bool *whole = ARENA_ARRAY(p->arena, bool, values->n);
+	bool *read_whole = ARENA_ARRAY(p->arena, bool, values->n);
 	for (int i = 0; i < values->n; i++)
-		whole[i] = values->fact[i].result;
+		read_whole[i] = values->fact[i].result;
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
 		for (int a = 0; a < v->args; a++) {
 			if (v->op == SUB_ASSIGN)
 				count_access(c, values->value[i], sub_at(p, v->arg[a].value));
 			else
-				whole[sched_fact(values, v->arg[a].value) - values->fact] = true;
+				read_whole[sched_fact(values, v->arg[a].value) - values->fact] = true;
 		}
 	}
 	for (int i = 0; i < values->n; i++)
-		if (whole[i])
+		if (read_whole[i])
 			count_access(c, values->value[i], sub_at(p, values->value[i]));
 }
 
@@ -75,7 +90,7 @@ static void count_results(struct counter *c)
 	}
 }
 
-/* What a group reads of earlier ones; each value once. */
+/* Counts what a group reads of values that earlier groups have stored, each value once. */
 static void count_reads(struct counter *c, struct sched_walk *w, int group, struct map *read)
 {
 	const struct sched_group *g = &c->plan->groups.at[group];

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which values are computed with the one that alone uses them.
+/* Values of a body, and the chains among them.
  *
- * A chain of additions and multiply-adds is one accumulator that grows: each step goes on where the one
- * before it ended. So a planner sees the whole of it as one operator, and stores none of its steps. */
+ * A chain of additions and multiply-adds is one accumulator: each step continues where the one before it
+ * ended.  A planner sees a chain as one operator and stores none of its steps. */
 #include "sched/plan.h"
 
 struct sched_fact *sched_fact(const struct sched_values *values, sub_ref r)
@@ -24,33 +24,34 @@ bool sched_is_index(const struct sub_program *p, const struct sched_values *valu
 	return sub_class_of(sub_at(p, r)->op) == SUB_MOVE && f->uses == 1 && !f->result;
 }
 
-void sched_mark_dear(const struct sub_program *p, struct sched_values *values)
+void sched_mark_expensive(const struct sub_program *p, struct sched_values *values)
 {
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
-		bool dear = sub_traits_of(v->op)->price == SUB_EXPENSIVE;
+		bool expensive = sub_traits_of(v->op)->price == SUB_EXPENSIVE;
 		for (int a = 0; a < v->args; a++) {
 			const struct sched_fact *arg = sched_fact(values, v->arg[a].value);
-			dear |= arg->dear && !arg->stored;
+			expensive |= arg->expensive && !arg->stored;
 		}
-		values->fact[i].dear = dear;
+		values->fact[i].expensive = expensive;
 	}
 }
 
-/* An accumulator that the next step may take over. */
+/* Whether a value can be a step of a chain: an accumulator that the next step continues. */
 static bool is_step(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->op == SUB_ADD || v->op == SUB_FMA ||
 	       (v->op == SUB_ACCUMULATE && p->vars.at[v->reduced].set == SUB_DIM);
 }
 
-/* Whether an argument is what a step goes on from. */
+/* Whether a step continues argument `a`. */
 static bool goes_on_from(const struct sub_value *v, int a)
 {
 	return v->op == SUB_ADD || (v->op == SUB_FMA && a == 2) || (v->op == SUB_ACCUMULATE && a == 0);
 }
 
-/* What is repeated along a variable would be computed for each turn of it. */
+/* A chain goes on over the same variables only: an argument that is repeated along another variable would
+ * be computed in each iteration over it. */
 static bool same_variables(const struct sub_value *v, const struct sub_use *u)
 {
 	return v->vars == u->vars && memcmp(v->var, u->var, v->vars * sizeof *v->var) == 0;
@@ -59,12 +60,12 @@ static bool same_variables(const struct sub_value *v, const struct sub_use *u)
 static void find_steps(struct sched_values *values, const struct sub_program *p, int at)
 {
 	const struct sub_value *v = sub_at(p, values->value[at]);
-	sub_ref whole = values->fact[at].part_of.i ? values->fact[at].part_of : values->value[at];
+	sub_ref end = values->fact[at].chain_end.i ? values->fact[at].chain_end : values->value[at];
 	for (int a = 0; is_step(p, v) && a < v->args; a++) {
 		struct sched_fact *step = sched_fact(values, v->arg[a].value);
 		if (goes_on_from(v, a) && step->uses == 1 && is_step(p, sub_at(p, v->arg[a].value)) &&
 		    same_variables(v, &v->arg[a]))
-			step->part_of = whole;
+			step->chain_end = end;
 	}
 }
 
@@ -93,8 +94,8 @@ void sched_find_values(struct sched_values *values, struct arena *a, const struc
 		find_steps(values, p, i);
 }
 
-sub_ref sched_whole(const struct sched_values *values, sub_ref r)
+sub_ref sched_chain_end(const struct sched_values *values, sub_ref r)
 {
-	sub_ref whole = sched_fact(values, r)->part_of;
-	return whole.i ? whole : r;
+	sub_ref end = sched_fact(values, r)->chain_end;
+	return end.i ? end : r;
 }

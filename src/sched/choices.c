@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What else a schedule may say: its neighbours, for who measures them.
+/* The neighbours of a schedule: schedules that differ in one line, for programs that measure them.
  *
- * A directive is tried by reading it into a copy of the schedule.  What is refused is not listed, nor what
- * prints as the schedule itself does; so the rows of sched.def need not know for which programs they make
- * sense. */
+ * A directive is tried by reading it into a copy of the schedule.  It is not listed if it is illegal, or
+ * if the copy prints as the schedule itself does; so rows of sched.def need not say for which programs
+ * they make sense. */
 #include "sched/sched.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static const struct sched_choice choices[] = {
 #undef SCHED_CHOICE
 };
 
-/* Of which there are more than a row can name. */
+/* The directive whose choices include all tiles of the cost model. */
 static const char TILE[] = "tile";
 
 static const char *const scopes[] = {[SCHED_SCOPE_PLAN] = "plan",
@@ -44,7 +44,7 @@ const char *sched_choice_line(struct arena *a, const struct sched_choice *c, con
 	return str_text(&s);
 }
 
-const char *sched_line(struct arena *a, const char *printed, const char *key)
+const char *sched_find_line(struct arena *a, const char *printed, const char *key)
 {
 	size_t n = strlen(key);
 	for (const char *p = printed; *p; p += strcspn(p, "\n"), p += *p == '\n')
@@ -53,7 +53,7 @@ const char *sched_line(struct arena *a, const char *printed, const char *key)
 	return NULL;
 }
 
-void sched_print_block(enum sched_scope scope, const char *key, const char *now, struct str *s)
+void sched_begin_block(enum sched_scope scope, const char *key, const char *now, struct str *s)
 {
 	str_printf(s, "\n# %s %s\n%s", scopes[scope], key, now);
 }
@@ -62,7 +62,7 @@ void sched_print_block(enum sched_scope scope, const char *key, const char *now,
 
 struct option {
 	const char *line;
-	double predicted; /* not a number = it is not */
+	double predicted; /* NaN = no prediction */
 };
 
 struct block {
@@ -70,8 +70,8 @@ struct block {
 	const struct sched_plan *plan;
 	struct arena *arena;
 	const char *key;
-	int group;		    /* -1 = of no group */
-	VEC(struct option) options; /* the first is what the schedule says */
+	int group;		    /* -1 = not of a group */
+	VEC(struct option) options; /* the first is the schedule's own line */
 };
 
 static const char *line_of_tile(const struct block *b, const struct sched_tile *t)
@@ -81,7 +81,7 @@ static const char *line_of_tile(const struct block *b, const struct sched_tile *
 	return arena_text(b->arena, str_text(&s), s.n - 1);
 }
 
-static void add(struct block *b, const char *line, double predicted)
+static void add_option(struct block *b, const char *line, double predicted)
 {
 	for (size_t i = 0; i < b->options.n; i++)
 		if (strcmp(b->options.at[i].line, line) == 0)
@@ -92,12 +92,12 @@ static void add(struct block *b, const char *line, double predicted)
 static void add_tile(void *user, const struct sched_tile *t, double predicted)
 {
 	struct block *b = user;
-	add(b, line_of_tile(b, t), predicted);
+	add_option(b, line_of_tile(b, t), predicted);
 }
 
 #define COPY(a, v) ((v)->at = arena_copy(a, (v)->at, (v)->n * sizeof *(v)->at))
 
-static struct sched copy(struct arena *a, const struct sched *from)
+static struct sched copy_schedule(struct arena *a, const struct sched *from)
 {
 	struct sched s = *from;
 	COPY(a, &s.tiles);
@@ -108,49 +108,51 @@ static struct sched copy(struct arena *a, const struct sched *from)
 	return s;
 }
 
-/* What a schedule says of the block's key; of groups, also what it says by saying it of all. */
-static const char *said(const struct block *b, const struct sched *s)
+/* The schedule's line for the block's key; a group always has one, even if it agrees with that of the
+ * program. */
+static const char *find_printed(const struct block *b, const struct sched *s)
 {
 	struct str printed = str_in(b->arena);
 	sched_print(s, b->plan, &printed);
 	for (size_t g = 0; g < b->plan->groups.n; g++)
 		sched_print_group(s, b->plan, g, &printed);
-	return sched_line(b->arena, str_text(&printed), b->key);
+	return sched_find_line(b->arena, str_text(&printed), b->key);
 }
 
-/* What the schedule says of the block's key once it was told this; NULL = it is refused. */
-static const char *told(const struct block *b, const char *line, struct sched *s)
+/* Applies a line to a copy of the schedule; returns the copy's line for the block's key, NULL = the line
+ * is illegal. */
+static const char *apply_line(const struct block *b, const char *line, struct sched *s)
 {
 	struct diags diags;
 	diags_init(&diags, b->arena->allocator);
-	*s = copy(b->arena, b->s);
+	*s = copy_schedule(b->arena, b->s);
 	bool ok = sched_read(s, b->plan, "", line, strlen(line), &diags);
 	diags_free(&diags);
 	if (!ok)
 		return NULL;
 	if (b->group >= 0)
 		return line_of_tile(b, &s->tiles.at[b->group]);
-	return said(b, s);
+	return find_printed(b, s);
 }
 
-/* Without a reduction there is nothing to unroll. */
+/* Whether the copy differs only in the unrolling of a group without reductions. */
 static bool changes_nothing(const struct block *b, const struct sched *s)
 {
 	return b->group >= 0 && !b->plan->groups.at[b->group].reductions &&
 	       s->tiles.at[b->group].unroll != b->s->tiles.at[b->group].unroll;
 }
 
-static void try(struct block *b, const char *line)
+static void try_line(struct block *b, const char *line)
 {
 	struct sched s;
-	const char *said = told(b, line, &s);
-	if (said && !changes_nothing(b, &s))
-		add(b, said,
-		    b->group < 0 ? NAN : sched_predict(&s, b->plan, b->group, &s.tiles.at[b->group]));
+	const char *printed = apply_line(b, line, &s);
+	if (printed && !changes_nothing(b, &s))
+		add_option(b, printed,
+			   b->group < 0 ? NAN : sched_predict(&s, b->plan, b->group, &s.tiles.at[b->group]));
 }
 
-/* Those without a prediction come last, in the order in which they were found. */
-static int by_prediction(const void *x, const void *y)
+/* Options without a prediction come last, in the order in which they were found. */
+static int compare_options(const void *x, const void *y)
 {
 	const struct option *a = x, *b = y;
 	if (isnan(a->predicted) || isnan(b->predicted))
@@ -158,25 +160,25 @@ static int by_prediction(const void *x, const void *y)
 	return (a->predicted > b->predicted) - (a->predicted < b->predicted);
 }
 
-static void sort(struct option *o, size_t n)
+static void sort_options(struct option *o, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
-		for (size_t k = i; k && by_prediction(&o[k - 1], &o[k]) > 0; k--) {
+		for (size_t k = i; k && compare_options(&o[k - 1], &o[k]) > 0; k--) {
 			struct option other = o[k];
 			o[k] = o[k - 1];
 			o[k - 1] = other;
 		}
 }
 
-static void print(struct block *b, enum sched_scope scope, struct str *s)
+static void print_block(struct block *b, enum sched_scope scope, struct str *s)
 {
 	if (b->options.n < 2)
 		return;
-	sort(b->options.at + 1, b->options.n - 1);
+	sort_options(b->options.at + 1, b->options.n - 1);
 	for (size_t i = 0; i < b->options.n; i++) {
 		const struct option *o = &b->options.at[i];
 		if (i == 0)
-			sched_print_block(scope, b->key, o->line, s);
+			sched_begin_block(scope, b->key, o->line, s);
 		else
 			str_puts(s, o->line);
 		if (!isnan(o->predicted))
@@ -185,9 +187,9 @@ static void print(struct block *b, enum sched_scope scope, struct str *s)
 	}
 }
 
-/* --- what there is of each kind --- */
+/* --- blocks of each kind --- */
 
-/* All orders of the dimensions but the given one; `line` ends before them. */
+/* Tries all orders of the dimensions; `line` ends before them. */
 static void try_orders(struct block *b, const char *line, int rank, unsigned used, int depth)
 {
 	for (int d = 0; d < rank && depth < rank; d++) {
@@ -196,13 +198,13 @@ static void try_orders(struct block *b, const char *line, int rank, unsigned use
 			continue;
 		str_printf(&s, "%s %d", line, d);
 		if (depth + 1 == rank)
-			try(b, str_text(&s));
+			try_line(b, str_text(&s));
 		else
 			try_orders(b, str_text(&s), rank, used | 1u << d, depth + 1);
 	}
 }
 
-/* The dimensions that end a layout as it is printed. */
+/* The number of dimensions that a printed layout ends with. */
 static int rank_of(const char *line)
 {
 	int rank = 0;
@@ -212,16 +214,17 @@ static int rank_of(const char *line)
 	return rank;
 }
 
-/* The choice for a group, a state or (`name` NULL) the program. */
-static struct block begin(const struct block *like, const struct sched_choice *c, const char *name, int group)
+/* Begins the block of choices for a group, a state or (`name` NULL) the program. */
+static struct block begin_block(const struct block *like, const struct sched_choice *c, const char *name,
+				int group)
 {
 	struct block b = {.s = like->s, .plan = like->plan, .arena = like->arena, .group = group};
 	struct str key = str_in(b.arena);
 	str_printf(&key, "%s%s%s", c->spelling, name ? " " : "", name ? name : "");
 	b.key = str_text(&key);
-	const char *now = said(&b, b.s);
+	const char *now = find_printed(&b, b.s);
 	if (now)
-		try(&b, now);
+		try_line(&b, now);
 	return b;
 }
 
@@ -229,24 +232,24 @@ static void try_arguments(struct block *b, const struct sched_choice *c, const c
 {
 	const char *line;
 	for (size_t i = 0; b->options.n && (line = sched_choice_line(b->arena, c, name, i)); i++)
-		try(b, line);
+		try_line(b, line);
 }
 
-/* Of the program (`name` NULL), or of a group. */
+/* Prints the choices for the program (`name` NULL) or a group. */
 static void print_one(const struct block *like, const struct sched_choice *c, const char *name, struct str *s)
 {
-	struct block b = begin(like, c, name, -1);
+	struct block b = begin_block(like, c, name, -1);
 	try_arguments(&b, c, name);
-	print(&b, c->scope, s);
+	print_block(&b, c->scope, s);
 }
 
 static void print_tiles(const struct block *like, const struct sched_choice *c, int group, struct str *s)
 {
 	const char *name = like->plan->groups.at[group].name;
-	struct block b = begin(like, c, name, group);
+	struct block b = begin_block(like, c, name, group);
 	sched_each_tile(b.s, b.plan, group, &b.s->tiles.at[group], add_tile, &b);
 	try_arguments(&b, c, name);
-	print(&b, c->scope, s);
+	print_block(&b, c->scope, s);
 }
 
 static void print_groups(const struct block *like, const struct sched_choice *c, struct str *s)
@@ -262,18 +265,20 @@ static void print_groups(const struct block *like, const struct sched_choice *c,
 static void print_state(const struct block *like, const struct sched_choice *c, const char *name,
 			struct str *s)
 {
-	struct block b = begin(like, c, name, -1);
+	struct block b = begin_block(like, c, name, -1);
 	struct str prefix = str_in(b.arena);
 	int rank = b.options.n ? rank_of(b.options.at[0].line) : 0;
 	if (rank > 1) {
 		const char *line;
 		for (size_t i = 0; (line = sched_choice_line(b.arena, c, name, i)); i++)
 			try_orders(&b, line, rank, 0, 0);
-		str_printf(&prefix, "%s", b.key); /* what is no state has no rows to choose from */
+		str_printf(
+		    &prefix, "%s",
+		    b.key); /* intermediates and tables have an order of dimensions, but no choice of rows */
 		try_orders(&b, str_text(&prefix), rank, 0, 0);
 	} else
 		try_arguments(&b, c, name);
-	print(&b, c->scope, s);
+	print_block(&b, c->scope, s);
 }
 
 static void print_states(const struct block *like, const struct sched_choice *c, struct str *s)

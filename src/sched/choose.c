@@ -1,26 +1,30 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The cost model: how many nodes, gates and vectors of columns a register tile holds.
  *
- * In one turn of the reduction a loop over m nodes, g gates and v vectors does m*g*v multiply-adds on g*v
- * weights and m broadcast operands.  A turn takes the longest of
- *     m*g*v           multiply-adds at the peak,
- *     g*v + m         loads from the first-level cache,
- *     the latency     of a multiply-add: an accumulator is used once a turn,
- *     the weights     / what the cache that holds them gives.
- * All times are nanoseconds, of the machine that the target describes (base/target.def).
- * The second-level cache is read beside the multiply-adds; what lies beyond it comes less evenly, and a turn
- * that needs both about equally long waits for both (SHARPNESS).  The first tile of a level reads its weights
- * from where they lie, the second-level cache if all of them fit, else the one beyond; the others find what
- * the first has brought, in the first level if the weights of the block of columns fit there beside the rows,
- * else in the second.  More gates than `accumulators` allow are taken in several loops, each with a panel of
- * weights of its own; the panels are those of the greatest tile.  Where each row, or each of its edges, has
- * weights of its own (those of a label, a state that is a matrix), a loop reads m*g*v of them, each row's
- * from beyond.  A loop needs m*g*v accumulators, the
- * smaller side of the operands and a register for the other.  After the loops each row has its other
- * operations to do.
+ * In one iteration over the reduced dimension a loop over m nodes, g gates and v vectors does m*g*v
+ * multiply-adds on g*v weights and m broadcast operands.  An iteration takes the longest of
  *
- * A level has as many nodes as it has: batches of few structures are narrow.  So a set of sizes is judged by
- * what it costs over levels of many widths, against what the machine must take for them. */
+ *     m*g*v           multiply-adds at the peak rate,
+ *     g*v + m         loads from the first-level cache,
+ *     the latency     of a multiply-add: an accumulator is used once an iteration,
+ *     the weights     / the rate of the cache that holds them.
+ *
+ * All times are in nanoseconds, for the machine that the target describes (base/target.def).
+ *
+ * Reading the second-level cache overlaps with multiply-adds.  Caches beyond it deliver less evenly: an
+ * iteration that needs both about equally long waits for both (SHARPNESS).  The first tile of a level
+ * reads its weights from the second-level cache if all weights fit there, else from beyond.  Later tiles
+ * find them in the first level if the weights of the block of columns fit there beside the rows, else in
+ * the second.
+ *
+ * More gates than `accumulators` allow are computed in several loops, each with its own panel of weights;
+ * the panels are those of the largest tile.  Where each row, or each of its edges, has weights of its own
+ * (those of a label, a state that is a matrix), a loop reads m*g*v of them, from beyond the second level.  A
+ * loop needs m*g*v accumulators, registers for the smaller side of the operands, and one for the other.
+ * After its loops a row has its other operations to do.
+ *
+ * Batches of few structures are narrow, so a set of sizes is judged by its cost over levels of many
+ * widths, relative to the least that the machine can take for them. */
 #include "sched/sched.h"
 
 #include <math.h>
@@ -28,34 +32,39 @@
 enum {
 	SHARPNESS = 5,
 	MOST_COLUMNS = 4,
-	MOST_BODIES = 4
+	MOST_BODIES = 4,
+	/* Bytes of a weight, of a narrow one as well: widening it takes about the time that reading fewer
+	 * bytes saves.  Tiles chosen by the bytes of narrow types were slower, by up to a third of an i8
+	 * LSTM's time. */
+	WEIGHT_BYTES = 4,
+	ROW_BYTES = 4 /* of an element that products read of a row */
 };
 
-/* Operations that wait for each other, in latencies of a multiply-add: those at the start and the end of a loop,
- * where sums are parked; those from a tile's last loop to the first of the next one, as non-linearities and first
- * weights are waited for; and what these are more for each vector. */
+/* Lengths of dependency chains, in latencies of a multiply-add: at the start and the end of a loop, where
+ * sums are parked; from a tile's last loop to the first loop of the next tile, where non-linearities and
+ * the first weights are waited for; and what each vector of columns adds to the latter. */
 static const double loop_chain = 2.5, tile_chain = 30, vector_chain = 10;
 
 static const int level_widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 0};
 static const int edges_of_row[] = {1, 2, 2, 2, 3, 4, 0};
-static const int whole_range[] = {64, 0}; /* rows of all levels at once, of a table */
+static const int whole_range[] = {64, 0}; /* rows of all levels at once, or of a table */
 
-/* What a body must gain at least for each of its sums, as a share of the time: it takes time to compile. */
+/* The least gain, as a share of the time, that justifies compiling one more sum of a loop body. */
 static const double body_cost = 0.0012;
 
-static int min(int a, int b)
+static int min_int(int a, int b)
 {
 	return a < b ? a : b;
 }
 
-static double max(double a, double b)
+static double max_double(double a, double b)
 {
 	return a > b ? a : b;
 }
 
-int sched_gates_at_once(int accumulators, int gates, int turns)
+int sched_gates_at_once(int accumulators, int gates, int vectors)
 {
-	int most = accumulators > turns ? accumulators / turns : 1, loops = (gates + most - 1) / most;
+	int most = accumulators > vectors ? accumulators / vectors : 1, loops = (gates + most - 1) / most;
 	return (gates + loops - 1) / loops;
 }
 
@@ -69,98 +78,101 @@ bool sched_shares_last(const int *size, int sizes, int i)
 }
 
 /* Where a tile finds its weights. */
-enum from { FROM_FIRST_LEVEL, FROM_SECOND_LEVEL, FROM_BEYOND };
+enum cache { FIRST_LEVEL_CACHE, SECOND_LEVEL_CACHE, BEYOND_SECOND_LEVEL };
 
-/* What is known of a group before a tile is tried. */
+/* What the model knows of a group before it tries tiles. */
 struct subject {
 	const struct sched *s;
 	const struct sched_group *group;
 	int64_t columns;
 	int lanes;
-	enum from first; /* the first tile of a level */
-	double after;	 /* nanoseconds of what a row does after the loops, for one vector of columns */
+	enum cache first; /* where the first tile of a level finds them */
+	double after;	  /* time of a row after the loops, for one vector of columns [ns] */
 };
 
-static bool fits(const struct target *t, int m, int g, int v)
+static bool fits_registers(const struct target *t, int m, int g, int v)
 {
-	return m * g * v + min(m, g * v) + 1 <= t->registers;
+	return m * g * v + min_int(m, g * v) + 1 <= t->registers;
 }
 
-/* Nanoseconds of one turn that reads so many vectors and bytes of weights. */
-static double turn(const struct target *t, int m, int g, int v, int vectors, double bytes, enum from from)
+/* The time of one iteration that reads so many vectors and bytes of weights [ns]. */
+static double iteration_time(const struct target *t, int m, int g, int v, int vectors, double bytes,
+			     enum cache cache)
 {
-	double computing = max(m * g * v * target_multiply_add_time(t), t->multiply_add);
-	double work = max(computing, (vectors + m) * target_load_time(t));
-	if (from == FROM_FIRST_LEVEL)
+	double computing = max_double(m * g * v * target_multiply_add_time(t), t->multiply_add);
+	double work = max_double(computing, (vectors + m) * target_load_time(t));
+	if (cache == FIRST_LEVEL_CACHE)
 		return work;
-	if (from == FROM_SECOND_LEVEL)
-		return max(work, bytes / t->l2_rate);
+	if (cache == SECOND_LEVEL_CACHE)
+		return max_double(work, bytes / t->l2_rate);
 	return pow(pow(work, SHARPNESS) + pow(bytes / t->l3_rate, SHARPNESS), 1.0 / SHARPNESS);
 }
 
-/* What a turn reads of the weights of one gate.  Packed weights of a block of columns lie together; those
- * that a row picks lie as they are given, so that whole cache lines come. */
+/* Bytes of one gate's weights read per iteration.  Packed weights of a block of columns lie together;
+ * those that a row looks up lie as the caller has them, so whole cache lines are read. */
 static double panel_bytes(const struct subject *x, const struct sched_loop *loop, int v)
 {
-	double bytes = 4.0 * x->lanes * v, line = x->s->target->line_bytes;
+	double bytes = (double)WEIGHT_BYTES * x->lanes * v, line = x->s->target->line_bytes;
 	return loop->own ? ceil(bytes / line) * line : bytes;
 }
 
-/* Nanoseconds of all turns of one loop, for m nodes and v vectors of columns, and of those that the gates need
- * that find no accumulator.  A panel holds `panel` gates; what is read of it, in part, is read whole. */
+/* The time of one loop for m nodes and v vectors of columns, and of the further loops of the gates that
+ * find no accumulator [ns].  A panel holds `panel` gates and is read whole, even if a loop needs a few of
+ * them. */
 static double loop_cost(const struct subject *x, const struct sched_loop *loop, int m, int v, int panel,
-			enum from from)
+			enum cache cache)
 {
 	int g = sched_gates_at_once(x->s->accumulators, loop->gates, m * v);
 	int rows = loop->own ? m : 1;
 	double time = 0, bytes = rows * panel_bytes(x, loop, v);
 	const struct target *t = x->s->target;
-	if (!fits(t, m, min(g, loop->gates), v))
+	if (!fits_registers(t, m, min_int(g, loop->gates), v))
 		return INFINITY;
 	for (int first = 0; first < loop->gates; first += g) {
-		int gates = min(g, loop->gates - first), last = (first + gates - 1) / panel;
-		int read = min((last - first / panel + 1) * panel, loop->gates);
-		double time_of_turn =
-		    turn(t, m, gates, v, rows * gates * v, read * bytes, loop->own ? FROM_BEYOND : from);
-		time += time_of_turn * (double)loop->extent + loop_chain * t->multiply_add;
+		int gates = min_int(g, loop->gates - first), last = (first + gates - 1) / panel;
+		int read = min_int((last - first / panel + 1) * panel, loop->gates);
+		double iteration = iteration_time(t, m, gates, v, rows * gates * v, read * bytes,
+						  loop->own ? BEYOND_SECOND_LEVEL : cache);
+		time += iteration * (double)loop->extent + loop_chain * t->multiply_add;
 	}
 	return time;
 }
 
-/* Nanoseconds of a tile, by where its weights come from; `most` is the greatest of the set that it is in. */
-static double tile_cost(const struct subject *x, int m, int v, int most, enum from from)
+/* The time of a tile whose weights are in `cache` [ns]; `most` is the largest size of its set. */
+static double tile_cost(const struct subject *x, int m, int v, int most, enum cache cache)
 {
 	double latency = x->s->target->multiply_add;
 	double time = tile_chain * latency + v * (vector_chain * latency + m * x->after);
 	for (size_t i = 0; i < x->group->loops.n; i++) {
 		const struct sched_loop *loop = &x->group->loops.at[i];
 		int panel = sched_gates_at_once(x->s->accumulators, loop->gates, most * v);
-		time += loop_cost(x, loop, m, v, panel, from);
+		time += loop_cost(x, loop, m, v, panel, cache);
 	}
 	return time;
 }
 
-/* The least that a level of so many nodes can take, for one vector of columns. */
+/* The least time of a level of so many nodes, for one vector of columns [ns]. */
 static double ideal_cost(const struct subject *x, int nodes)
 {
 	const struct target *t = x->s->target;
-	double time = nodes * x->after, vector = 4.0 * x->lanes;
+	double time = nodes * x->after, vector = (double)WEIGHT_BYTES * x->lanes;
 	for (size_t i = 0; i < x->group->loops.n; i++) {
 		const struct sched_loop *loop = &x->group->loops.at[i];
-		bool beyond = loop->own || x->first == FROM_BEYOND;
+		bool beyond = loop->own || x->first == BEYOND_SECOND_LEVEL;
 		double bandwidth = beyond ? t->l3_rate : t->l2_rate;
 		time += (double)loop->gates * loop->extent *
-			max(nodes * target_multiply_add_time(t), (loop->own ? nodes : 1) * vector / bandwidth);
+			max_double(nodes * target_multiply_add_time(t),
+				   (loop->own ? nodes : 1) * vector / bandwidth);
 	}
 	return time;
 }
 
-/* Costs of tiles by their nodes: the first of a level, and further ones. */
+/* Times of tiles by their nodes [ns]: of the first tile of a level, and of the following ones. */
 struct costs {
 	double first[SCHED_MAX_NODES + 1], next[SCHED_MAX_NODES + 1];
 };
 
-/* Nanoseconds of a level, its nodes cut as the pass `tile` cuts them. */
+/* The time of a level whose nodes are cut as the pass `tile` cuts them [ns]. */
 static double level_cost(const struct sched_tile *t, const struct costs *c, int nodes)
 {
 	double time = 0;
@@ -178,7 +190,7 @@ static double level_cost(const struct sched_tile *t, const struct costs *c, int 
 	return time;
 }
 
-/* The bits of `mask` are sizes; 1 is always one. */
+/* Sets the sizes whose bits are in `mask`, and 1. */
 static void set_sizes(struct sched_tile *t, unsigned mask)
 {
 	t->sizes = 0;
@@ -187,9 +199,10 @@ static void set_sizes(struct sched_tile *t, unsigned mask)
 			t->nodes[t->sizes++] = m;
 }
 
-/* How many times the ideal a set of sizes takes, in the mean over levels, with what its bodies cost. */
-static double excess(const struct subject *x, const struct sched_tile *t, const struct costs *c,
-		     const int *width)
+/* The time of a set of sizes relative to the ideal, in the mean over levels, plus the cost of its loop
+ * bodies. */
+static double mean_excess(const struct subject *x, const struct sched_tile *t, const struct costs *c,
+			  const int *width)
 {
 	int64_t block = (int64_t)x->lanes * t->columns;
 	double padded = (x->columns + block - 1) / block * block / (double)x->columns, sum = 0, bodies = 0;
@@ -205,16 +218,17 @@ static double weight_bytes(const struct sched_group *g, int64_t columns)
 {
 	double n = 0;
 	for (size_t i = 0; i < g->loops.n; i++)
-		n += 4.0 * g->loops.at[i].gates * g->loops.at[i].extent * columns;
+		n += (double)WEIGHT_BYTES * g->loops.at[i].gates * g->loops.at[i].extent * columns;
 	return n;
 }
 
-/* Whether the weights of a block of columns rest in the first level from tile to tile, beside the rows. */
-static bool stays_near(const struct subject *x, int m, int v)
+/* Whether the weights of a block of columns stay in the first-level cache from tile to tile, beside the
+ * rows. */
+static bool stays_in_first_level(const struct subject *x, int m, int v)
 {
 	double rows = 0;
 	for (size_t i = 0; i < x->group->loops.n; i++)
-		rows += 4.0 * m * x->group->loops.at[i].extent;
+		rows += (double)ROW_BYTES * m * x->group->loops.at[i].extent;
 	return weight_bytes(x->group, v * x->lanes) + rows <= x->s->target->l1_bytes;
 }
 
@@ -222,14 +236,14 @@ static struct costs costs_of(const struct subject *x, int v, int most)
 {
 	struct costs c;
 	for (int m = 1; m <= most; m++) {
-		enum from next = stays_near(x, m, v) ? FROM_FIRST_LEVEL : FROM_SECOND_LEVEL;
+		enum cache next = stays_in_first_level(x, m, v) ? FIRST_LEVEL_CACHE : SECOND_LEVEL_CACHE;
 		c.first[m] = tile_cost(x, m, v, most, x->first);
 		c.next[m] = tile_cost(x, m, v, most, next);
 	}
 	return c;
 }
 
-/* Shows all sets of sizes up to `most` with so many columns. */
+/* Visits all sets of sizes up to `most` with the columns of `t`. */
 static void try_sizes(const struct subject *x, struct sched_tile t, int most, const int *width,
 		      sched_tile_visit *visit, void *user)
 {
@@ -238,13 +252,13 @@ static void try_sizes(const struct subject *x, struct sched_tile t, int most, co
 		set_sizes(&t, smaller | 1u << most);
 		if (t.sizes > MOST_BODIES)
 			continue;
-		double e = excess(x, &t, &c, width);
+		double e = mean_excess(x, &t, &c, width);
 		if (isfinite(e))
 			visit(user, &t, e);
 	}
 }
 
-/* As often as may be without a rest, at most four times; large tiles gain nothing beyond twice. */
+/* The most that divides the extents of all loops, up to four; large tiles gain nothing beyond two. */
 static int choose_unroll(const struct sched_group *g, const struct sched_tile *t)
 {
 	int most = t->nodes[0] * g->gates * t->columns > 8 ? 2 : 4, n = most;
@@ -254,7 +268,7 @@ static int choose_unroll(const struct sched_group *g, const struct sched_tile *t
 	return n;
 }
 
-/* How many nodes there are at once: of a row, of a level, or of all. */
+/* The numbers of nodes to expect at once: edges of a row, nodes of a level, or all rows. */
 static const int *widths_of(const struct sched_plan *plan, const struct sched_group *g)
 {
 	if (g->over_edges)
@@ -263,7 +277,8 @@ static const int *widths_of(const struct sched_plan *plan, const struct sched_gr
 	return sub_is_recursive(b) && b->domain != SUB_LEAF ? level_widths : whole_range;
 }
 
-/* What a row and one vector of columns take beside the products: an operation as long as a multiply-add [ns]. */
+/* The time of a row and one vector of columns beside the products, each operation taken for a multiply-add
+ * [ns]. */
 static double after_loops(const struct sched *s, const struct sched_plan *plan, const struct sched_group *g)
 {
 	double elements = 1, products = 0;
@@ -272,17 +287,17 @@ static double after_loops(const struct sched *s, const struct sched_plan *plan, 
 	for (size_t i = 0; i < g->loops.n; i++)
 		products += 2.0 * g->loops.at[i].gates * g->loops.at[i].extent;
 	double operations = sched_work_of(s, plan, g - plan->groups.at).operations / elements - products;
-	return max(operations, 0) * target_multiply_add_time(s->target);
+	return max_double(operations, 0) * target_multiply_add_time(s->target);
 }
 
-/* What a row takes whose vectors go so many at once: each of them, those past its end as well, and the turns
- * of the loop. */
+/* The relative cost of a row whose vectors are computed `at_once` at a time: vectors, those past its end
+ * included, and one for each iteration of the loop. */
 static int64_t row_cost(int64_t vectors, int at_once)
 {
 	return (vectors + at_once - 1) / at_once * (at_once + 1);
 }
 
-/* Without products nothing is shared by rows: each is gone through once, as it lies in memory. */
+/* Rows without products share no operand: each is computed on its own, as it lies in memory. */
 static struct sched_tile choose_by_rows(const struct sched_group *g, struct sched_tile tile)
 {
 	int64_t vectors = (g->extent[tile.along] + tile.lanes - 1) / tile.lanes;
@@ -297,9 +312,9 @@ static struct subject subject_of(const struct sched *s, const struct sched_plan 
 				 const struct sched_group *g, const struct sched_tile *like)
 {
 	struct subject x = {
-	    s, g, g->extent[like->along], like->lanes, FROM_SECOND_LEVEL, after_loops(s, plan, g)};
+	    s, g, g->extent[like->along], like->lanes, SECOND_LEVEL_CACHE, after_loops(s, plan, g)};
 	if (weight_bytes(g, x.columns) > s->target->l2_bytes)
-		x.first = FROM_BEYOND;
+		x.first = BEYOND_SECOND_LEVEL;
 	return x;
 }
 
@@ -324,7 +339,7 @@ double sched_predict(const struct sched *s, const struct sched_plan *plan, int g
 		return NAN;
 	struct subject x = subject_of(s, plan, g, t);
 	struct costs c = costs_of(&x, t->columns, t->nodes[0]);
-	return excess(&x, t, &c, widths_of(plan, g));
+	return mean_excess(&x, t, &c, widths_of(plan, g));
 }
 
 struct best {
@@ -365,7 +380,7 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 			    .specialize_leaf = true,
 			    .unroll = 1,
 			    .lanes = target->lanes};
-	/* the rest holds operands: 3 of 16, 6 of 32 */
+	/* the other registers hold operands: 3 of 16, 6 of 32 */
 	s->accumulators = target->registers * 13 / 16;
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		vec_push(a, &s->tiles, (struct sched_tile){0});

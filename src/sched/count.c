@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a plan comes to. */
+/* Totals of a plan. */
 #include "sched/plan.h"
 
 struct sched_counts sched_count(const struct sched_plan *plan, int body)

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* On the way from an operator down to its operands. */
-struct way {
+/* The path from an operator down to one of its operands. */
+struct path {
 	struct sched_graph *g;
 	int to;
 	unsigned char moved, last;
@@ -13,19 +13,18 @@ struct way {
 	double volume;
 };
 
-enum {
-	REDUCED = 1u << SUB_MAX_VARS
-}; /* in a mask of loops: that of the reduction passed; the others by position */
+/* In a mask of loops: the loop of the reduction on the path.  Other loops are numbered by position. */
+enum { REDUCED = 1u << SUB_MAX_VARS };
 
-static void reach(struct way, sub_ref, const unsigned *loops);
+static void reach_value(struct path, sub_ref, const unsigned *loops);
 
 static int op_of(const struct sched_graph *g, sub_ref r)
 {
 	return g->op_of[sched_fact(g->values, r) - g->values->fact];
 }
 
-static void under(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own,
-		  unsigned own_loop, unsigned *out)
+static void find_use_loops(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own,
+			   unsigned own_loop, unsigned *out)
 {
 	for (int i = 0; i < u->vars; i++) {
 		out[i] = 0;
@@ -37,7 +36,7 @@ static void under(const struct sub_value *v, const unsigned *loops, const struct
 	}
 }
 
-/* The loops of a variable of the value. */
+/* The loops that a variable of the value depends on. */
 static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int var)
 {
 	for (int i = 0; i < v->vars; i++)
@@ -46,49 +45,49 @@ static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int v
 	return 0;
 }
 
-static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
+static void reach_moved(struct path w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
 	for (int a = 0; a < v->args; a++) {
 		const struct sub_use *u = &v->arg[a];
 		unsigned out[SUB_MAX_VARS] = {0};
 		if (v->op == SUB_COND)
-			under(v, loops, u, sub_joined_var(v, a), loops[v->axis], out);
+			find_use_loops(v, loops, u, sub_joined_var(v, a), loops[v->axis], out);
 		for (int i = 0; v->op == SUB_ASSIGN && i < u->vars; i++)
 			out[i] = loops_of(v, loops, v->map[i].var) |
 				 (v->map[i].scale2 ? loops_of(v, loops, v->map[i].var2) : 0);
-		reach(w, u->value, out);
+		reach_value(w, u->value, out);
 	}
 }
 
-static void reach_operands(struct way, sub_ref, const unsigned *loops);
+static void reach_operands(struct path, sub_ref, const unsigned *loops);
 
-/* An operand, or what it is computed from where it is a step before this one. */
-static void reach_step(struct way w, sub_ref r, const unsigned *loops)
+/* Follows an operand; where it is a step of the same chain, the operands of the step. */
+static void reach_step(struct path w, sub_ref r, const unsigned *loops)
 {
-	if (sched_fact(w.g->values, r)->part_of.i)
+	if (sched_fact(w.g->values, r)->chain_end.i)
 		reach_operands(w, r, loops);
 	else
-		reach(w, r, loops);
+		reach_value(w, r, loops);
 }
 
-/* Over the edges of a node no columns are lost: such a reduction ends what a row has computed. */
-static void reach_reduced(struct way w, sub_ref r, const unsigned *loops)
+/* A reduction over the edges of a node keeps all columns, so it maps one to one. */
+static void reach_reduced(struct path w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
 	bool edge = sub_is_ragged(w.g->p, v->reduced);
 	for (int a = v->args > 1; a < v->args; a++) {
 		unsigned out[SUB_MAX_VARS] = {0};
-		under(v, loops, &v->arg[a], v->reduced, REDUCED, out);
+		find_use_loops(v, loops, &v->arg[a], v->reduced, REDUCED, out);
 		w.last = edge ? SCHED_ONE_TO_ONE : sched_mapping_of(w.g->p, r, a);
 		w.reducing = !edge;
 		w.volume = sub_reduced_elements(w.g->p, v);
-		reach(w, v->arg[a].value, out);
+		reach_value(w, v->arg[a].value, out);
 	}
 }
 
-/* What a value, or a step of one, is computed from. */
-static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
+/* Follows the operands of a value or of a step of its chain. */
+static void reach_operands(struct path w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
 	bool reduces = sub_reduces(v->op);
@@ -97,7 +96,7 @@ static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
 	int others = reduces ? v->args > 1 : v->args;
 	for (int a = 0; a < others && sub_class_of(v->op) != SUB_MOVE; a++) {
 		unsigned out[SUB_MAX_VARS] = {0};
-		under(v, loops, &v->arg[a], -1, 0, out);
+		find_use_loops(v, loops, &v->arg[a], -1, 0, out);
 		w.last = sched_mapping_of(w.g->p, r, a);
 		reach_step(w, v->arg[a].value, out);
 	}
@@ -110,27 +109,27 @@ static bool is_in(unsigned loops, int loop)
 	return loop >= 0 && loop < SUB_MAX_VARS && loops >> loop & 1;
 }
 
-static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
+static void add_edge(const struct path *w, sub_ref r, const unsigned *loops)
 {
 	struct sched_graph *g = w->g;
 	const struct sub_value *from = sub_at(g->p, r), *to = sub_at(g->p, g->ops.at[w->to].value);
 	struct sched_edge e = {op_of(g, r),	w->to,	    .moved = w->moved,
 			       .last = w->last, .times = 1, .volume = w->volume};
-	int leads = sub_leading_dims(g->p, g->ops.at[w->to].value);
+	int leading = sub_leading_dims(g->p, g->ops.at[w->to].value);
 	unsigned used = 0;
 	for (int i = 0; i < from->vars; i++)
 		used |= loops[i];
 	for (int i = 0; i < to->vars; i++)
 		if (!is_in(used, i) && sub_loop_extent(g->p, to->var[i]) > 1)
-			e.times *= i < leads ? INFINITY : sub_loop_extent(g->p, to->var[i]);
-	bool columns = to->vars > leads && is_in(used, to->vars - 1);
+			e.times *= i < leading ? INFINITY : sub_loop_extent(g->p, to->var[i]);
+	bool columns = to->vars > leading && is_in(used, to->vars - 1);
 	e.again = e.times > 1;
 	e.scalar = w->reducing && !columns && from->vars > sub_leading_dims(g->p, r) &&
 		   loops[from->vars - 1] & REDUCED;
 	vec_push(g->arena, &g->edges, e);
 }
 
-static void reach(struct way w, sub_ref r, const unsigned *loops)
+static void reach_value(struct path w, sub_ref r, const unsigned *loops)
 {
 	if (sub_class_of(sub_at(w.g->p, r)->op) == SUB_SOURCE || !sub_has_leading_dim(w.g->p, r))
 		return;
@@ -149,7 +148,7 @@ static bool is_operator(const struct sched_graph *g, sub_ref r)
 {
 	const struct sched_values *values = g->values;
 	const struct sched_fact *f = sched_fact(values, r);
-	return !f->part_of.i && sub_has_leading_dim(g->p, r) &&
+	return !f->chain_end.i && sub_has_leading_dim(g->p, r) &&
 	       sub_class_of(sub_at(g->p, r)->op) != SUB_SOURCE && !sched_is_index(g->p, values, r);
 }
 
@@ -157,7 +156,7 @@ static void add_operator(struct sched_graph *g, sub_ref r)
 {
 	const struct sub_value *v = sub_at(g->p, r);
 	struct sched_operator op = {.value = r, .type = sched_mapping_of_value(g->p, r), .in = g->edges.n};
-	struct way w = {.g = g, .to = g->ops.n, .volume = sub_row_elements(g->p, v)};
+	struct path w = {.g = g, .to = g->ops.n, .volume = sub_row_elements(g->p, v)};
 	unsigned loops[SUB_MAX_VARS] = {0};
 	op.moves = sub_class_of(v->op) == SUB_MOVE && !sched_fact(g->values, r)->result;
 	op.elements = op.volume = w.volume;
@@ -169,19 +168,19 @@ static void add_operator(struct sched_graph *g, sub_ref r)
 	g->op_of[sched_fact(g->values, r) - g->values->fact] = w.to;
 }
 
-/* What its parts make of a whole. */
-static void add_part(struct sched_graph *g, sub_ref part)
+/* Adds the properties of a step to the operator that its chain is. */
+static void add_step(struct sched_graph *g, sub_ref step)
 {
-	sub_ref whole = sched_whole(g->values, part);
-	const struct sub_value *v = sub_at(g->p, part);
-	if (op_of(g, whole) < 0)
+	sub_ref end = sched_chain_end(g->values, step);
+	const struct sub_value *v = sub_at(g->p, step);
+	if (op_of(g, end) < 0)
 		return;
-	struct sched_operator *op = &g->ops.at[op_of(g, whole)];
-	op->dear |= sub_traits_of(v->op)->price == SUB_EXPENSIVE;
+	struct sched_operator *op = &g->ops.at[op_of(g, end)];
+	op->expensive |= sub_traits_of(v->op)->price == SUB_EXPENSIVE;
 	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
 		if (g->p->vars.at[v->reduced].set == SUB_DIM)
-			op->spaces |= sub_leading_dims(g->p, part) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
+			op->spaces |= sub_leading_dims(g->p, step) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
 		op->volume += sub_reduced_elements(g->p, v);
 		op->type = SCHED_MANY_TO_MANY;
 	}
@@ -215,6 +214,6 @@ void sched_make_graph(struct sched_graph *g, struct arena *a, const struct sub_p
 		if (is_operator(g, values->value[i]))
 			add_operator(g, values->value[i]);
 	for (int i = 0; i < values->n; i++)
-		add_part(g, values->value[i]);
+		add_step(g, values->value[i]);
 	sort_by_producer(g);
 }

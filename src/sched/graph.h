@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The operators of a body and what they need of each other: whole values (chains.c); data movement that one
- * operator wants is not among them but in the edges. */
+/* The graph of a body's operators.  An operator is a value that ends its chain (chains.c); data movement
+ * with one consumer is no operator, but part of the edge to that consumer. */
 #ifndef ESPALIER_SCHED_GRAPH_H
 #define ESPALIER_SCHED_GRAPH_H
 
@@ -9,33 +9,33 @@
 struct sched_edge {
 	int from, to; /* operators */
 	unsigned char moved,
-	    last;      /* mapping types: of the movement between, and of the consumer in the operand */
-	bool again;    /* the consumer has a loop that the operand lacks */
-	bool scalar;   /* a reduction takes the columns that vectors would run along */
-	double times;  /* that the operand would be computed, then */
-	double volume; /* of the consumer: elements a row */
+	    last;      /* mapping types: of the movement on the edge, and of the consumer in the operand */
+	bool again;    /* the consumer has a loop that the operand does not depend on */
+	bool scalar;   /* the consumer reduces the columns that the operand's vectors would run along */
+	double times;  /* that the operand would be computed if it were fused */
+	double volume; /* elements that the consumer visits per row */
 };
 
 struct sched_operator {
 	sub_ref value;
 	enum sched_mapping type;
 	bool moves;	 /* data movement with several consumers */
-	bool dear;	 /* itself */
-	unsigned spaces; /* in which it reduces dimensions */
+	bool expensive;	 /* the operator itself, without its operands */
+	unsigned spaces; /* a mask of the spaces in which it reduces: SCHED_OF_ROWS, SCHED_OF_EDGES */
 	int accumulators;
-	double elements, volume; /* of its result, a row; that computing it passes */
-	int in, ins;		 /* edges of what it needs, in graph.edges */
-	int out, outs;		 /* edges of what needs it, in graph.by_producer */
+	double elements, volume; /* elements per row: of its result, and visited to compute it */
+	int in, ins;		 /* edges from its operands, in graph.edges */
+	int out, outs;		 /* edges to its consumers, in graph.by_producer */
 };
 
 struct sched_graph {
 	const struct sub_program *p;
 	const struct sched_values *values;
 	struct arena *arena;
-	VEC(struct sched_operator) ops; /* arguments before users */
+	VEC(struct sched_operator) ops; /* operands before consumers */
 	VEC(struct sched_edge) edges;
 	int *by_producer;
-	int *op_of; /* by number of the fact; -1 = none */
+	int *op_of; /* by index of the value's fact; -1 = no operator */
 };
 
 void sched_make_graph(struct sched_graph *, struct arena *, const struct sub_program *,

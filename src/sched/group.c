@@ -1,9 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Stages and groups: targets that one nest computes.
+/* Stages, and groups of targets that one nest computes.
  *
- * A target that reads another one at the very element that is being computed joins its stage if their blocks
- * may be one; all other reads wait for the next stage.  Then targets of one stage and one shape are a group
- * as far as the planner lets blocks join: the gates of a cell, the sums of a softmax beside each other. */
+ * A target that reads another one at the same element that it computes joins the other's stage if their
+ * blocks may join; for all other reads it goes to a later stage.  Then targets of one stage and one shape
+ * form a group as far as the planner lets their blocks join: the gates of a cell, the parallel sums of a
+ * softmax. */
 #include "sched/group.h"
 
 #include <stdlib.h>
@@ -23,20 +24,20 @@ int sched_find_target(struct sched_grouper *gr, int body, sub_ref value)
 void sched_set_apart(struct sched_grouper *gr, int body, sub_ref value)
 {
 	int limit = sched_pressure_limit(gr->pl.plan->target);
-	gr->targets.at[sched_find_target(gr, body, sched_whole(&gr->pl.values[body], value))].block =
+	gr->targets.at[sched_find_target(gr, body, sched_chain_end(&gr->pl.values[body], value))].block =
 	    sched_new_block(&gr->pl, (struct sched_block){.reductions = 2, .pressure = limit + 1});
 }
 
-/* --- blocks that are one --- */
+/* --- joining blocks --- */
 
-static int whole_block(struct sched_grouper *gr, int block)
+static int root_block(struct sched_grouper *gr, int block)
 {
 	while (gr->united[block].joined != block)
 		block = gr->united[block].joined = gr->united[gr->united[block].joined].joined;
 	return block;
 }
 
-/* Whether one block may be what two are. */
+/* Whether two blocks may join. */
 static bool may_hold(const struct sched_grouper *gr, const struct sched_block *a, const struct sched_block *b)
 {
 	switch (gr->pl.plan->fusion.planner) {
@@ -57,11 +58,11 @@ static void add_block(struct sched_block *to, const struct sched_block *b)
 	to->spaces |= b->spaces;
 }
 
-/* Makes a block one with what it reads, if they are not and may be.  To the greedy planner a reduction's
- * result is a border. */
+/* Joins block `a` with block `b`, which reads it, if they may join; whether they are one now.  The greedy
+ * planner ends a block with the result of a reduction. */
 static bool join_blocks(struct sched_grouper *gr, int a, int b)
 {
-	a = whole_block(gr, a), b = whole_block(gr, b);
+	a = root_block(gr, a), b = root_block(gr, b);
 	if (a == b)
 		return gr->pl.plan->fusion.planner != SCHED_NONE;
 	if (!may_hold(gr, &gr->united[a], &gr->united[b]) ||
@@ -74,15 +75,15 @@ static bool join_blocks(struct sched_grouper *gr, int a, int b)
 
 /* --- stages --- */
 
-struct place {
+struct target_key {
 	int body, stage;
 	uint32_t value;
 	int target;
 };
 
-static int compare_places(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct target_key *x = a, *y = b;
 	if (x->body != y->body)
 		return x->body < y->body ? -1 : 1;
 	if (x->stage != y->stage)
@@ -90,27 +91,28 @@ static int compare_places(const void *a, const void *b)
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* Targets in the order of bodies, stages and values. */
-static struct place *sorted_targets(struct sched_grouper *gr)
+/* Sorts targets by body, stage and value. */
+static struct target_key *sorted_targets(struct sched_grouper *gr)
 {
-	struct place *places = ARENA_ARRAY(gr->pl.arena, struct place, gr->targets.n);
+	struct target_key *keys = ARENA_ARRAY(gr->pl.arena, struct target_key, gr->targets.n);
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		const struct sched_target *t = &gr->targets.at[i];
-		places[i] = (struct place){t->body, t->stage, t->value.i, i};
+		keys[i] = (struct target_key){t->body, t->stage, t->value.i, i};
 	}
-	qsort(places, gr->targets.n, sizeof *places, compare_places);
-	return places;
+	qsort(keys, gr->targets.n, sizeof *keys, compare_keys);
+	return keys;
 }
 
-/* A value's needs have smaller numbers than the value, so one pass in that order settles all stages. */
+/* Operands have smaller numbers than values computed from them, so one pass in that order assigns all
+ * stages. */
 static void set_stages(struct sched_grouper *gr)
 {
 	for (size_t i = 0; i < gr->targets.n; i++)
 		gr->targets.at[i].stage = 0;
 	gr->united = arena_copy(gr->pl.arena, gr->pl.blocks.at, gr->pl.blocks.n * sizeof *gr->united);
-	const struct place *places = sorted_targets(gr);
+	const struct target_key *keys = sorted_targets(gr);
 	for (size_t i = 0; i < gr->targets.n; i++) {
-		struct sched_target *t = &gr->targets.at[places[i].target];
+		struct sched_target *t = &gr->targets.at[keys[i].target];
 		for (int k = 0; k < t->reads; k++) {
 			const struct sched_target *from =
 			    &gr->targets.at[sched_find_target(gr, t->body, t->read[k].value)];
@@ -123,40 +125,43 @@ static void set_stages(struct sched_grouper *gr)
 
 /* --- groups --- */
 
-/* The group that would hold a target alone. */
+/* The group that a target would form alone. */
 static struct sched_group shape_of(const struct sched_grouper *gr, const struct sched_target *t)
 {
 	const struct sub_program *p = gr->pl.p;
 	const struct sub_value *v = sub_at(p, t->value);
-	int leads = sub_leading_dims(p, t->value);
+	int leading = sub_leading_dims(p, t->value);
 	struct sched_group g = {.body = t->body,
 				.stage = t->stage,
-				.rows = leads > 0,
-				.edges = leads > 1,
-				.dims = v->vars - leads};
+				.rows = leading > 0,
+				.edges = leading > 1,
+				.dims = v->vars - leading};
 	for (int i = 0; i < g.dims; i++)
-		g.extent[i] = p->vars.at[v->var[leads + i]].extent;
+		g.extent[i] = p->vars.at[v->var[leading + i]].extent;
 	return g;
 }
 
-/* What tells groups apart; `block` 0: the last one that was made of this shape. */
+/* Identifies a group; `block` 0: the newest group of this shape. */
 struct group_key {
 	int64_t extent[SUB_MAX_VARS];
-	int body, stage, leads, dims, block, zero;
+	int body, stage, leading, dims, block, zero;
 };
 
 static struct group_key key_of(const struct sched_group *g, int block)
 {
-	struct group_key key = {
-	    .body = g->body, .stage = g->stage, .leads = g->rows + g->edges, .dims = g->dims, .block = block};
+	struct group_key key = {.body = g->body,
+				.stage = g->stage,
+				.leading = g->rows + g->edges,
+				.dims = g->dims,
+				.block = block};
 	memcpy(key.extent, g->extent, sizeof key.extent);
 	return key;
 }
 
 struct groups {
 	struct map of;
-	struct sched_block *held; /* by group, of which there are no more than targets */
-	int *number;		  /* of the next group, by body + 1 */
+	struct sched_block *held; /* by group; there are at most as many groups as targets */
+	int *number;		  /* of the next group of a body, by body */
 };
 
 static void set_group(struct groups *gs, struct group_key key, int group)
@@ -179,11 +184,12 @@ static int new_group(struct sched_grouper *gr, struct groups *gs, struct sched_g
 	return gr->pl.plan->groups.n - 1;
 }
 
-/* The group of this block; or one of this shape that has room for the block; or a new one. */
+/* The group of the target's block; else the newest group of its shape, if the block may join it; else a
+ * new one. */
 static int find_group(struct sched_grouper *gr, struct groups *gs, const struct sched_target *t)
 {
 	struct sched_group shape = shape_of(gr, t);
-	int block = whole_block(gr, t->block);
+	int block = root_block(gr, t->block);
 	struct group_key own = key_of(&shape, block), any = key_of(&shape, 0);
 	const struct sched_block *b = &gr->united[block];
 	int group = get_group(gs, own);
@@ -205,17 +211,17 @@ void sched_make_groups(struct sched_grouper *gr)
 			    .number = ARENA_ARRAY(gr->pl.arena, int, gr->pl.p->bodies.n)};
 	set_stages(gr);
 	gr->pl.plan->groups.n = 0;
-	const struct place *places = sorted_targets(gr);
+	const struct target_key *keys = sorted_targets(gr);
 	for (size_t i = 0; i < gr->targets.n; i++) {
-		struct sched_target *t = &gr->targets.at[places[i].target];
+		struct sched_target *t = &gr->targets.at[keys[i].target];
 		t->group = find_group(gr, &gs, t);
 		vec_push(gr->pl.arena, &gr->pl.plan->groups.at[t->group].targets, t->value);
 	}
 }
 
-/* --- what they hold --- */
+/* --- totals --- */
 
-/* The number under a key; `next` when the key is new. */
+/* The number of a key, which is `next` if the key is new. */
 static int number_of(struct map *m, uint64_t a, uint64_t b, int next)
 {
 	uint64_t key[2] = {a, b};
@@ -245,7 +251,7 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	g->reductions++;
 }
 
-/* Distinct reductions of the groups, by the operand that they share. */
+/* Counts the distinct reductions of the groups, by the operand that they share. */
 static void count_reductions(struct sched_grouper *gr)
 {
 	struct map distinct = map_in(gr->pl.arena), shared = map_in(gr->pl.arena);

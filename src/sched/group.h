@@ -5,11 +5,11 @@
 
 #include "sched/plan.h"
 
-/* A value that is stored, or is a result. */
+/* A value that a group computes: a stored intermediate, a state or an output. */
 struct sched_target {
 	sub_ref value;
 	int body, stage, group, block;
-	bool pinned; /* was let go of before: stays now */
+	bool pinned; /* was dropped once; stays from now on, so that planning ends */
 	const struct sched_read *read;
 	const struct sched_reduction *reduction;
 	int reads, reductions;
@@ -18,18 +18,18 @@ struct sched_target {
 struct sched_grouper {
 	struct sched_planner pl;
 	struct sched_walk walk;
-	struct sched_block *united; /* blocks, with what has joined them */
+	struct sched_block *united; /* blocks, each with the totals of those that have joined it */
 	VEC(struct sched_target) targets;
 	bool changed;
 };
 
-/* The number of a target; adds it. */
+/* The number of a target, which is added if it is new. */
 int sched_find_target(struct sched_grouper *, int body, sub_ref);
-/* Keeps a target out of the groups of others. */
+/* Gives a target a group of its own. */
 void sched_set_apart(struct sched_grouper *, int body, sub_ref);
-/* Settles stages and groups from what the targets read. */
+/* Assigns stages and groups to the targets, from what they read. */
 void sched_make_groups(struct sched_grouper *);
-/* Counts what the groups hold. */
+/* Tells values their groups and counts the reductions of each group. */
 void sched_finish_groups(struct sched_grouper *);
 
 #endif

@@ -1,36 +1,39 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The planner of DNNFusion (PLDI 2021, section 4.3), for a body: blocks grow from seeds along what is cheap
- * to fuse.
+/* The planner of DNNFusion (PLDI 2021, section 4.3), for one body: blocks grow from seeds along edges that
+ * are profitable to fuse.
  *
- * First every value is found that must be stored wherever it stands: dear, and wanted in a loop that it does
- * not depend on, or in a reduction that takes the columns it would be computed along (cut_dear).  Then the
- * smallest one-to-one operator that is in no block is the seed of one, which takes its successors in turn and
- * then its predecessors, while the table fusion.def allows it, the block stays convex (no path leaves it and
- * comes back) and what a tile keeps fits (sched_pressure_limit).  What crosses the border of a block is
- * stored, but for what is had for less than its traffic.
+ * First all values are found that must be stored in any case: expensive ones that are used in a loop that
+ * they do not depend on, or in a reduction over the columns that their vectors would run along
+ * (cut_expensive).  Then the smallest one-to-one operator outside all blocks becomes the seed of one.  The
+ * block takes successors and predecessors of its members, alternately, while the table fusion.def allows
+ * it, the block stays convex (no path leaves it and comes back) and the values that a tile keeps live fit
+ * (sched_pressure_limit).  Values that cross the border of a block are stored, unless recomputing them
+ * costs less than memory traffic.
  *
- * Successors join in rising order and predecessors in falling order, so what a search for a way back has
- * visited need not be visited again while the block grows in that direction. */
+ * Successors join in rising order and predecessors in falling order.  So an operator that a search for a
+ * path back has visited need not be visited again while the block grows in the same direction. */
 #include "sched/graph.h"
 
 #include <stdlib.h>
 
 enum {
-	LIGHT = 8, /* operators that are computed in both blocks rather than stored, if none is dear */
-	SEARCHES_PER_OPERATOR =
-	    64 /* steps of the searches for ways back; a block that needs more stops growing */
+	/* Operators that several blocks compute rather than read from memory, if none of them is expensive.
+	 */
+	MAX_RECOMPUTED = 8,
+	/* Steps of searches for a path back; a body that needs more stops growing blocks. */
+	SEARCHES_PER_OPERATOR = 64
 };
 
-/* By operator. */
+/* Facts about an operator, with what is fused into it. */
 struct growth {
-	bool dear, cut, kept, stored; /* with what is fused into it, as far as anything may be */
-	bool wanted;		      /* fusing it was measured to be slower than storing it */
-	bool reduces_below;	      /* it, or what follows it in its block, reduces a dimension */
-	unsigned char reach;	      /* most complex type of it and what it follows in its block */
+	bool expensive, cut, recomputed, stored; /* cut: must be stored in any case */
+	bool too_slow;				 /* fusing it was measured to be slower than storing it */
+	bool reduces_below;			 /* it or a successor in its block reduces a dimension */
+	unsigned char reach; /* the most complex mapping type of it and its predecessors in its block */
 	int block;
-	int searched;	 /* by the search of this number */
-	unsigned spaces; /* in which it reduces, with what is fused into it */
-	double work;	 /* elements that computing it passes, with what is fused into it */
+	int searched;	 /* the number of the last search that visited it */
+	unsigned spaces; /* a mask of the spaces in which it reduces */
+	double work;	 /* elements visited to compute it */
 };
 
 struct grower {
@@ -38,8 +41,8 @@ struct grower {
 	struct sched_graph g;
 	struct growth *of;
 	struct sched_values *values;
-	int block, search, first, last; /* the block at hand: its number and range of operators */
-	int *heap, heaped;		/* operators that may join, in order */
+	int block, search, first, last; /* the current block and its range of operators; the current search */
+	int *heap, heaped;		/* candidates: operators that may join, in order */
 	bool *in_heap;
 	long steps; /* that searches may still take */
 	int *stack;
@@ -55,47 +58,48 @@ static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping 
 	return a > b ? a : b;
 }
 
-/* What was measured, or what the schedule says instead. */
-static bool pays(const struct grower *w, enum sched_mapping first, enum sched_mapping second, double volume)
+/* Whether fusing is profitable: by measurement, unless the schedule specifies otherwise. */
+static bool is_profitable(const struct grower *w, enum sched_mapping first, enum sched_mapping second,
+			  double volume)
 {
-	if (w->pl->plan->fusion.pays != SCHED_PAYS_MEASURED)
-		return w->pl->plan->fusion.pays == SCHED_PAYS_ALWAYS;
-	return sched_fusing_pays(w->pl->plan->target, first, second, volume);
+	if (w->pl->plan->fusion.profit != SCHED_PROFIT_MEASURED)
+		return w->pl->plan->fusion.profit == SCHED_PROFIT_ALWAYS;
+	return sched_is_fusing_profitable(w->pl->plan->target, first, second, volume);
 }
 
-/* An operator whose block is of type `first` as far as it goes, into its consumer: the movement between them
- * counts.  Even where the table has no doubt, what a contraction would compute again for each of its columns
- * is measured. */
+/* Whether an operator may be fused into its consumer; `first` is the mapping type of its block up to it,
+ * and the movement on the edge counts.  Sets `measured` if a measurement decides: where the table leaves
+ * it open, and always where a contraction would recompute the operator for each of its columns. */
 static bool may_fuse(const struct grower *w, enum sched_mapping first, const struct sched_edge *e,
 		     bool *measured)
 {
-	const enum sched_mapping way[] = {e->moved, e->last};
+	const enum sched_mapping type[] = {e->moved, e->last};
 	bool fuse = true;
 	*measured = false;
 	for (int i = 0; i < 2 && fuse; i++) {
-		enum sched_relation r = sched_relation_of(first, way[i]);
-		bool again = e->again && way[i] == SCHED_MANY_TO_MANY;
+		enum sched_relation r = sched_relation_of(first, type[i]);
+		bool again = e->again && type[i] == SCHED_MANY_TO_MANY;
 		if (r == SCHED_MAY || (r == SCHED_FUSE && again)) {
 			*measured = true;
-			fuse = pays(w, first, way[i], e->volume);
+			fuse = is_profitable(w, first, type[i], e->volume);
 		}
 		fuse &= r != SCHED_NEVER;
-		first = more_complex(first, way[i]);
+		first = more_complex(first, type[i]);
 	}
 	return fuse;
 }
 
-/* --- what is stored wherever it stands --- */
+/* --- what must be stored --- */
 
 static bool is_result(const struct grower *w, int op)
 {
 	return sched_fact(w->values, w->g.ops.at[op].value)->result;
 }
 
-/* Whether a dear operator must be stored for one of its consumers.  What was measured is one pass over the
- * elements of the consumer, made for each vector of them; nothing that takes more than two is computed again.
- */
-static bool cuts(const struct grower *w, const struct sched_edge *e)
+/* Whether an expensive operator must be stored because of one of its consumers.  Measurements are of one
+ * pass over the elements of the consumer, per vector of them; nothing that takes more than two passes is
+ * recomputed. */
+static bool must_store_for(const struct grower *w, const struct sched_edge *e)
 {
 	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= 2 * e->volume;
 	if (e->scalar || (e->again && e->last == SCHED_MANY_TO_MANY))
@@ -103,19 +107,19 @@ static bool cuts(const struct grower *w, const struct sched_edge *e)
 	return e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured);
 }
 
-static void cut_dear(struct grower *w)
+static void cut_expensive(struct grower *w)
 {
 	for (int i = 0; i < (int)w->g.ops.n; i++) {
 		const struct sched_operator *op = &w->g.ops.at[i];
 		struct growth *x = &w->of[i];
 		bool again = false;
-		x->dear = op->dear;
+		x->expensive = op->expensive;
 		x->reach = op->type;
-		x->work = op->dear ? op->volume : 0;
+		x->work = op->expensive ? op->volume : 0;
 		x->spaces = op->spaces;
 		for (int e = 0; e < op->ins; e++) {
 			const struct growth *from = &w->of[sched_edge_in(&w->g, i, e)->from];
-			x->dear |= from->dear && !from->cut;
+			x->expensive |= from->expensive && !from->cut;
 			x->work += from->cut ? 0 : from->work;
 			x->spaces |= from->cut ? 0 : from->spaces;
 			x->reach = from->cut ? x->reach : more_complex(x->reach, from->reach);
@@ -123,27 +127,27 @@ static void cut_dear(struct grower *w)
 		for (int e = 0; e < op->outs; e++) {
 			const struct sched_edge *out = sched_edge_out(&w->g, i, e);
 			again |= out->again;
-			x->cut |= x->dear && !op->moves && cuts(w, out);
+			x->cut |= x->expensive && !op->moves && must_store_for(w, out);
 			x->cut |= is_result(w, i) && (out->again || out->last == SCHED_MANY_TO_MANY);
 		}
 		x->cut |= x->spaces & SCHED_OF_EDGES && sub_leading_dims(w->g.p, op->value) == 1;
-		x->kept = again && !x->cut;
+		x->recomputed = again && !x->cut;
 	}
 }
 
-/* What is computed again takes along what is fused into it. */
+/* Operators that are fused into a recomputed one are recomputed as well. */
 static void keep_operands(struct grower *w)
 {
 	for (int i = w->g.ops.n; i-- > 0;)
-		for (int e = 0; w->of[i].kept && e < w->g.ops.at[i].ins; e++) {
+		for (int e = 0; w->of[i].recomputed && e < w->g.ops.at[i].ins; e++) {
 			struct growth *from = &w->of[sched_edge_in(&w->g, i, e)->from];
-			from->kept |= !from->cut;
+			from->recomputed |= !from->cut;
 		}
 }
 
 /* --- candidates: a heap, smallest first; predecessors by their negative --- */
 
-static void sift(struct grower *w, int at)
+static void sift_down(struct grower *w, int at)
 {
 	int x = w->heap[at];
 	for (int child; (child = 2 * at + 1) < w->heaped; at = child) {
@@ -155,7 +159,7 @@ static void sift(struct grower *w, int at)
 	}
 }
 
-static void push(struct grower *w, int op, int sign)
+static void push_candidate(struct grower *w, int op, int sign)
 {
 	int at = w->heaped;
 	if (w->of[op].block || w->in_heap[op])
@@ -169,42 +173,43 @@ static void push(struct grower *w, int op, int sign)
 	}
 }
 
-static int pop(struct grower *w)
+static int pop_candidate(struct grower *w)
 {
 	int op = abs(w->heap[0]);
 	w->heap[0] = w->heap[--w->heaped];
-	sift(w, 0);
+	sift_down(w, 0);
 	w->in_heap[op] = false;
 	return op;
 }
 
 /* --- convexity --- */
 
-/* The i-th neighbour: what it needs when looking back, what needs it when looking forward. */
-static int neighbours(const struct grower *w, int op, bool back)
+/* The i-th neighbour of an operator: an operand when looking back, a consumer when looking forward. */
+static int count_neighbours(const struct grower *w, int op, bool back)
 {
 	return back ? w->g.ops.at[op].ins : w->g.ops.at[op].outs;
 }
 
-static int neighbour(const struct grower *w, int op, int i, bool back)
+static int neighbour_of(const struct grower *w, int op, int i, bool back)
 {
 	return back ? sched_edge_in(&w->g, op, i)->from : sched_edge_out(&w->g, op, i)->to;
 }
 
-/* Whether a path from outside of the block leads from `op` to it: such a path would have left it. */
+/* Whether a path from `op` through operators outside the block comes back to it: the block would not be
+ * convex. */
 static bool leads_back(struct grower *w, int op, bool back)
 {
 	int n = 0;
 	w->stack[n++] = op;
 	while (n) {
 		int at = w->stack[--n];
-		for (int i = 0; i < neighbours(w, at, back); i++) {
-			int next = neighbour(w, at, i, back);
+		for (int i = 0; i < count_neighbours(w, at, back); i++) {
+			int next = neighbour_of(w, at, i, back);
 			bool member = w->of[next].block == w->block;
 			if (member && at == op)
 				continue;
 			if (member || w->steps-- <= 0) {
-				w->search++; /* what was not looked at is not known */
+				w->search++; /* the search is incomplete: its marks must not be reused */
 				return true;
 			}
 			if (w->of[next].searched == w->search || (back ? next < w->first : next > w->last))
@@ -218,7 +223,7 @@ static bool leads_back(struct grower *w, int op, bool back)
 
 /* --- growing --- */
 
-/* What it needs of the block may be fused into it. */
+/* Whether the operands of `op` in the block may be fused into it. */
 static bool successor_fits(struct grower *w, int op)
 {
 	for (int i = 0; i < w->g.ops.at[op].ins; i++) {
@@ -230,15 +235,15 @@ static bool successor_fits(struct grower *w, int op)
 		if (is_cut_for(w, e))
 			return false;
 		if (!from->cut && !may_fuse(w, from->reach, e, &measured)) {
-			from->wanted |= measured;
+			from->too_slow |= measured;
 			return false;
 		}
 	}
 	return true;
 }
 
-/* It may be fused into all of the block that needs it, and starts no reduction that another one there waits
- * for. */
+/* Whether `op` may be fused into all its consumers in the block, and is no reduction that another one
+ * there depends on. */
 static bool predecessor_fits(struct grower *w, int op)
 {
 	enum sched_mapping type = w->g.ops.at[op].type;
@@ -252,14 +257,14 @@ static bool predecessor_fits(struct grower *w, int op)
 		if (w->of[e->to].reduces_below && sched_relation_of(type, SCHED_MANY_TO_MANY) == SCHED_NEVER)
 			return false;
 		if (!may_fuse(w, type, e, &measured)) {
-			w->of[op].wanted |= measured;
+			w->of[op].too_slow |= measured;
 			return false;
 		}
 	}
 	return true;
 }
 
-/* All that it follows in the block. */
+/* Marks an operator and its predecessors in the block. */
 static void mark_reducing(struct grower *w, int op)
 {
 	int n = 0;
@@ -277,7 +282,7 @@ static void mark_reducing(struct grower *w, int op)
 	}
 }
 
-/* All that follows it in the block. */
+/* Raises the mapping types of an operator's successors in the block to its own. */
 static void mark_reach(struct grower *w, int op)
 {
 	int n = 0;
@@ -294,13 +299,13 @@ static void mark_reach(struct grower *w, int op)
 	}
 }
 
-/* Vectors that it keeps in a tile: a sum, and what is wanted more than once and so lives on. */
+/* Vectors that an operator keeps live in a tile: an accumulator, and a result with several consumers. */
 static int pressure_of(const struct grower *w, int op)
 {
 	return w->g.ops.at[op].accumulators + (w->g.ops.at[op].outs > 1);
 }
 
-static void join(struct grower *w, int op)
+static void join_block(struct grower *w, int op)
 {
 	struct growth *x = &w->of[op];
 	struct sched_block *b = &w->pl->blocks.at[w->block];
@@ -328,11 +333,12 @@ static void join(struct grower *w, int op)
 
 static void push_neighbours(struct grower *w, int op, bool back)
 {
-	for (int i = 0; i < neighbours(w, op, back); i++)
-		push(w, neighbour(w, op, i, back), back ? -1 : 1);
+	for (int i = 0; i < count_neighbours(w, op, back); i++)
+		push_candidate(w, neighbour_of(w, op, i, back), back ? -1 : 1);
 }
 
-/* From the members that have joined since it was last grown in this direction. */
+/* Grows the block from the members that have joined since it last grew in this direction; returns the
+ * number of members. */
 static int grow_towards(struct grower *w, int *members, int from, int n, bool back)
 {
 	int limit = sched_pressure_limit(w->pl->plan->target);
@@ -340,14 +346,14 @@ static int grow_towards(struct grower *w, int *members, int from, int n, bool ba
 	for (int i = from; i < n; i++)
 		push_neighbours(w, members[i], back);
 	while (w->heaped) {
-		int op = pop(w);
+		int op = pop_candidate(w);
 		const struct sched_block *b = &w->pl->blocks.at[w->block];
 		if (b->pressure + pressure_of(w, op) > limit ||
 		    !sched_spaces_agree(b->spaces, w->g.ops.at[op].spaces))
 			continue;
 		if (!(back ? predecessor_fits(w, op) : successor_fits(w, op)) || leads_back(w, op, !back))
 			continue;
-		join(w, op);
+		join_block(w, op);
 		members[n++] = op;
 		push_neighbours(w, op, back);
 	}
@@ -359,7 +365,7 @@ static void grow_from(struct grower *w, int seed, int *members)
 	int n = 1, forward = 0, back = 0;
 	w->block = sched_new_block(w->pl, (struct sched_block){0});
 	w->first = w->last = seed;
-	join(w, seed);
+	join_block(w, seed);
 	members[0] = seed;
 	while (forward < n || back < n) {
 		int from = forward;
@@ -379,7 +385,7 @@ struct seed {
 	double elements;
 };
 
-/* One-to-one first, then by the size of what it computes. */
+/* One-to-one operators first, then by the size of the result. */
 static int compare_seeds(const void *a, const void *b)
 {
 	const struct seed *x = a, *y = b;
@@ -403,26 +409,26 @@ static void grow_all(struct grower *w)
 			grow_from(w, seeds[i].op, members);
 }
 
-/* --- what crosses --- */
+/* --- borders of blocks --- */
 
 enum { SEVERAL = -1 };
 
-/* The block that wants an operator's values in the end: of movement, those that it moves them to. */
-static int wanting_block(const struct grower *w, const int *wanted_by, int op)
+/* The block in which an operator's values are used: for data movement, that of its consumers. */
+static int using_block(const struct grower *w, const int *used_in, int op)
 {
-	return w->g.ops.at[op].moves ? wanted_by[op] : w->of[op].block;
+	return w->g.ops.at[op].moves ? used_in[op] : w->of[op].block;
 }
 
-static void find_wanting(const struct grower *w, int *wanted_by)
+static void find_using_blocks(const struct grower *w, int *used_in)
 {
 	for (int i = w->g.ops.n; i-- > 0;)
 		for (int e = 0; e < w->g.ops.at[i].outs; e++) {
-			int block = wanting_block(w, wanted_by, sched_edge_out(&w->g, i, e)->to);
-			wanted_by[i] = !wanted_by[i] || wanted_by[i] == block ? block : SEVERAL;
+			int block = using_block(w, used_in, sched_edge_out(&w->g, i, e)->to);
+			used_in[i] = !used_in[i] || used_in[i] == block ? block : SEVERAL;
 		}
 }
 
-/* Whether a reduction of another block would compute it element by element. */
+/* Whether a reduction in another block would compute the operator element by element. */
 static bool loses_columns(const struct grower *w, int op)
 {
 	for (int e = 0; e < w->g.ops.at[op].outs; e++) {
@@ -433,31 +439,33 @@ static bool loses_columns(const struct grower *w, int op)
 	return false;
 }
 
-/* Stores what crosses, and what was found to be stored.  What is not dear and light is computed on both
- * sides. */
+/* Stores operators that cross the border of a block, and those that must be stored.  A cheap operator is
+ * recomputed in each block instead. */
 static void store_crossing(struct grower *w)
 {
-	int *wanted_by = ARENA_ARRAY(w->g.arena, int, w->g.ops.n),
-	    *cone = ARENA_ARRAY(w->g.arena, int, w->g.ops.n);
-	find_wanting(w, wanted_by);
+	int *used_in = ARENA_ARRAY(w->g.arena, int, w->g.ops.n),
+	    *operators = ARENA_ARRAY(w->g.arena, int, w->g.ops.n);
+	find_using_blocks(w, used_in);
 	for (int i = 0; i < (int)w->g.ops.n; i++) {
 		const struct sched_operator *op = &w->g.ops.at[i];
-		bool dear = op->dear;
-		cone[i] = 1;
+		bool expensive = op->expensive;
+		operators[i] = 1;
 		for (int e = 0; e < op->ins; e++) {
 			int from = sched_edge_in(&w->g, i, e)->from;
 			if (w->of[from].stored)
 				continue;
-			dear |= w->of[from].dear;
-			cone[i] = cone[i] + cone[from] > LIGHT ? LIGHT + 1 : cone[i] + cone[from];
+			expensive |= w->of[from].expensive;
+			operators[i] = operators[i] + operators[from] > MAX_RECOMPUTED
+					   ? MAX_RECOMPUTED + 1
+					   : operators[i] + operators[from];
 		}
-		w->of[i].dear = dear;
-		bool crosses = wanted_by[i] && wanted_by[i] != w->of[i].block;
-		bool light = !dear && cone[i] <= LIGHT && !loses_columns(w, i);
+		w->of[i].expensive = expensive;
+		bool crosses = used_in[i] && used_in[i] != w->of[i].block;
+		bool cheap = !expensive && operators[i] <= MAX_RECOMPUTED && !loses_columns(w, i);
 		struct sched_fact *f = sched_fact(w->values, op->value);
 		f->stored = !op->moves && sub_has_rows(w->pl->p, op->value) &&
-			    (w->of[i].cut || w->of[i].wanted || (crosses && !light));
-		f->kept = w->of[i].kept;
+			    (w->of[i].cut || w->of[i].too_slow || (crosses && !cheap));
+		f->recomputed = w->of[i].recomputed;
 		f->block = w->of[i].block;
 		w->of[i].stored = f->stored;
 	}
@@ -473,7 +481,7 @@ void sched_grow(struct sched_planner *pl, int body)
 	w.stack = ARENA_ARRAY(pl->arena, int, n + 1);
 	w.in_heap = ARENA_ARRAY(pl->arena, bool, n);
 	w.steps = (long)SEARCHES_PER_OPERATOR * (long)n;
-	cut_dear(&w);
+	cut_expensive(&w);
 	keep_operands(&w);
 	grow_all(&w);
 	store_crossing(&w);

@@ -1,13 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* In which order the rows of a state stand.
+/* Chooses the order of the rows of states.
  *
- * By node, the row of a node is its number: readers at children fetch it through an index array.  By parent,
- * rows stand in the order in which parents read, so that the children of a node lie side by side and a reader
- * computes where; it is the writer who fetches the place of its row.  A node then has one place, and so must
- * have one parent. */
+ * By node, the row of a node is its number: a parent fetches the rows of its children through an index
+ * array.  By parent, rows lie in the order in which parents read them, so that the children of a node lie
+ * side by side: the parent computes where, and the writer fetches the place of its row.  A node then has
+ * one place, and so must have one parent. */
 #include "sched/plan.h"
 
-/* What is looked at: a body, and which of its values are needed. */
+/* A body and the values that it needs. */
 struct view {
 	const struct sched_plan *plan;
 	const struct sub_program *p;
@@ -23,28 +23,28 @@ static struct view view_of(const struct sched_plan *plan, int body)
 	return x;
 }
 
-static uint32_t whole_of(const struct view *x, uint32_t r)
+static uint32_t chain_end_of(const struct view *x, uint32_t r)
 {
-	return sched_whole(&x->plan->values[x->body], (sub_ref){r}).i;
+	return sched_chain_end(&x->plan->values[x->body], (sub_ref){r}).i;
 }
 
-/* Whether a product with one child is added to the same with the one before or after. */
+/* Whether a product with one child is in a chain with the same product of the previous or next child. */
 static bool has_neighbour(const struct view *x, sub_ref sum)
 {
 	for (uint32_t other = 1; other < x->p->values.n; other++)
-		if (x->live[other] && whole_of(x, other) == whole_of(x, sum.i) &&
+		if (x->live[other] && chain_end_of(x, other) == chain_end_of(x, sum.i) &&
 		    (sched_next_child(x->p, sum, (sub_ref){other}, 1) ||
 		     sched_next_child(x->p, (sub_ref){other}, sum, 1)))
 			return true;
 	return false;
 }
 
-/* For each state, how its children are read by products: slot after slot, or one slot alone. */
+/* How products read the states of children: slot after slot, or one slot alone. */
 struct reading {
 	bool walked, alone;
 };
 
-static void look_at(const struct view *x, uint32_t sum, struct reading *readings)
+static void note_product(const struct view *x, uint32_t sum, struct reading *readings)
 {
 	struct sched_child_product c;
 	if (!x->live[sum] || !sched_child_product(x->p, (sub_ref){sum}, &c))
@@ -56,8 +56,8 @@ static void look_at(const struct view *x, uint32_t sum, struct reading *readings
 		r->alone = true;
 }
 
-/* Whether the sums of a group do not fit the registers, so that its reductions take several loops, and the
- * sums rest in memory between them. */
+/* Whether a group of the body has too many sums for the registers, so that its reductions take several
+ * loops and the sums lie in memory between them. */
 static bool parks_sums(const struct sched *s, const struct sched_plan *plan, int body)
 {
 	for (size_t g = 0; g < plan->groups.n; g++) {
@@ -69,7 +69,7 @@ static bool parks_sums(const struct sched *s, const struct sched_plan *plan, int
 	return false;
 }
 
-/* Whether later traversals read the state, which they do node by node: each would fetch the place of its row. */
+/* Whether later traversals read the state: they go by node, and each would fetch the place of its row. */
 static bool read_later(const struct sub_program *p, int state)
 {
 	for (size_t b = 0; b < p->bodies.n; b++) {
@@ -92,17 +92,18 @@ static void choose_in_body(struct sched *s, const struct sched_plan *plan, int b
 	struct view x = view_of(plan, body);
 	struct reading *readings = ARENA_ARRAY(p->arena, struct reading, p->states.n);
 	for (uint32_t v = 1; v < p->values.n; v++)
-		look_at(&x, v, readings);
+		note_product(&x, v, readings);
 	for (size_t i = 0; i < p->states.n; i++)
 		if (readings[i].walked && !readings[i].alone && !read_later(p, i))
 			s->states.at[i].layout = IMAGE_BY_PARENT;
 }
 
-/* What a fetched place costs a writer is about what a fetched child costs a reader.  By parent pays where
- * products walk along the children and sums are parked, since one walk parks them once and not for each
- * child: measured, 1 to 4 % of a TreeLSTM's time; without parking it made no difference.  Where a product
- * reads one child alone, it shared its operand with those that walk, and no longer does: a LSTM whose forget
- * gates see only their own child took a quarter longer by parent. */
+/* For a writer, fetching a place costs about what fetching a child costs a reader.  Rows by parent are
+ * profitable where products go along the children and sums are parked in memory, since a single loop over
+ * children parks them once, not once per child: measured, 1 to 4 % of a TreeLSTM's time; without parking
+ * it made no difference.  A product that reads one child alone shares its operand with the products of
+ * that child; by parent it does not: an LSTM whose forget gates see only their own child took a quarter
+ * longer. */
 void sched_choose_layout(struct sched *s, const struct sched_plan *plan)
 {
 	const struct sub_program *p = plan->p;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Lines of a schedule's text: a directive and its arguments, words with blanks between. */
+/* Lines of a schedule's text: a directive and its arguments, separated by blanks. */
 #include "sched/line.h"
 
 #include <stdio.h>
@@ -18,20 +18,27 @@ const char *sched_spelling(enum sched_directive d)
 	return directives[d].spelling;
 }
 
-bool(line_refuse)(struct line *l, int word, const char *why)
+static bool refuse_directive(struct line *l, struct diag_at at)
 {
-	struct diag_at at = l->at;
-	bool named = word > 0 && word < l->words;
-	at.column = word < l->words ? l->column[word] : 0;
-	if (l->directive < SCHED_DIRECTIVES)
-		return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[l->directive].arguments,
-				"%s: %s%s%s%s", l->word[0], why, named ? ": '" : "",
-				named ? l->word[word] : "", named ? "'" : "");
 	char list[256] = "directives are";
 	for (int d = 0; d < SCHED_DIRECTIVES; d++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s %s", d ? "," : "",
 			 sched_spelling(d));
 	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, list, "'%s' is no directive", l->word[0]);
+}
+
+bool(line_refuse)(struct line *l, int word, const char *why)
+{
+	struct diag_at at = l->at;
+	bool named = word > 0 && word < l->words;
+	char hint[256];
+	at.column = word < l->words ? l->column[word] : 0;
+	if (l->directive == SCHED_DIRECTIVES)
+		return refuse_directive(l, at);
+	snprintf(hint, sizeof hint, "write '%s %s', or take out the line", sched_spelling(l->directive),
+		 directives[l->directive].arguments);
+	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, hint, "%s: %s%s%s%s", l->word[0], why,
+			named ? ": '" : "", named ? l->word[word] : "", named ? "'" : "");
 }
 
 static enum sched_directive find_directive(const struct line *l)
@@ -42,8 +49,8 @@ static enum sched_directive find_directive(const struct line *l)
 	return d;
 }
 
-/* Splits a line into words; false when it is too long or has too many. */
-static bool split(struct line *l, const char *text, size_t length)
+/* Splits a line into words; false after a diagnostic if it is too long or has too many. */
+static bool split_line(struct line *l, const char *text, size_t length)
 {
 	size_t end = 0;
 	l->words = 0;
@@ -71,7 +78,7 @@ int line_number(struct line *l, int word, int low, int high)
 	long n = word < l->words ? strtol(l->word[word], &end, 10) : 0;
 	if (*end == 0 && n >= low && n <= high)
 		return n;
-	snprintf(why, sizeof why, "wants a number from %d to %d", low, high);
+	snprintf(why, sizeof why, "expects a number from %d to %d", low, high);
 	line_refuse(l, word, why);
 	return -1;
 }
@@ -102,5 +109,5 @@ bool line_next(struct line *l, const char **text, const char *end)
 	const char *from = *text;
 	l->at.line++;
 	*text += n + 1;
-	return split(l, from, n);
+	return split_line(l, from, n);
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Lines of a schedule's text, split into words, and how they are refused. */
+/* Lines of a schedule's text, split into words, and diagnostics about them. */
 #ifndef ESPALIER_SCHED_LINE_H
 #define ESPALIER_SCHED_LINE_H
 
@@ -17,26 +17,26 @@ enum { LINE_MOST_WORDS = 20, LINE_LENGTH = 512 };
 struct line {
 	struct diags *diags;
 	struct diag_at at;
-	const char *from;	/* the text of the line, */
-	char text[LINE_LENGTH]; /* and its words */
+	const char *from;	/* the line in the schedule's text */
+	char text[LINE_LENGTH]; /* a copy, cut into words */
 	char *word[LINE_MOST_WORDS];
 	int column[LINE_MOST_WORDS];
 	int words;
-	enum sched_directive directive; /* that it begins with; SCHED_DIRECTIVES = none */
+	enum sched_directive directive; /* the first word; SCHED_DIRECTIVES = not a directive */
 };
 
 const char *sched_spelling(enum sched_directive);
-/* The next line of a text, split; false after a diagnostic. */
+/* Reads the next line of a text and splits it; false after a diagnostic. */
 bool line_next(struct line *, const char **text, const char *end);
-/* Whether there is such a word, and it is this one. */
+/* Whether the line has a word at this position and it is `text`. */
 bool line_is(const struct line *, int word, const char *text);
-/* The place of a word in a list that NULL ends, or -1 after a diagnostic. */
+/* The position of a word in a list that ends with NULL, or -1 after a diagnostic. */
 int line_word(struct line *, int word, const char *const *list);
 /* Whether the line has no more words than these; false after a diagnostic. */
 bool line_ends(struct line *, int words);
 /* A number in low..high at a word, or -1 after a diagnostic. */
 int line_number(struct line *, int word, int low, int high);
-/* Always false: the line's directive is refused, for what is said of the word. */
+/* Reports the line's directive as illegal, naming the word and the reason.  Always false. */
 bool line_refuse(struct line *, int word, const char *why);
 #define line_refuse(...) diag_false(line_refuse(__VA_ARGS__))
 

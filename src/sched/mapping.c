@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Mapping types, read off the index variables, and what may be fused with what. */
+/* Mapping types, derived from index variables, and which types may be fused. */
 #include "sched/plan.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping 
 }
 
 /* Whether a variable takes one value only. */
-static bool single(const struct sub_program *p, int var)
+static bool has_one_value(const struct sub_program *p, int var)
 {
 	return p->vars.at[var].set == SUB_DIM && p->vars.at[var].extent == 1;
 }
@@ -24,17 +24,18 @@ static bool names_var(const struct sub_use *u, int var)
 }
 
 /* An argument that lacks one of the result's variables is repeated along it. */
-static enum sched_mapping of_elementwise(const struct sub_program *p, const struct sub_value *v,
-					 const struct sub_use *u)
+static enum sched_mapping mapping_of_elementwise(const struct sub_program *p, const struct sub_value *v,
+						 const struct sub_use *u)
 {
 	enum sched_mapping m = SCHED_ONE_TO_ONE;
 	for (int i = 0; i < v->vars; i++)
 		if (!names_var(u, v->var[i]))
-			m = more_complex(m, single(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
+			m = more_complex(m,
+					 has_one_value(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
 	return m;
 }
 
-static int position(const struct sub_value *v, int var)
+static int position_of(const struct sub_value *v, int var)
 {
 	int i = 0;
 	while (i < v->vars && v->var[i] != var)
@@ -42,32 +43,34 @@ static int position(const struct sub_value *v, int var)
 	return i;
 }
 
-/* Which variables the maps use, and in which order. */
-static enum sched_mapping of_assign(const struct sub_program *p, const struct sub_value *v)
+/* The mapping type of an ASSIGN: by the variables that its maps use and their order. */
+static enum sched_mapping mapping_of_assign(const struct sub_program *p, const struct sub_value *v)
 {
 	enum sched_mapping m = SCHED_ONE_TO_ONE;
 	bool used[SUB_MAX_VARS + 1] = {false};
 	for (int i = 0, last = -1; i < v->arg[0].vars; i++) {
 		if (v->map[i].function != SUB_AFFINE)
 			return SCHED_ONE_TO_MANY;
-		int at = v->map[i].var < 0 ? v->vars : position(v, v->map[i].var);
+		int at = v->map[i].var < 0 ? v->vars : position_of(v, v->map[i].var);
 		if (at == v->vars) {
-			m = more_complex(m, single(p, sub_at(p, v->arg[0].value)->var[i]) ? SCHED_REORGANIZE
-											  : SCHED_ONE_TO_ONE);
+			m = more_complex(m, has_one_value(p, sub_at(p, v->arg[0].value)->var[i])
+						? SCHED_REORGANIZE
+						: SCHED_ONE_TO_ONE);
 			continue;
 		}
 		m = at < last ? more_complex(m, SCHED_SHUFFLE) : m;
 		last = at;
 		used[at] = true;
-		used[position(v, v->map[i].scale2 ? v->map[i].var2 : v->map[i].var)] = true;
+		used[position_of(v, v->map[i].scale2 ? v->map[i].var2 : v->map[i].var)] = true;
 	}
 	for (int i = 0; i < v->vars; i++)
 		if (!used[i])
-			m = more_complex(m, single(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
+			m = more_complex(m,
+					 has_one_value(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
 	return m;
 }
 
-/* Whether an argument loses a variable in the value. */
+/* Whether the value reduces a variable of argument `a`. */
 static bool is_reduced(const struct sub_value *v, int a)
 {
 	return sub_reduces(v->op) && (v->args == 1 || a > 0);
@@ -77,16 +80,16 @@ enum sched_mapping sched_mapping_of(const struct sub_program *p, sub_ref r, int 
 {
 	const struct sub_value *v = sub_at(p, r);
 	if (is_reduced(v, a))
-		return single(p, v->reduced) ? SCHED_REORGANIZE : SCHED_MANY_TO_MANY;
+		return has_one_value(p, v->reduced) ? SCHED_REORGANIZE : SCHED_MANY_TO_MANY;
 	switch (sub_class_of(v->op)) {
 	case SUB_MOVE:
-		return v->op == SUB_ASSIGN ? of_assign(p, v) : SCHED_ONE_TO_ONE;
+		return v->op == SUB_ASSIGN ? mapping_of_assign(p, v) : SCHED_ONE_TO_ONE;
 	default:
-		return of_elementwise(p, v, &v->arg[a]);
+		return mapping_of_elementwise(p, v, &v->arg[a]);
 	}
 }
 
-/* Whether nothing but movement lies between a value and what is given from outside. */
+/* Whether a value is a source, or data movement of one. */
 static bool is_given(const struct sub_program *p, sub_ref r)
 {
 	while (sub_class_of(sub_at(p, r)->op) == SUB_MOVE && sub_at(p, r)->args == 1)
@@ -116,7 +119,7 @@ enum sched_relation sched_relation_of(enum sched_mapping first, enum sched_mappi
 	return table[first][second];
 }
 
-/* --- what was measured --- */
+/* --- measured costs --- */
 
 struct cost {
 	enum sched_mapping first, second;
@@ -131,8 +134,9 @@ static const struct cost costs[] = {
 
 enum { ROWS = sizeof costs / sizeof *costs };
 
-/* How much longer fusing takes than storing, as a logarithm, between two rows of one pair. */
-static double between(const struct cost *low, const struct cost *high, double vectors)
+/* Interpolates between two rows of one pair: the logarithm of the time of fusing relative to that of
+ * storing. */
+static double interpolate_cost(const struct cost *low, const struct cost *high, double vectors)
 {
 	double a = log(low->ratio), b = log(high->ratio);
 	if (low == high)
@@ -141,9 +145,9 @@ static double between(const struct cost *low, const struct cost *high, double ve
 	return a + t * (b - a);
 }
 
-/* Rows of one pair stand together, vectors rising. */
-bool sched_fusing_pays(const struct target *target, enum sched_mapping first, enum sched_mapping second,
-		       double volume)
+/* In fusion_cost.def the rows of a pair stand together, with rising numbers of vectors. */
+bool sched_is_fusing_profitable(const struct target *target, enum sched_mapping first,
+				enum sched_mapping second, double volume)
 {
 	const struct cost *low = NULL, *high = NULL;
 	double vectors = volume / target->lanes;
@@ -157,5 +161,5 @@ bool sched_fusing_pays(const struct target *target, enum sched_mapping first, en
 	if (!low)
 		return true;
 	vectors = vectors < low->vectors ? low->vectors : vectors > high->vectors ? high->vectors : vectors;
-	return between(low, high, vectors) <= 0;
+	return interpolate_cost(low, high, vectors) <= 0;
 }

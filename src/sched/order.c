@@ -1,39 +1,39 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* In which order the dimensions of what is stored stand, and along which of its dimensions a group's vectors
- * run.
+/* Chooses the order of the dimensions of stored values, and the dimension of each group that its vectors
+ * run along.
  *
- * A group can be computed by vectors when every access moves along the vectors in the last dimension in
- * memory, or not at all.  Weights are packed, so that theirs may be any; tables that rows are picked from,
- * and outputs, are as the caller has them; for states and intermediates it is chosen.  Greedily: what the
- * dominant group touches (most accesses) is settled first, tensor by tensor, so that the fewest accesses (by
- * volume) remain in groups without vectors, those that are not settled yet being taken for what suits best.
- */
+ * A group can be vectorized along one of its dimensions if every access moves with it in the last
+ * dimension in memory, or not at all.  Weights are packed, so they allow any dimension.  Outputs, and
+ * tables whose rows are looked up, are as the caller has them.  The order of states and intermediates is
+ * chosen, greedily: tensors that the dominant group (the one with most accesses) touches come first, each
+ * getting the order that leaves the least volume of accesses in groups without vectors.  Tensors without
+ * an order yet are assumed to suit. */
 #include "base/map.h"
 #include "sched/plan.h"
 
 enum {
-	NONE = -1,   /* an index that moves with no dimension of the group */
-	ROW = -2,    /* one that is read from an index array */
-	STRIDED = 32 /* and more: moves with a set of dimensions, but not element by element */
+	NONE = -1,   /* an index that is independent of the group's dimensions */
+	ROW = -2,    /* an index that is read from an index array */
+	STRIDED = 32 /* plus a mask: an index that moves with these dimensions, but not element by element */
 };
 
 enum kind { STATE, TABLE, INTERMEDIATE };
 
-/* Something in memory whose order can be chosen; a table is a parameter of which rows are picked. */
+/* A tensor in memory whose order can be chosen.  A table is a parameter whose rows are looked up. */
 struct tensor {
 	enum kind kind;
-	int which;	     /* the state or parameter; an intermediate's body */
-	sub_ref value;	     /* of an intermediate */
+	int which;	     /* the state, the parameter, or the body of the intermediate */
+	sub_ref value;	     /* the intermediate */
 	int rank;	     /* of a row */
 	int last;	     /* the dimension that is the last in memory */
-	bool settled, whole; /* whole: a table that is packed as well */
-	double volume;	     /* of the greatest group that touches it */
+	bool settled, packed; /* packed: a table that is also packed as a whole */
+	double volume;	      /* of accesses, in the largest group that touches it */
 };
 
 struct access {
-	int tensor; /* -1: a parameter or output */
+	int tensor; /* -1 = a parameter or output */
 	int rank, moves[SUB_MAX_VARS];
-	bool packed; /* any of its dimensions may be along vectors */
+	bool packed; /* vectors may run along any of its dimensions */
 	double volume;
 };
 
@@ -50,18 +50,18 @@ struct order {
 	struct arena *arena;
 	VEC(struct tensor) tensors;
 	struct group_accesses *groups;
-	/* the group at hand */
+	/* the current group */
 	int group;
 	struct map visited;
 };
 
-/* NULL: a parameter or output. */
+/* The tensor of an access; NULL = a parameter or output. */
 static struct tensor *tensor_of(const struct order *o, const struct access *a)
 {
 	return a->tensor >= 0 && (size_t)a->tensor < o->tensors.n ? &o->tensors.at[a->tensor] : NULL;
 }
 
-/* --- what a group accesses --- */
+/* --- accesses of a group --- */
 
 static int find_tensor(struct order *o, enum kind kind, int which, sub_ref value, int rank)
 {
@@ -80,7 +80,7 @@ static int find_tensor(struct order *o, enum kind kind, int which, sub_ref value
 	return o->tensors.n - 1;
 }
 
-static void note(struct order *o, int tensor, const int *moves, int rank, bool packed, double volume)
+static void note_access(struct order *o, int tensor, const int *moves, int rank, bool packed, double volume)
 {
 	struct group_accesses *g = &o->groups[o->group];
 	struct access a = {.tensor = tensor, .rank = rank, .packed = packed, .volume = volume};
@@ -89,7 +89,7 @@ static void note(struct order *o, int tensor, const int *moves, int rank, bool p
 	g->volume += volume;
 }
 
-/* A result of the body: its first store, as it is read back; NULL = an intermediate. */
+/* The first store of a result of the body, which is where it is read back; NULL = an intermediate. */
 static const struct sub_store *result_of(const struct order *o, int body, sub_ref r)
 {
 	const struct sub_body *b = &o->p->bodies.at[body];
@@ -102,41 +102,41 @@ static const struct sub_store *result_of(const struct order *o, int body, sub_re
 static void note_target(struct order *o, const struct sub_store *s, const int *moves, int rank, double volume)
 {
 	int tensor = s->to == SUB_TO_STATE ? find_tensor(o, STATE, s->which, (sub_ref){0}, rank) : -1;
-	note(o, tensor, moves, rank, false, volume);
+	note_access(o, tensor, moves, rank, false, volume);
 }
 
 static void note_intermediate(struct order *o, sub_ref r, const int *moves, int rank, double volume)
 {
 	int body = o->plan->groups.at[o->group].body;
-	note(o, find_tensor(o, INTERMEDIATE, body, r, rank), moves, rank, false, volume);
+	note_access(o, find_tensor(o, INTERMEDIATE, body, r, rank), moves, rank, false, volume);
 }
 
 static void note_stored(struct order *o, sub_ref r, const int *moves, double volume)
 {
-	int leads = sub_leading_dims(o->p, r), rank = sub_at(o->p, r)->vars - leads;
+	int leading = sub_leading_dims(o->p, r), rank = sub_at(o->p, r)->vars - leading;
 	const struct sub_store *s = result_of(o, o->plan->groups.at[o->group].body, r);
 	if (s)
-		note_target(o, s, moves + leads, rank, volume);
+		note_target(o, s, moves + leading, rank, volume);
 	else
-		note_intermediate(o, r, moves + leads, rank, volume);
+		note_intermediate(o, r, moves + leading, rank, volume);
 }
 
-/* A parameter is packed unless rows are picked of it; if both, the rows stay as they are. */
+/* A parameter is packed unless its rows are looked up; if both, the rows stay as the caller has them. */
 static void note_param(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
 	bool picked = v->vars > 0 && moves[0] == ROW;
 	bool given = v->vars > 1 && !o->p->params.at[v->which].folded;
 	int table = given ? find_tensor(o, TABLE, v->which, (sub_ref){0}, v->vars - 1) : -1;
 	if (table >= 0 && !picked)
-		o->tensors.at[table].settled = o->tensors.at[table].whole = true;
-	note(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
+		o->tensors.at[table].settled = o->tensors.at[table].packed = true;
+	note_access(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
 }
 
-/* A row per node, or per edge of the node. */
+/* Inputs have a row per node, or per edge of the node. */
 static void note_vector(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
-	int leads = 1 + o->p->inputs.at[v->which].on_edge;
-	note(o, -1, moves + leads, v->vars - leads, false, volume);
+	int leading = 1 + o->p->inputs.at[v->which].on_edge;
+	note_access(o, -1, moves + leading, v->vars - leading, false, volume);
 }
 
 static void note_source(struct order *o, const struct sub_value *v, const int *moves, double volume)
@@ -144,21 +144,21 @@ static void note_source(struct order *o, const struct sub_value *v, const int *m
 	if (v->op == SUB_PARAM)
 		note_param(o, v, moves, volume);
 	else if (v->op == SUB_STATE)
-		note(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1, v->vars - 1,
-		     false, volume);
+		note_access(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1,
+			    v->vars - 1, false, volume);
 	else if (v->op == SUB_VECTOR)
 		note_vector(o, v, moves, volume);
 }
 
-static void walk(struct order *, sub_ref, const int *moves, double volume);
+static void walk_value(struct order *, sub_ref, const int *moves, double volume);
 
-/* The dimensions of the group that an index moves with. */
+/* A mask of the dimensions of the group that an index moves with. */
 static unsigned dims_of(int moves)
 {
 	return moves >= STRIDED ? (unsigned)(moves - STRIDED) : moves >= 0 ? 1u << moves : 0;
 }
 
-static int strided(unsigned dims)
+static int strided_moves(unsigned dims)
 {
 	return dims ? STRIDED + (int)dims : NONE;
 }
@@ -171,17 +171,18 @@ static int moves_of(const struct sub_value *v, int var, const int *moves)
 	return NONE;
 }
 
-static int mapped(const struct sub_value *v, const struct sub_map *m, const int *moves)
+static int moves_of_map(const struct sub_value *v, const struct sub_map *m, const int *moves)
 {
 	if (m->function != SUB_AFFINE)
 		return ROW;
 	int first = moves_of(v, m->var, moves), second = m->scale2 ? moves_of(v, m->var2, moves) : NONE;
 	if (m->scale == 1 && !dims_of(second))
 		return first;
-	return strided(dims_of(first) | dims_of(second));
+	return strided_moves(dims_of(first) | dims_of(second));
 }
 
-/* The moves of an argument's dimensions: by name, but for the one variable that the use has for itself. */
+/* Walks an argument: its dimensions move as the value's variables of the same name, except for `own`, a
+ * variable of this use alone. */
 static void walk_use(struct order *o, const struct sub_value *v, const struct sub_use *u, const int *moves,
 		     int own, int own_moves, double volume)
 {
@@ -192,7 +193,7 @@ static void walk_use(struct order *o, const struct sub_value *v, const struct su
 			if (v->var[j] == u->var[i])
 				out[i] = moves[j];
 	}
-	walk(o, u->value, out, volume);
+	walk_value(o, u->value, out, volume);
 }
 
 static void walk_moved(struct order *o, const struct sub_value *v, const int *moves, double volume)
@@ -203,8 +204,8 @@ static void walk_moved(struct order *o, const struct sub_value *v, const int *mo
 	if (v->op == SUB_COND)
 		return;
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
-		out[i] = mapped(v, &v->map[i], moves);
-	walk(o, v->arg[0].value, out, volume);
+		out[i] = moves_of_map(v, &v->map[i], moves);
+	walk_value(o, v->arg[0].value, out, volume);
 }
 
 static void walk_arguments(struct order *o, const struct sub_value *v, const int *moves, double volume)
@@ -236,17 +237,17 @@ static bool is_target(const struct sched_group *g, sub_ref r)
 	return false;
 }
 
-/* Asked for at the very element that the group is at. */
+/* Whether a value is a target of the current group, read at the element that the group computes. */
 static bool is_here(const struct order *o, sub_ref r, const int *moves)
 {
-	int leads = sub_leading_dims(o->p, r);
-	for (int i = leads; i < sub_at(o->p, r)->vars; i++)
-		if (moves[i] != i - leads)
+	int leading = sub_leading_dims(o->p, r);
+	for (int i = leading; i < sub_at(o->p, r)->vars; i++)
+		if (moves[i] != i - leading)
 			return false;
 	return is_target(&o->plan->groups.at[o->group], r);
 }
 
-static void walk(struct order *o, sub_ref r, const int *moves, double volume)
+static void walk_value(struct order *o, sub_ref r, const int *moves, double volume)
 {
 	const struct sub_value *v = sub_at(o->p, r);
 	int key[1 + SUB_MAX_VARS] = {r.i};
@@ -261,23 +262,23 @@ static void walk(struct order *o, sub_ref r, const int *moves, double volume)
 		walk_arguments(o, v, moves, volume);
 }
 
-/* The stores of a target, and what it needs. */
+/* Notes the stores of a target and all accesses to compute it. */
 static void walk_target(struct order *o, sub_ref r, double volume)
 {
 	const struct sched_group *g = &o->plan->groups.at[o->group];
 	const struct sub_body *b = &o->p->bodies.at[g->body];
-	int moves[SUB_MAX_VARS] = {0}, leads = sub_leading_dims(o->p, r);
+	int moves[SUB_MAX_VARS] = {0}, leading = sub_leading_dims(o->p, r);
 	bool stored = false;
-	for (int i = 0; i < leads + g->dims; i++)
-		moves[i] = i < leads ? NONE : i - leads;
+	for (int i = 0; i < leading + g->dims; i++)
+		moves[i] = i < leading ? NONE : i - leading;
 	for (size_t i = 0; i < b->stores.n; i++)
 		if (b->stores.at[i].value.value.i == r.i) {
-			note_target(o, &b->stores.at[i], moves + leads, g->dims, volume);
+			note_target(o, &b->stores.at[i], moves + leading, g->dims, volume);
 			stored = true;
 		}
 	if (!stored)
-		note_intermediate(o, r, moves + leads, g->dims, volume);
-	walk(o, r, moves, volume);
+		note_intermediate(o, r, moves + leading, g->dims, volume);
+	walk_value(o, r, moves, volume);
 }
 
 static void walk_group(struct order *o, int group)
@@ -298,10 +299,11 @@ static void walk_group(struct order *o, int group)
 	}
 }
 
-/* --- what can be along vectors --- */
+/* --- dimensions that vectors can run along --- */
 
-/* The dimension of the access that moves with `dim`; -1 = none, -2 = it does so in another way. */
-static int moving(const struct access *a, int dim)
+/* The dimension of an access that moves with `dim`, element by element; -1 = none, -2 = several, or
+ * another kind of move. */
+static int find_moving(const struct access *a, int dim)
 {
 	int found = -1;
 	for (int i = 0; i < a->rank; i++)
@@ -312,36 +314,37 @@ static int moving(const struct access *a, int dim)
 	return found;
 }
 
-/* What is not settled yet suits, as long as it is accessed in one way. */
-static bool suits(const struct order *o, const struct group_accesses *g, size_t i, int dim)
+/* Whether access `i` allows vectors along `dim`.  A tensor without an order yet does if all accesses to it
+ * agree. */
+static bool suits_vectors(const struct order *o, const struct group_accesses *g, size_t i, int dim)
 {
 	const struct access *a = &g->all.at[i];
-	int at = moving(a, dim);
+	int at = find_moving(a, dim);
 	const struct tensor *t = tensor_of(o, a);
 	if (at < 0 || a->packed)
 		return at != -2;
 	if (!t || t->settled)
 		return at == (t ? t->last : a->rank - 1);
 	for (size_t k = 0; k < i; k++)
-		if (g->all.at[k].tensor == a->tensor && moving(&g->all.at[k], dim) >= 0 &&
-		    moving(&g->all.at[k], dim) != at)
+		if (g->all.at[k].tensor == a->tensor && find_moving(&g->all.at[k], dim) >= 0 &&
+		    find_moving(&g->all.at[k], dim) != at)
 			return false;
 	return true;
 }
 
-static bool vectors_along(const struct order *o, const struct group_accesses *g, int dim)
+static bool can_vectorize(const struct order *o, const struct group_accesses *g, int dim)
 {
 	for (size_t i = 0; i < g->all.n; i++)
-		if (!suits(o, g, i, dim))
+		if (!suits_vectors(o, g, i, dim))
 			return false;
 	return true;
 }
 
-/* The last dimension of the group for which that holds; -1 = none. */
-static int along(const struct order *o, const struct group_accesses *g)
+/* The last dimension of the group that vectors can run along; -1 = none. */
+static int vector_dim(const struct order *o, const struct group_accesses *g)
 {
 	for (int dim = g->dims; dim-- > 0;)
-		if (vectors_along(o, g, dim))
+		if (can_vectorize(o, g, dim))
 			return dim;
 	return -1;
 }
@@ -350,15 +353,15 @@ static double left_over(const struct order *o)
 {
 	double volume = 0;
 	for (size_t g = 0; g < o->plan->groups.n; g++)
-		if (o->groups[g].dims && along(o, &o->groups[g]) < 0)
+		if (o->groups[g].dims && vector_dim(o, &o->groups[g]) < 0)
 			volume += o->groups[g].volume;
 	return volume;
 }
 
 /* --- choosing --- */
 
-/* The tensor that the greatest group touches, of those that are not settled; NULL = all are. */
-static struct tensor *dominant(struct order *o)
+/* The tensor of the largest group among those without an order yet; NULL = all have one. */
+static struct tensor *find_dominant(struct order *o)
 {
 	struct tensor *found = NULL;
 	for (size_t i = 0; i < o->tensors.n; i++) {
@@ -369,8 +372,8 @@ static struct tensor *dominant(struct order *o)
 	return found;
 }
 
-/* Row-major unless another order is better. */
-static void settle(struct order *o, struct tensor *t)
+/* Gives a tensor its order: row-major unless another one is better. */
+static void settle_order(struct order *o, struct tensor *t)
 {
 	double best = 0;
 	int choice = -1;
@@ -384,7 +387,7 @@ static void settle(struct order *o, struct tensor *t)
 	t->last = choice;
 }
 
-/* Row-major, but for the dimension that comes last. */
+/* Row-major order, but with dimension `last` innermost. */
 static struct sched_order ending_with(int rank, int last)
 {
 	struct sched_order order = {.rank = rank};
@@ -400,20 +403,20 @@ static void add_intermediate(struct order *o, const struct tensor *t, struct sch
 	vec_push(o->arena, &o->s->intermediates, (struct sched_intermediate){t->which, t->value, name, order});
 }
 
-static void record(struct order *o)
+static void record_orders(struct order *o)
 {
 	for (size_t i = 0; i < o->tensors.n; i++) {
 		const struct tensor *t = &o->tensors.at[i];
 		struct sched_order order = ending_with(t->rank, t->last);
 		if (t->kind == STATE)
 			o->s->states.at[t->which].order = order;
-		else if (t->kind == TABLE && !t->whole)
+		else if (t->kind == TABLE && !t->packed)
 			o->s->tables.at[t->which] = order;
 		else if (t->kind == INTERMEDIATE && t->rank > 0)
 			add_intermediate(o, t, order);
 	}
 	for (size_t g = 0; g < o->plan->groups.n; g++) {
-		int dims = o->groups[g].dims, dim = along(o, &o->groups[g]);
+		int dims = o->groups[g].dims, dim = vector_dim(o, &o->groups[g]);
 		o->s->tiles.at[g].along = dim >= 0 ? dim : dims ? dims - 1 : 0;
 	}
 }
@@ -431,9 +434,9 @@ void sched_choose_order(struct sched *s, const struct sched_plan *plan)
 	o.groups = ARENA_ARRAY(o.arena, struct group_accesses, plan->groups.n);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		walk_group(&o, g);
-	while ((t = dominant(&o)))
-		settle(&o, t);
-	record(&o);
+	while ((t = find_dominant(&o)))
+		settle_order(&o, t);
+	record_orders(&o);
 }
 
 const struct sched_order *sched_intermediate_order(const struct sched *s, int body, sub_ref value)

@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The fusion plan.
  *
- * A planner says which values are stored.  Then, whatever it said, each target (a result, or what is stored)
- * is walked down to what it reads: a value that is dear and does not depend on some loop around it would be
- * computed again for each turn of that loop, so it is stored and becomes a target of its own.  So is what is
- * wanted at many places at once, and a reduction that two groups need.  This is repeated until nothing more
- * is stored: it is what keeps loops from exploding. */
+ * A planner decides which values are stored.  Whatever it decided, each target (a result or a stored
+ * value) is then walked down to what it reads.  An expensive value that does not depend on a loop around
+ * it would be computed again in each iteration of that loop, so it is stored and becomes a target of its
+ * own.  The same holds for values that are used at many places, and for reductions that two groups need.
+ * This is repeated until no more values are stored, and bounds the work of any plan. */
 #include "sched/group.h"
 
 /* --- the guard --- */
@@ -22,28 +22,30 @@ static const struct sched_values *values_of(const struct sched_walk *w)
 
 static void mark_stored(struct sched_grouper *gr, int body, sub_ref r)
 {
-	sub_ref whole = sched_whole(&gr->pl.values[body], r);
-	sched_fact(&gr->pl.values[body], whole)->stored = true;
-	sched_find_target(gr, body, whole);
+	sub_ref end = sched_chain_end(&gr->pl.values[body], r);
+	sched_fact(&gr->pl.values[body], end)->stored = true;
+	sched_find_target(gr, body, end);
 	gr->changed = true;
 }
 
-static bool is_dear(const struct sched_walk *w, sub_ref r)
+static bool is_expensive(const struct sched_walk *w, sub_ref r)
 {
-	return sched_fact(values_of(w), r)->dear && !sched_fact(values_of(w), r)->stored;
+	return sched_fact(values_of(w), r)->expensive && !sched_fact(values_of(w), r)->stored;
 }
 
-/* What is wanted at the element that is being computed is computed once for it, before any reduction that
- * uses it. */
-static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+/* Stores a value that would be computed too often.  At the element that the target computes it is computed
+ * once, before any reduction that uses it. */
+static void guard_value(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	struct sched_grouper *gr = grouper_of(w);
 	bool deep = w->loops >= SCHED_MAX_LOOPS, often = w->instances[r.i] > SCHED_MAX_PLACES;
 	if (!sub_has_rows(w->p, r) || sched_is_index(w->p, values_of(w), r))
-		return; /* it is not dear; what it moves is looked at by itself */
+		return; /* movement is not expensive; the value that it moves is visited as well */
 	if (!deep && !often) {
-		double n = is_dear(w, r) && !sched_is_inside(w, r, index) ? sched_times(w, r, index) : 1;
-		if (n <= (sched_fact(values_of(w), r)->kept ? SCHED_MAX_AGAIN : 1))
+		double n = is_expensive(w, r) && !sched_is_inside(w, r, index)
+			       ? sched_times_computed(w, r, index)
+			       : 1;
+		if (n <= (sched_fact(values_of(w), r)->recomputed ? SCHED_MAX_AGAIN : 1))
 			return;
 	}
 	mark_stored(gr, w->body, r);
@@ -51,13 +53,13 @@ static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *ind
 		sched_set_apart(gr, w->body, r);
 }
 
-/* Inside a reduction a choice is part of an expression, which has no room for work: what is dear there is
- * stored. */
+/* Inside a reduction a choice is part of an expression and has no place for statements: an expensive
+ * operand of it is stored. */
 static void store_side(struct sched_walk *w, sub_ref r)
 {
 	while (sub_at(w->p, r)->args == 1 && sched_is_index(w->p, values_of(w), r))
 		r = sub_at(w->p, r)->arg[0].value;
-	if (sub_has_rows(w->p, r) && is_dear(w, r) && !sched_is_index(w->p, values_of(w), r))
+	if (sub_has_rows(w->p, r) && is_expensive(w, r) && !sched_is_index(w->p, values_of(w), r))
 		mark_stored(grouper_of(w), w->body, r);
 }
 
@@ -76,26 +78,25 @@ static void walk_targets(struct sched_grouper *gr)
 	}
 }
 
-/* A reduction that two groups of a body compute is stored by the first. */
+/* Stores a reduction that two groups of a body compute; the first group will compute it. */
 static void store_shared_reductions(struct sched_grouper *gr)
 {
 	struct map group_of = map_in(gr->pl.arena);
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target t = gr->targets.at[i];
 		for (int k = 0; k < t.reductions; k++) {
-			sub_ref whole = sched_whole(&gr->pl.values[t.body], t.reduction[k].value);
-			int key[2] = {t.body, whole.i};
+			sub_ref end = sched_chain_end(&gr->pl.values[t.body], t.reduction[k].value);
+			int key[2] = {t.body, end.i};
 			if (!map_add(&group_of, (const char *)key, sizeof key, t.group) &&
 			    map_get(&group_of, (const char *)key, sizeof key) != t.group &&
-			    sub_has_rows(gr->pl.p, whole) &&
-			    !sched_fact(&gr->pl.values[t.body], whole)->stored)
-				mark_stored(gr, t.body, whole);
+			    sub_has_rows(gr->pl.p, end) && !sched_fact(&gr->pl.values[t.body], end)->stored)
+				mark_stored(gr, t.body, end);
 		}
 	}
 }
 
-/* What its own group alone reads, at the element that it computes anyway, rests in a register.  Each value is
- * let go of once at most, so this ends. */
+/* Drops stored values that only their own group reads, at the element that it computes: they stay in
+ * registers.  A value is dropped at most once, so planning ends. */
 static void drop_unread(struct sched_grouper *gr)
 {
 	bool *read = ARENA_ARRAY(gr->pl.arena, bool, gr->targets.n);
@@ -146,9 +147,9 @@ int sched_new_block(struct sched_planner *pl, struct sched_block b)
 	return b.joined;
 }
 
-/* Sums that find no register rest in memory while other loops run (ilir/sink.c), so a block does not end with
- * the registers: its tile must rest in the first-level cache.  Four times the registers, in a tile of four
- * rows, are 16 KiB of the 32 or more that machines of 16-byte vectors and up have. */
+/* The limit is not the number of registers, because sums without a register lie in memory while other
+ * loops run (ilir/sink.c); their tile must stay in the first-level cache.  Four times the registers, in a
+ * tile of four rows, take 16 KiB of the at least 32 of machines with vectors of 16 bytes or more. */
 int sched_pressure_limit(const struct target *t)
 {
 	return 4 * t->registers;
@@ -163,12 +164,12 @@ static bool is_called(const struct sched_plan *plan, int body, sub_ref r, const 
 static bool can_be_stored(const struct sub_program *p, sub_ref r, const struct sched_fact *f)
 {
 	enum sub_class class = sub_class_of(sub_at(p, r)->op);
-	return !f->result && !f->part_of.i && class != SUB_SOURCE && class != SUB_MOVE &&
+	return !f->result && !f->chain_end.i && class != SUB_SOURCE && class != SUB_MOVE &&
 	       sub_has_leading_dim(p, r);
 }
 
-/* What the schedule asks for has a group of its own, and is never let go of. */
-static void store_asked(struct sched_planner *pl, int body)
+/* Values that the schedule names get groups of their own and are never dropped. */
+static void store_named_values(struct sched_planner *pl, int body)
 {
 	const struct sched_fusion *f = &pl->plan->fusion;
 	const struct sched_values *values = &pl->values[body];
@@ -192,11 +193,11 @@ const char *sched_not_stored(const struct sched_plan *plan, const struct sched_s
 			const struct sched_fact *fact = &plan->values[b].fact[i];
 			if (!is_called(plan, b, plan->values[b].value[i], s))
 				continue;
-			return fact->result   ? "the value is a state or an output: it is stored as that"
+			return fact->result   ? "the value is a state or an output, and stored as that"
 			       : fact->stored ? NULL
-			       : fact->part_of.i
-				   ? "the value is a step of a sum that goes on from it in its register"
-				   : "the value is only moved or given: nothing is computed that could be "
+			       : fact->chain_end.i
+				   ? "the value is a step of a sum, which continues it in a register"
+				   : "the value is given or only moved: nothing is computed that could be "
 				     "stored";
 		}
 	return "the program computes no value of this name";
@@ -209,7 +210,7 @@ static void run_planner(struct sched_planner *pl)
 	for (size_t b = 0; b < pl->p->bodies.n; b++)
 		planners[pl->plan->fusion.planner](pl, b);
 	for (size_t b = 0; b < pl->p->bodies.n; b++)
-		store_asked(pl, b);
+		store_named_values(pl, b);
 }
 
 void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p,
@@ -223,15 +224,15 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	for (size_t b = 0; b < bodies; b++)
 		sched_find_values(&gr.pl.values[b], a, p, b, seen);
 	sched_walk_init(&gr.walk, a, plan);
-	gr.walk.meet = guard;
-	gr.walk.choose = store_side;
+	gr.walk.visit = guard_value;
+	gr.walk.visit_choice = store_side;
 	gr.walk.context = &gr;
 	run_planner(&gr.pl);
 	add_targets(&gr);
 	do {
 		gr.changed = false;
 		for (size_t b = 0; b < bodies; b++)
-			sched_mark_dear(p, &gr.pl.values[b]);
+			sched_mark_expensive(p, &gr.pl.values[b]);
 		walk_targets(&gr);
 		if (gr.changed)
 			continue;
@@ -249,9 +250,9 @@ bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)
 	return sched_fact(&plan->values[body], r)->stored;
 }
 
-bool sched_is_part(const struct sched_plan *plan, int body, sub_ref r)
+bool sched_is_step(const struct sched_plan *plan, int body, sub_ref r)
 {
-	return sched_fact(&plan->values[body], r)->part_of.i;
+	return sched_fact(&plan->values[body], r)->chain_end.i;
 }
 
 int sched_group_of(const struct sched_plan *plan, int body, sub_ref r)

@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Inside the room: how a plan comes about.
+/* How a plan is made; for this folder only.
  *
- * A planner (grow.c, baseline.c) marks the values that are to be stored and puts values into blocks; plan.c
- * stores what else must be, and makes targets, stages and groups of it.  A step of a chain that the next one
- * alone wants is never stored (chains.c); no plan could change a bit, but it would break a loop nest in two.
- */
+ * A planner (grow.c, baseline.c) marks the values to be stored and assigns values to blocks; plan.c stores
+ * what else must be stored, and makes targets, stages and groups.  A step of a chain whose only consumer
+ * is the next step is never stored (chains.c): storing it would change no bit, but split a loop nest in
+ * two. */
 #ifndef ESPALIER_SCHED_PLAN_H
 #define ESPALIER_SCHED_PLAN_H
 
@@ -22,70 +22,71 @@ enum sched_mapping {
 
 enum sched_relation { SCHED_FUSE, SCHED_MAY, SCHED_NEVER };
 
-/* From argument `a` of a value to its elements. */
+/* How elements of argument `a` map to elements of the value. */
 enum sched_mapping sched_mapping_of(const struct sub_program *, sub_ref, int a);
-/* The most complex one of its arguments; what is given from outside and what moves it do not count. */
+/* The most complex mapping of the value's arguments.  Sources, and data movement of them alone, do not
+ * count. */
 enum sched_mapping sched_mapping_of_value(const struct sub_program *, sub_ref);
 enum sched_relation sched_relation_of(enum sched_mapping first, enum sched_mapping second);
-/* Whether fusing `first` into `second`, of so many elements a row, was measured to be no slower than storing.
- */
-bool sched_fusing_pays(const struct target *, enum sched_mapping first, enum sched_mapping second,
-		       double volume);
+/* Whether fusing `first` into `second` was measured to be no slower than storing; `volume` is the elements
+ * that `second` visits per row. */
+bool sched_is_fusing_profitable(const struct target *, enum sched_mapping first, enum sched_mapping second,
+				double volume);
 
 /* --- values of a body --- */
 
 enum {
-	SCHED_MAX_LOOPS = 40,  /* around one value, reductions among them */
-	SCHED_MAX_PLACES = 16, /* at which a target may want one value: parts of parts multiply */
-	SCHED_MAX_AGAIN = 64   /* times that something dear may be computed where it was measured to pay */
+	SCHED_MAX_LOOPS = 40,  /* around one value, reductions included */
+	SCHED_MAX_PLACES = 16, /* at which a target may read one value: concatenations multiply them */
+	SCHED_MAX_AGAIN = 64   /* times that an expensive value may be computed, where profitable */
 };
 
-/* What there is to know of a value in a body. */
+/* Facts about a value in a body. */
 struct sched_fact {
-	bool result;	   /* a state or output */
+	bool result;	   /* is stored to a state, an output or another result of the body */
 	bool stored;	   /* read from memory by another group */
-	bool dear;	   /* computing it means work; reading what is stored does not */
-	bool kept;	   /* computed again, although dear, where it was measured to pay */
-	bool dropped;	   /* was stored for nobody once */
-	int uses;	   /* by values and results */
-	int block;	   /* 0 = of its own */
-	int target, group; /* as a target: number + 1, and of its group + 1 */
-	sub_ref part_of;   /* the end of the chain that it is a step of; 0 = stands for itself */
+	bool expensive;	   /* a reduction or transcendental function is in it, or in what is fused into it */
+	bool recomputed;   /* computed several times although expensive: measured to be profitable */
+	bool dropped;	   /* was stored once although no other group read it */
+	int uses;	   /* by other values and by stores */
+	int block;	   /* 0 = a block of its own */
+	int target, group; /* the number of its target + 1, and of its group + 1; 0 = none */
+	sub_ref chain_end; /* of the chain that it is a step of; 0 = it is a step of none */
 };
 
-/* The values that a body needs, rising.  There may be many bodies, so each has facts of its own values only.
- */
+/* The values that a body needs, in rising order.  Facts are kept for these only, because a program may
+ * have many bodies. */
 struct sched_values {
 	int n;
 	const sub_ref *value;
 	struct sched_fact *fact;
 };
 
-/* The fact of a value that the body needs. */
+/* The facts about a value; the body must need it. */
 struct sched_fact *sched_fact(const struct sched_values *, sub_ref);
 
-/* The values of a body; `seen` has an entry for each of the program, false before and after. */
+/* Finds the values of a body; `seen` has an entry for each value of the program, false before and after. */
 void sched_find_values(struct sched_values *, struct arena *, const struct sub_program *, int body,
 		       bool *seen);
-/* The value that could be stored where this one is computed: the end of its chain. */
-sub_ref sched_whole(const struct sched_values *, sub_ref);
-/* Data movement with one consumer: nothing but an index. */
+/* The end of the chain that a value is a step of; the value itself where it is a step of none. */
+sub_ref sched_chain_end(const struct sched_values *, sub_ref);
+/* Whether a value is data movement with one consumer, which becomes an index expression. */
 bool sched_is_index(const struct sub_program *, const struct sched_values *, sub_ref);
-/* Which values mean work to compute, given what is stored. */
-void sched_mark_dear(const struct sub_program *, struct sched_values *);
-/* Sets how many operations groups have.  The table is by value, all false before and after. */
-void sched_count_operations(struct sched_plan *, bool *wanted);
+/* Marks the values that are expensive to compute, given what is stored. */
+void sched_mark_expensive(const struct sub_program *, struct sched_values *);
+/* Sets the number of operations of each group.  The table is by value, all false before and after. */
+void sched_count_operations(struct sched_plan *, bool *needed);
 /* --- planners --- */
 
-/* The loops of a reduction over a dimension.  A loop over edges takes as many turns as a row has edges, so
- * what is in it shares no tile with what is outside: a block has reductions in one of these spaces. */
+/* Where a reduction over a dimension runs.  A loop over edges has as many iterations as a row has edges,
+ * so it shares no tile with reductions outside it: all reductions of a block are in one of these spaces. */
 enum { SCHED_OF_ROWS = 1, SCHED_OF_EDGES = 2 };
 
 struct sched_block {
-	int joined;	 /* to this block; itself when to none */
+	int joined;	 /* the block that it has joined; its own number while it has joined none */
 	int reductions;	 /* accumulators */
 	int pressure;	 /* vectors that a tile of one row and one vector of columns keeps */
-	unsigned spaces; /* in which dimensions are reduced: SCHED_OF_ROWS, SCHED_OF_EDGES */
+	unsigned spaces; /* a mask: SCHED_OF_ROWS, SCHED_OF_EDGES */
 };
 
 struct sched_planner {
@@ -100,7 +101,7 @@ int sched_new_block(struct sched_planner *, struct sched_block);
 void sched_grow(struct sched_planner *, int body);
 void sched_greedy(struct sched_planner *, int body);
 void sched_store_all(struct sched_planner *, int body);
-/* Vectors that a block may keep. */
+/* The most vectors that a block may keep live. */
 int sched_pressure_limit(const struct target *);
 static inline bool sched_spaces_agree(unsigned a, unsigned b)
 {
@@ -109,55 +110,55 @@ static inline bool sched_spaces_agree(unsigned a, unsigned b)
 
 /* --- what one target computes and reads --- */
 
-/* How a dimension is indexed, seen from the target's loops.  Two indices with one `id` are the same
+/* The index of a dimension, in terms of the target's loops.  Two indices with one `id` are the same
  * expression. */
 struct sched_index {
-	uint64_t loops; /* it depends on these */
+	uint64_t loops; /* a mask of the loops that it depends on */
 	uint64_t id;
 };
 
 struct sched_read {
 	sub_ref value;
-	bool inside; /* at the very element that is being computed */
+	bool inside; /* at the same element that the target is computing */
 };
 
-/* A reduction that a target computes itself. */
+/* A reduction that a target computes in its own nest. */
 struct sched_reduction {
 	sub_ref value;
-	uint64_t instance; /* value and index */
-	uint64_t shared;   /* the operand that it has in common with its siblings */
-	bool own;	   /* the other one is of the row, or of an edge of it, and read once */
+	uint64_t instance; /* identifies the value and its index */
+	uint64_t shared;   /* identifies the operand that other reductions of the group may share */
+	bool own; /* the other operand differs from row to row, or from edge to edge, and is read once */
 };
 
 struct sched_walk {
 	const struct sched_plan *plan;
 	const struct sub_program *p;
 	struct arena *arena;
-	/* the target at hand */
+	/* the current target */
 	int body;
 	sub_ref target;
-	int loops, reducing;		/* around; reductions over a dimension among them */
-	int64_t extent[64];		/* of each loop; 0 = the rows */
-	uint64_t leads;			/* loops over rows and edges */
-	struct map visited;		/* instances */
-	int *instances, *seen_by, turn; /* of each value; since this turn */
+	int loops, reducing; /* loops around the current value, and reductions over dimensions among them */
+	int64_t extent[64];  /* of each loop; 0 = the loop over rows */
+	uint64_t leading;    /* a mask of the loops over rows and edges */
+	struct map visited;  /* instances (a value at an index) that were walked */
+	int *instances, *counted_in, number; /* of each value; the walk that counted them; the current walk */
 	VEC(struct sched_read) reads;
 	VEC(struct sched_reduction) reductions;
-	/* Called for each instance of a value that is not stored, and may mark it (plan.c); may be NULL. */
-	void (*meet)(struct sched_walk *, sub_ref, const struct sched_index *);
-	/* Called for what is chosen by the index, inside of a reduction. */
-	void (*choose)(struct sched_walk *, sub_ref);
+	/* Called for each instance of a value that is not stored; may store it (plan.c).  May be NULL. */
+	void (*visit)(struct sched_walk *, sub_ref, const struct sched_index *);
+	/* Called inside reductions for an operand that a condition on the index chooses.  May be NULL. */
+	void (*visit_choice)(struct sched_walk *, sub_ref);
 	void *context;
 };
 
 void sched_walk_init(struct sched_walk *, struct arena *, const struct sched_plan *);
-/* Walks from a target down to what is stored or given. */
+/* Walks from a target down to stored values and sources. */
 void sched_walk_target(struct sched_walk *, int body, sub_ref);
-/* Wanted at just the element that the target at hand is computing, in a nest that computes all of it: the
- * first half of a product may be wanted at such places, but comes from another nest. */
+/* Whether a value is read at the very element that the current target is computing, in a nest with the
+ * same loops.  The operands of a concatenation have elements at the same positions, but in other nests. */
 bool sched_is_inside(const struct sched_walk *, sub_ref, const struct sched_index *);
-/* How often a value is computed for once that it is wanted: turns of the loops around, other than the rows,
- * that its index does not depend on. */
-double sched_times(const struct sched_walk *, sub_ref, const struct sched_index *);
+/* How many times a value is computed for each element of it that is used: the product of the extents of
+ * all surrounding loops, rows excepted, that its index does not depend on. */
+double sched_times_computed(const struct sched_walk *, sub_ref, const struct sched_index *);
 
 #endif

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The schedule as text, one directive a line; the plan stands in it as comments, which `#` begins. */
+/* Writes the schedule as text, one directive a line, with the plan as comments, which begin with `#`. */
 #include "sched/words.h"
 
 void sched_print_tile(const struct sched_tile *t, const struct sched_group *group, struct str *s)
@@ -11,7 +11,7 @@ void sched_print_tile(const struct sched_tile *t, const struct sched_group *grou
 	if (t->by_rows)
 		str_puts(s, " by rows");
 	else if (group->rows && group->dims && !group->gates)
-		str_puts(s, " by columns"); /* by rows is what is chosen for it */
+		str_puts(s, " by columns"); /* the cost model chooses by rows */
 	if (group->dims > 1)
 		str_printf(s, " along %d", t->along);
 	str_puts(s, "\n");
@@ -57,19 +57,20 @@ static void print_layouts(const struct sched *sc, const struct sched_plan *plan,
 static void print_fusion(const struct sched_fusion *f, struct str *s)
 {
 	str_printf(s, "%s %s", sched_spelling(SCHED_FUSE), words_planner[f->planner]);
-	str_printf(s, "%s%s\n", f->pays ? " " : "", f->pays ? words_pays[f->pays] : "");
+	str_printf(s, "%s%s\n", f->profit ? " " : "", f->profit ? words_profit[f->profit] : "");
 	for (int i = 0; i < f->stores; i++)
 		str_printf(s, "%s %.*s\n", sched_spelling(SCHED_STORE), f->store[i].length, f->store[i].name);
 }
 
-/* What moved nothing is off. */
+/* A directive that moved nothing is written as off. */
 static void print_movers(const struct sched_plan *plan, struct str *s)
 {
 	for (int d = 0; d < SCHED_DIRECTIVES; d++) {
 		const struct sched_mover *m = &sched_movers[d];
 		if (m->moved)
-			str_printf(s, "%s %s\n", sched_spelling(d),
-				   words_moving[m->moved(plan->p) ? sched_how(m, &plan->fusion) : MOVE_OFF]);
+			str_printf(
+			    s, "%s %s\n", sched_spelling(d),
+			    words_moving[m->moved(plan->p) ? sched_extent_of(m, &plan->fusion) : MOVE_OFF]);
 	}
 }
 
@@ -83,7 +84,7 @@ static void print_switches(const struct sched *sc, struct str *s)
 	}
 }
 
-/* The bodies, each with what its fusion comes to. */
+/* Writes the totals of the plan for each body. */
 static void print_counts(const struct sched_plan *plan, struct str *s)
 {
 	for (size_t b = 0; b < plan->p->bodies.n; b++) {
@@ -102,9 +103,9 @@ static void print_lanes(const char *group, int lanes, struct str *s)
 		str_puts(s, "off\n");
 }
 
-/* What is said of a group, whose lanes need no word if they are these. */
-static void print_said(const struct sched *sc, const struct sched_plan *plan, int group, int lanes,
-		       struct str *s)
+/* Writes the directives of a group; no `vectorize` if its lanes are `lanes`. */
+static void print_directives(const struct sched *sc, const struct sched_plan *plan, int group, int lanes,
+			     struct str *s)
 {
 	const struct sched_group *g = &plan->groups.at[group];
 	const struct sched_tile *t = &sc->tiles.at[group];
@@ -117,7 +118,7 @@ static void print_said(const struct sched *sc, const struct sched_plan *plan, in
 
 void sched_print_group(const struct sched *sc, const struct sched_plan *plan, int group, struct str *s)
 {
-	print_said(sc, plan, group, 0, s);
+	print_directives(sc, plan, group, 0, s);
 }
 
 void sched_print(const struct sched *sc, const struct sched_plan *plan, struct str *s)
@@ -135,6 +136,6 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	print_counts(plan, s);
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		print_group(&plan->groups.at[g], s);
-		print_said(sc, plan, g, sc->lanes, s);
+		print_directives(sc, plan, g, sc->lanes, s);
 	}
 }

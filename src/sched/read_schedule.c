@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A schedule from text, one directive a line. */
+/* Reads a schedule from text, one directive a line. */
 #include "sched/words.h"
 
 #include <ctype.h>
 
-/* --- what is chosen for a plan --- */
+/* --- directives that change a schedule --- */
 
 static bool read_switch(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
@@ -17,7 +17,7 @@ static bool read_switch(struct line *l, struct sched *s, const struct sched_plan
 	return true;
 }
 
-/* Node by node there are no levels. */
+/* Without batches there are no levels to unroll. */
 static bool read_batch(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	if (!read_switch(l, s, plan))
@@ -32,20 +32,20 @@ static bool read_unroll(struct line *l, struct sched *s, const struct sched_plan
 	if (levels < 0)
 		return false;
 	if (l->words > 2)
-		return line_refuse(l, 2, "wants one number");
+		return line_refuse(l, 2, "expects one number");
 	if (levels > 1 && !s->dynamic_batch)
-		return line_refuse(l, 1, "without dynamic_batch there are no levels, but nodes");
+		return line_refuse(l, 1, "without dynamic_batch there are no levels to unroll");
 	if (levels > 1 && !plan->p->tree)
 		return line_refuse(
 		    l, 1,
-		    "a node of this structure may have several parents, and so be part of several "
+		    "a node of this structure may have several parents, and so belong to several "
 		    "subtrees, which must not wait for each other");
 	s->unroll = levels;
 	s->dense_index &= levels == 1;
 	return true;
 }
 
-/* Levels of a span overlap in time: none may take the rows of another. */
+/* Levels of a span overlap in time: none may reuse the rows of another. */
 static bool read_dense(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	if (!read_switch(l, s, plan))
@@ -53,10 +53,10 @@ static bool read_dense(struct line *l, struct sched *s, const struct sched_plan 
 	return !s->dense_index || s->unroll == 1 ||
 	       line_refuse(
 		   l, 1,
-		   "levels that are unrolled are under way at once, and none can take the rows of another");
+		   "levels that are unrolled run at the same time, and none can reuse the rows of another");
 }
 
-/* The numbers of a tile that are one each. */
+/* Properties of a tile that are a single number. */
 static const struct {
 	const char *word;
 	size_t offset;
@@ -76,7 +76,7 @@ static int tile_word(const struct line *l, int word)
 	return i;
 }
 
-/* The sizes behind `nodes`, up to the next word that is none. */
+/* Reads the sizes after `nodes`, up to the next property. */
 static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 {
 	t->sizes = 0;
@@ -98,14 +98,14 @@ static bool read_sweep(struct line *l, int *word, struct sched_tile *t)
 	t->by_rows = line_is(l, *word + 1, "rows");
 	*word += 2;
 	return t->by_rows || line_is(l, *word - 1, "columns") ||
-	       line_refuse(l, *word - 1, "wants rows or columns here");
+	       line_refuse(l, *word - 1, "expects rows or columns here");
 }
 
 static bool read_number(struct line *l, int *word, struct sched_tile *t, int dims)
 {
 	int which = tile_word(l, *word);
 	if (which == TILE_WORDS)
-		return line_refuse(l, *word, "wants nodes, columns, unroll, along or by here");
+		return line_refuse(l, *word, "expects nodes, columns, unroll, along or by here");
 	bool along = tile_words[which].offset == offsetof(struct sched_tile, along);
 	int n = along ? line_number(l, *word + 1, 0, dims ? dims - 1 : 0)
 		      : line_number(l, *word + 1, 1, tile_words[which].most);
@@ -114,8 +114,8 @@ static bool read_number(struct line *l, int *word, struct sched_tile *t, int dim
 	return n >= 0;
 }
 
-/* What a word of a tile begins, with its arguments. */
-static bool read_part(struct line *l, int *word, struct sched_tile *t, int dims)
+/* Reads a property of a tile and its arguments. */
+static bool read_property(struct line *l, int *word, struct sched_tile *t, int dims)
 {
 	if (line_is(l, *word, "by"))
 		return read_sweep(l, word, t);
@@ -135,7 +135,7 @@ static int read_group(struct line *l, const struct sched_plan *plan)
 	return -1;
 }
 
-/* Lanes at a word; -1 after a diagnostic. */
+/* The number of lanes at a word; -1 after a diagnostic. */
 static int read_lanes(struct line *l, int word)
 {
 	int lanes = line_is(l, word, "off") ? 1 : line_number(l, word, 4, 16);
@@ -144,13 +144,13 @@ static int read_lanes(struct line *l, int word)
 		return -1;
 	}
 	if (lanes > 0 && l->words > word + 1) {
-		line_refuse(l, word + 1, "wants lanes, or a group and its lanes");
+		line_refuse(l, word + 1, "expects lanes, or a group and its lanes");
 		return -1;
 	}
 	return lanes;
 }
 
-/* Of a group, if the line begins with one; else of all. */
+/* Sets the lanes of the group that the line names, or of all groups. */
 static bool read_vectorize(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	bool all = l->words < 2 || line_is(l, 1, "off") || isdigit((unsigned char)*l->word[1]);
@@ -177,19 +177,21 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 	const struct sched_group *group = &plan->groups.at[g];
 	struct sched_tile t = s->tiles.at[g];
 	for (int word = 2; word < l->words;)
-		if (!read_part(l, &word, &t, group->dims))
+		if (!read_property(l, &word, &t, group->dims))
 			return false;
 	if (t.by_rows && (!group->rows || !group->dims))
 		return line_refuse(l, 1, "the group has no rows, or they have no columns");
 	if (t.by_rows && t.nodes[0] > 1)
 		return line_refuse(l, 1, "by rows there is one node at a time");
 	if (t.by_rows && s->strategies.at[g] == IMAGE_COLUMNS)
-		return line_refuse(l, 1, "another line shares out its columns, which by rows are no blocks");
+		return line_refuse(l, 1,
+				   "another line divides its columns among threads, and by rows there are no "
+				   "blocks of them");
 	s->tiles.at[g] = t;
 	return true;
 }
 
-/* What a layout names: the order of its dimensions, and the state that it is, if it is one. */
+/* The order of the tensor that a layout names, and its state if it is one; NULL = no such tensor. */
 static struct sched_order *find_order(const struct line *l, struct sched *s, const struct sched_plan *plan,
 				      struct sched_state **state)
 {
@@ -207,7 +209,7 @@ static struct sched_order *find_order(const struct line *l, struct sched *s, con
 	return NULL;
 }
 
-/* The rest of the line: each dimension once. */
+/* Reads the rest of the line, which must name each dimension once. */
 static bool read_order(struct line *l, int first, struct sched_order *order)
 {
 	struct sched_order read = {.rank = 0};
@@ -222,8 +224,7 @@ static bool read_order(struct line *l, int first, struct sched_order *order)
 		read.dim[read.rank++] = dim;
 	}
 	if (read.rank != order->rank)
-		return line_refuse(l, first,
-				   "wants each dimension once, counted from 0, and has more or less");
+		return line_refuse(l, first, "expects each dimension once, counted from 0");
 	*order = read;
 	return true;
 }
@@ -278,29 +279,29 @@ static bool read_specialize(struct line *l, struct sched *s, const struct sched_
 	return sched_read_cases(l, s, plan->p);
 }
 
-/* --- what the plan was made by --- */
+/* --- directives that the plan depends on --- */
 
 static bool read_fuse(struct line *l, struct sched_fusion *to)
 {
-	int planner = line_word(l, 1, words_planner), pays = SCHED_PAYS_MEASURED;
+	int planner = line_word(l, 1, words_planner), profit = SCHED_PROFIT_MEASURED;
 	if (planner < 0)
 		return false;
 	if (l->words > 2 && planner != SCHED_GROW)
-		return line_refuse(l, 2, "only grow leaves anything open");
+		return line_refuse(l, 2, "only grow takes this argument");
 	if (l->words > 2)
-		pays = line_word(l, 2, words_pays);
-	if (pays < 0 || !line_ends(l, 3))
+		profit = line_word(l, 2, words_profit);
+	if (profit < 0 || !line_ends(l, 3))
 		return false;
 	to->planner = planner;
-	to->pays = pays;
+	to->profit = profit;
 	return true;
 }
 
-/* The name stays where it is, in the schedule's text. */
+/* The name is not copied: it stays in the schedule's text. */
 static bool read_store(struct line *l, struct sched_fusion *to)
 {
 	if (l->words != 2)
-		return line_refuse(l, 1, "wants the name of one value");
+		return line_refuse(l, 1, "expects the name of one value");
 	if (to->stores == SCHED_MAX_STORES)
 		return line_refuse(l, 0, "too many values");
 	to->store[to->stores++] = (struct sched_store){l->from + l->column[1] - 1, strlen(l->word[1])};
@@ -316,15 +317,15 @@ static bool read_moving(struct line *l, struct sched_fusion *to)
 	return true;
 }
 
-/* The plan is made: a directive can but repeat what it was made by. */
+/* Once the plan is made, a directive may only repeat what the plan was made by. */
 static bool repeat_fuse(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	(void)s;
 	struct sched_fusion f;
 	if (!read_fuse(l, &f))
 		return false;
-	return (f.planner == plan->fusion.planner && f.pays == plan->fusion.pays) ||
-	       line_refuse(l, 1, "another line says otherwise");
+	return (f.planner == plan->fusion.planner && f.profit == plan->fusion.profit) ||
+	       line_refuse(l, 1, "another line contradicts this one");
 }
 
 static bool repeat_store(struct line *l, struct sched *s, const struct sched_plan *plan)
@@ -345,15 +346,16 @@ static bool repeat_moving(struct line *l, struct sched *s, const struct sched_pl
 	bool moved = m->moved(plan->p);
 	if (!read_moving(l, &f))
 		return false;
-	enum move_extent how = sched_how(m, &f);
-	if (how == MOVE_OFF ? moved : how != sched_how(m, &plan->fusion))
-		return line_refuse(l, 1, "another line says otherwise");
+	enum move_extent how = sched_extent_of(m, &f);
+	if (how == MOVE_OFF ? moved : how != sched_extent_of(m, &plan->fusion))
+		return line_refuse(l, 1, "another line contradicts this one");
 	return how == MOVE_OFF || moved || line_refuse(l, 1, how == MOVE_ALL ? m->cannot : m->worthless);
 }
 
 /* --- directives --- */
 
-/* Each reads its line, once before there is a plan, if it steers it, and once for the schedule. */
+/* The readers of each directive: `fusion` before the plan is made, if the plan depends on it, and
+ * `schedule` after it. */
 static const struct {
 	bool (*schedule)(struct line *, struct sched *, const struct sched_plan *);
 	bool (*fusion)(struct line *, struct sched_fusion *);
@@ -380,8 +382,10 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 		       struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
-	*f = (struct sched_fusion){
-	    .planner = SCHED_GROW, .pays = SCHED_PAYS_MEASURED, .refactoring = MOVE_ON, .hoisting = MOVE_ON};
+	*f = (struct sched_fusion){.planner = SCHED_GROW,
+				   .profit = SCHED_PROFIT_MEASURED,
+				   .refactoring = MOVE_ON,
+				   .hoisting = MOVE_ON};
 	for (const char *end = text + length; text < end;) {
 		if (!line_next(&l, &text, end))
 			return false;

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The schedule: how a sub-operator program becomes loops, as data.
  *
- * A plan says what is fused (groups of values that share one loop nest) and what is stored to memory between groups; a
- * schedule says how the nests run.  Neither knows what model it is for. */
+ * A plan says which values are fused (groups share a loop nest) and which are stored between groups; a
+ * schedule says how the nests run.  Neither knows which model it is for. */
 #ifndef ESPALIER_SCHED_SCHED_H
 #define ESPALIER_SCHED_SCHED_H
 
@@ -13,33 +13,33 @@
 
 /* --- the plan --- */
 
-/* The loop of reductions that share an operand. */
+/* The loop of the reductions of a group that share an operand. */
 struct sched_loop {
-	uint64_t shared; /* names the operand */
+	uint64_t shared; /* identifies the operand */
 	int gates;	 /* reductions */
 	int64_t extent;
 	bool per_edge; /* once for each edge of a row */
-	bool own; /* rows share no weights: each, or each edge, has its own, such as those of its label */
+	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
 };
 
-/* Values that are computed in one loop nest: over the rows of the body (if `rows`) and these dimensions. */
+/* Values that are computed in one loop nest, over the rows of the body (if `rows`) and these dimensions. */
 struct sched_group {
 	const char *name; /* body and number: inner.0 */
 	int body;	  /* of the program */
-	int stage;        /* groups of a body run in this order; a group reads what earlier stages stored */
-	bool rows, edges; /* edges: over the child edges of each row as well */
+	int stage; /* stages of a body run in this order; a group reads what earlier stages have stored */
+	bool rows, edges; /* edges: also over the child edges of each row */
 	int dims;
 	int64_t extent[SUB_MAX_VARS];
 	VEC(sub_ref) targets; /* what it stores */
-	int reductions;       /* in one pass over the row: all of them */
+	int reductions;	      /* in one pass over the row */
 	int products;         /* those that are not over edges */
-	int gates;            /* the most of them that share one operand, and so one loop */
+	int gates;	      /* the most reductions that share one operand, and so one loop */
 	double operations;    /* of a row, estimated */
 	VEC(struct sched_loop) loops;
-	bool over_edges; /* its products are of the edges of a row: the nodes of a tile are those that edges lead to */
+	bool over_edges; /* products are per edge of a row: the nodes of a tile are the ends of its edges */
 };
 
-/* Who decides what is fused. */
+/* The planners, which decide what is fused. */
 enum sched_planner_name {
 #define SCHED_PLANNER(name, spelling, meaning) SCHED_##name,
 #include "sched/sched.def"
@@ -47,17 +47,18 @@ enum sched_planner_name {
 	SCHED_PLANNERS
 };
 
-/* What SCHED_GROW does where the table of mapping types leaves it open (fusion.def). */
-enum sched_pays { SCHED_PAYS_MEASURED, SCHED_PAYS_ALWAYS, SCHED_PAYS_NEVER };
+/* Whether SCHED_GROW takes fusing to be profitable where the table of mapping types leaves it open
+ * (fusion.def). */
+enum sched_profit { SCHED_PROFIT_MEASURED, SCHED_PROFIT_ALWAYS, SCHED_PROFIT_NEVER };
 
 enum { SCHED_MAX_STORES = 32 };
 
-/* What is decided before there is a plan. */
+/* What the schedule's text specifies before a plan is made. */
 struct sched_fusion {
 	enum sched_planner_name planner;
-	enum sched_pays pays;
+	enum sched_profit profit;
 	enum move_extent refactoring, hoisting;
-	int stores; /* values that are to be stored, by their names in the schedule's text */
+	int stores; /* values to be stored, by name; the names lie in the schedule's text */
 	struct sched_store {
 		const char *name;
 		int length;
@@ -68,45 +69,47 @@ struct sched_plan {
 	const struct sub_program *p;
 	const struct target *target;
 	struct sched_fusion fusion;
-	VEC(struct sched_group) groups; /* in the order in which they run */
-	const struct sched_values *values; /* by body (plan.h) */
+	VEC(struct sched_group) groups;	   /* in execution order */
+	const struct sched_values *values; /* facts about them, by body (plan.h) */
 };
 
-/* The cases that `specialize CASE when ...` makes, in the program as lowered; all other lines are for others.  False
- * after a diagnostic. */
-bool sched_split(struct sub_program *, const char *file, const char *text, size_t length, struct diags *);
-/* All planners give the same results, to the bit. */
+/* Adds the cases that lines `specialize CASE when ...` define to a lowered program; skips all other lines.
+ * False after a diagnostic. */
+bool sched_split_cases(struct sub_program *, const char *file, const char *text, size_t length,
+		       struct diags *);
+/* Makes the plan.  Results are the same to the bit, whichever planner decides. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
-/* The directives of a schedule's text that steer the plan, `fuse`, `store`, `refactor` and `hoist`; all others are for
- * sched_read. The plan refers to the text. */
-bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length, struct diags *);
-/* Why the plan does not store a value as asked for; NULL = it does. */
+/* Reads the directives of a schedule's text that the plan depends on: `fuse`, `store`, `refactor` and
+ * `hoist`.  All others are read by sched_read.  The plan refers to the text. */
+bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length,
+		       struct diags *);
+/* The reason why the plan does not store a value that a directive names; NULL = it stores it. */
 const char *sched_not_stored(const struct sched_plan *, const struct sched_store *);
-/* Looks at a plan without knowing how it came about.  False after a diagnostic. */
+/* Checks the rules of a plan, independently of how it was made.  False after a diagnostic. */
 bool sched_verify(const struct sched_plan *, struct diags *);
 
-/* What a plan comes to, in one body. */
+/* Totals of a plan in one body. */
 struct sched_counts {
-	int groups, stages; /* stages: one after the other in each level */
-	int stored;	    /* intermediates in memory: neither states nor outputs */
+	int groups, stages; /* stages run one after the other in each level */
+	int stored;	    /* intermediates that are stored, states and outputs excluded */
 	int reductions;
 };
 struct sched_counts sched_count(const struct sched_plan *, int body);
 
-/* Bytes that a row of a body moves; an edge counts as two. */
+/* Bytes that a row of a body reads and writes; a row is taken to have two edges. */
 struct sched_bytes {
 	double states;	/* read and written */
 	double outputs; /* written */
-	double stored;	/* written, and read by each group that wants them */
-	double inputs;	/* numbers, tokens and the rows that they look up */
+	double stored; /* intermediates and hoisted inputs: written once, read by each group that uses them */
+	double inputs; /* vectors, tokens and the rows that they look up */
 	double weights; /* read once for all rows of a level */
 };
 struct sched_bytes sched_bytes_of(const struct sched_plan *, int body);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
-/* Computed with the value that alone wants it, as a step of its chain. */
-bool sched_is_part(const struct sched_plan *, int body, sub_ref);
-/* The group of the body that has the value as a target; -1 = none. */
+/* Whether a value is a step of a chain, computed together with the chain's end. */
+bool sched_is_step(const struct sched_plan *, int body, sub_ref);
+/* The group of the body that computes and stores the value; -1 = none. */
 int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
@@ -120,117 +123,124 @@ enum {
 	SCHED_MAX_SPAN = 64
 };
 
-/* See sched.def. */
+/* How a group is tiled; sched.def describes the directive. */
 struct sched_tile {
-	int sizes, nodes[SCHED_MAX_SIZES]; /* falling */
+	int sizes, nodes[SCHED_MAX_SIZES]; /* in falling order */
 	int columns, unroll;
-	int along; /* the dimension of the group that columns, and so vectors, are along */
+	int along; /* the dimension of the group that columns and vectors run along */
 	int lanes; /* 1 = no vectors */
-	bool by_rows; /* all columns of a row before the next row, one row at a time */
+	bool by_rows; /* one row at a time, all its columns before the next row */
 };
 
-/* The dimensions of what is stored as they stand in memory, the last one innermost. */
+/* The dimensions of a stored value in memory order, the last one innermost. */
 struct sched_order {
 	int rank, dim[SUB_MAX_VARS];
 };
 
-/* How a state is kept: the order of its rows, and that of the dimensions of a row. */
+/* How a state is laid out: the order of its rows, and that of the dimensions of a row. */
 struct sched_state {
 	enum image_layout layout;
 	struct sched_order order;
 };
 
-/* The same of an intermediate of a dimension or more. */
+/* How an intermediate of at least one dimension is laid out. */
 struct sched_intermediate {
 	int body;
 	sub_ref value;
-	const char *name; /* of the value, or like it where a state or a parameter has that */
+	const char *name; /* the value's; changed where a state or a parameter has the same */
 	struct sched_order order;
 };
 
 struct sched {
 	const struct target *target;
-	bool dynamic_batch, dense_index, peel, persist, meet_each, specialize_leaf;
-	int unroll;	  /* levels of the recursion without a barrier in between, at least 1 */
-	unsigned together; /* cases whose nodes share a kernel that tests them, with others of their domain; a mask */
-	int lanes;	   /* of groups of which nothing else is said, as `vectorize` says it */
-	int accumulators; /* that one loop may have */
-	VEC(struct sched_tile) tiles; /* by group */
-	VEC(enum image_strategy) strategies; /* by group: how threads divide it */
+	bool dynamic_batch, dense_index, peel, persist, barrier_each_step, specialize_leaf;
+	int unroll; /* levels of the recursion without a barrier between them, at least 1 */
+	unsigned shared_cases; /* a mask of cases whose nodes share a kernel that tests the case */
+	int lanes;	  /* of groups without a `vectorize` directive of their own */
+	int accumulators; /* vectors of sums that one loop may have */
+	VEC(struct sched_tile) tiles;	/* by group */
+	VEC(enum image_strategy) strategies;	/* by group: what of it threads divide among them */
 	VEC(struct sched_state) states; /* by state */
 	VEC(struct sched_intermediate) intermediates;
-	VEC(struct sched_order) tables; /* by parameter: of a row, for those of which rows are picked; rank 0: none are */
+	VEC(struct sched_order) tables; /* by parameter: of a row that is looked up; rank 0 = none is */
 };
 
-/* How many of the sums that share an operand one loop keeps, of so many turns (nodes and vectors of columns) each: all of
- * them, or as equal numbers as can be. */
-int sched_gates_at_once(int accumulators, int gates, int turns);
-/* Whether a tile of the i-th size and one node more are better two tiles of the sizes that follow: a node alone costs
- * about what two cost. */
+/* How many of the gates that share an operand one loop computes, with `vectors` accumulators (nodes times
+ * vectors of columns) each: all of them, or as equal numbers as possible. */
+int sched_gates_at_once(int accumulators, int gates, int vectors);
+/* Whether size[i] + 1 nodes are better computed as two tiles of smaller sizes than as one tile and a
+ * single node, which costs about as much as two. */
 bool sched_shares_last(const int *size, int sizes, int i);
-/* What the cost model says of a tile: how many times the least that levels can take they take, in the mean; not a number
- * where it says nothing, as of groups without products. */
+/* The cost model's prediction for a tile: its time relative to the least possible, in the mean over levels
+ * of many widths; NaN where the model has none, as for groups without products. */
 double sched_predict(const struct sched *, const struct sched_plan *, int group, const struct sched_tile *);
-/* Shows all tiles that it chooses from, each with what it says; `unroll` and `along` are those of `like`. */
+/* Visits all tiles that the cost model chooses from, each with its prediction; `unroll` and `along` are
+ * those of `like`. */
 typedef void sched_tile_visit(void *user, const struct sched_tile *, double predicted);
 void sched_each_tile(const struct sched *, const struct sched_plan *, int group, const struct sched_tile *like,
 		     sched_tile_visit *, void *user);
-/* The schedule that the cost model chooses. */
+/* Makes the schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
-/* What a row of a body costs, in multiplications and additions; estimated. */
+/* An estimate of the multiplications and additions of a row of a body. */
 double sched_operations(const struct sub_program *, const struct sub_body *);
-/* Parts of it: the order of dimensions (order.c), which tiles follow, and the rows of states (layout.c), which follow the
- * tiles. */
+/* Called by sched_choose: chooses the order of dimensions (order.c) before tiles, and the rows of states
+ * (layout.c) after them. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
 bool sched_is_row_major(const struct sched_order *);
-/* The name of a stored value. */
+/* The name of a value in the text of plans and schedules, as "inner.v12". */
 const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
-/* NULL = it has no dimensions. */
+/* The order of an intermediate's dimensions; NULL = it has none. */
 const struct sched_order *sched_intermediate_order(const struct sched *, int body, sub_ref);
-/* A sum of products with the state of a child, all of it, or with those of several children joined slot after slot. */
+/* A sum of products with the whole state of a child, or with those of several children concatenated slot
+ * after slot. */
 struct sched_child_product {
-	int child_at, weight_at; /* which arguments */
+	int child_at, weight_at; /* positions among the arguments */
 	int state;
-	int slot, slots; /* the first, and how many */
+	int slot, slots; /* the first slot, and the number of them */
 };
 bool sched_child_product(const struct sub_program *, sub_ref, struct sched_child_product *);
-/* Whether `first` is one with a weight, and `other` the same with another weight and the child so many slots further on. */
+/* Whether `first` is such a product with a weight, and `other` the same with a weight of the same shape
+ * and the child `distance` slots further on. */
 bool sched_next_child(const struct sub_program *, sub_ref first, sub_ref other, int distance);
-/* A row of a group: the rows of the greatest of its tiles, and operations, estimated. */
+/* The work of a group: rows of its largest tile, and an estimate of the operations of a row. */
 struct sched_work {
 	int rows, operations;
 };
 struct sched_work sched_work_of(const struct sched *, const struct sched_plan *, int group);
-/* Changes a chosen schedule by the directives of a text; diagnostics name `file`.  False after diagnostics. */
+/* Changes a chosen schedule by the directives of a text; diagnostics name `file`.  False after a
+ * diagnostic. */
 bool sched_read(struct sched *, const struct sched_plan *, const char *file, const char *text, size_t length,
 		struct diags *);
-/* Text that sched_read reads; the plan's groups and stored intermediates stand in it as comments. */
+/* Writes the text that sched_read reads, with the plan's groups and counts as comments. */
 void sched_print(const struct sched *, const struct sched_plan *, struct str *);
 void sched_print_tile(const struct sched_tile *, const struct sched_group *, struct str *);
-/* All that a schedule says of a group, also where it says the same of all of them. */
+/* Writes all directives of a group, also those that agree with the ones of the program. */
 void sched_print_group(const struct sched *, const struct sched_plan *, int group, struct str *);
 
 /* --- what else a schedule may say --- */
 
 enum sched_scope { SCHED_SCOPE_PLAN, SCHED_SCOPE_PROGRAM, SCHED_SCOPE_STATE, SCHED_SCOPE_GROUP };
 
-/* A row of sched.def: the arguments stand between bars. */
+/* A row of sched.def: alternative arguments, separated by bars. */
 struct sched_choice {
 	enum sched_scope scope;
 	const char *spelling, *arguments;
 };
-/* NULL past the last. */
+/* The i-th row; NULL past the last. */
 const struct sched_choice *sched_choice_at(size_t i);
-/* The i-th of them as a line without its end; NULL past the last.  `name` = NULL: of a plan or program. */
+/* The i-th alternative as a line without its newline; NULL past the last.  `name` is that of a group or
+ * state, NULL for choices of a plan or program. */
 const char *sched_choice_line(struct arena *, const struct sched_choice *, const char *name, size_t i);
-/* The directive of this key, "fuse" or "tile inner.0", in a printed schedule, without its end; NULL = it says none. */
-const char *sched_line(struct arena *, const char *printed, const char *key);
-/* Blocks of lines of which a schedule may have one each, the first being that of this one.  A block begins with an
- * empty line and a comment, its scope and the directive's key; a line that the cost model has a prediction for ends with
- * it, as a comment, and such come in its order.  What is for plans is not among them. */
+/* The line of a printed schedule that begins with a key ("fuse", "tile inner.0"), without its newline;
+ * NULL = it has none. */
+const char *sched_find_line(struct arena *, const char *printed, const char *key);
+/* Writes the choices of a schedule, plans excepted, in blocks: a schedule may have one line of each block,
+ * and the first line is that of this schedule.  A block begins with an empty line and a comment that names
+ * its scope and key.  A line with a prediction of the cost model ends with it, as a comment; those lines
+ * are sorted by it. */
 void sched_print_choices(const struct sched *, const struct sched_plan *, struct str *);
-/* How such a block begins. */
-void sched_print_block(enum sched_scope, const char *key, const char *now, struct str *);
+/* Writes the beginning of such a block. */
+void sched_begin_block(enum sched_scope, const char *key, const char *now, struct str *);
 
 #endif

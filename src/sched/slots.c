@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Products with the states of children, slot after slot: what a layout by parent makes one walk of. */
+/* Products with the states of children, slot after slot: with rows by parent they are one loop. */
 #include "sched/sched.h"
 
-/* A child's state, all of it: the state and the slot. */
+/* Whether a value is the whole state of a child; finds the state and the slot. */
 static bool is_child(const struct sub_program *p, const struct sub_value *v, int *state, int *slot)
 {
 	const struct sub_value *from = sub_at(p, v->arg[0].value);
@@ -15,7 +15,8 @@ static bool is_child(const struct sub_program *p, const struct sub_value *v, int
 	       m->offset == 0 && !m->scale2 && p->vars.at[m->var].extent == p->states.at[*state].shape[0];
 }
 
-/* Children from `next` on, joined in the order of their slots.  Puts how many there are so far. */
+/* Whether a value is a concatenation of children's states in the order of their slots, continuing those in
+ * `c`; adds them to `c`. */
 static bool joins_children(const struct sub_program *p, const struct sub_value *v,
 			   struct sched_child_product *c)
 {
@@ -51,7 +52,7 @@ static bool same_vars(const struct sub_use *a, const struct sub_use *b)
 	return a->vars == b->vars && memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
 }
 
-/* Weights of one shape and type. */
+/* Whether two values are weights of one shape and type. */
 static bool same_weights(const struct sub_program *p, const struct sub_value *a, const struct sub_value *b)
 {
 	if (a->op != SUB_PARAM || b->op != SUB_PARAM || a->vars != 2 || b->vars != 2)

@@ -1,23 +1,23 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which cases of nodes have kernels of their own: those of the model, and those that the schedule makes of
- * them.
+/* Cases of nodes that have kernels of their own: those of the model, and those that the schedule adds.
  *
  *     specialize inner when children == 2 and tag == 3
  *
- * makes a case of the nodes of another that fit (subop/split_cases.c), before anything is rewritten. */
+ * makes a case of the nodes of another case that meet the conditions (subop/split_cases.c), before the
+ * program is rewritten. */
 #include "sched/line.h"
 
 /* --- conditions --- */
 
 enum { MOST_CHILDREN = 1 << 16 };
 
-/* The line tells nodes of a case apart. */
+/* Whether the line adds a case. */
 static bool is_split(const struct line *l)
 {
 	return l->directive == SCHED_SPECIALIZE && line_is(l, 2, "when");
 }
 
-/* What the directive says, with one blank between words. */
+/* The arguments of the directive, with one blank between words. */
 static const char *text_of(const struct line *l, struct arena *a)
 {
 	struct str s = str_in(a);
@@ -50,7 +50,7 @@ static bool read_token(struct line *l, int word, const struct sub_program *p, st
 	return value >= 0;
 }
 
-/* The conditions from the third word on. */
+/* Reads the conditions, from the third word on. */
 static bool read_split(struct line *l, const struct sub_program *p, struct sub_split *to)
 {
 	const char *text = text_of(l, p->arena);
@@ -58,19 +58,20 @@ static bool read_split(struct line *l, const struct sub_program *p, struct sub_s
 	    .base = arena_copy(p->arena, l->word[1], strlen(l->word[1]) + 1), .children = -1, .text = text};
 	for (int word = 3;; word += 4) {
 		if (!line_is(l, word + 1, "=="))
-			return line_refuse(l, word < l->words ? word : word - 1, "wants children == N or TOKEN == N");
+			return line_refuse(l, word < l->words ? word : word - 1,
+					   "expects children == N or TOKEN == N");
 		bool children = line_is(l, word, "children");
 		if (!(children ? read_children : read_token)(l, word, p, to))
 			return false;
 		if (word + 3 == l->words)
 			return true;
 		if (!line_is(l, word + 3, "and"))
-			return line_refuse(l, word + 3, "wants and here");
+			return line_refuse(l, word + 3, "expects the word and here");
 	}
 }
 
-bool sched_split(struct sub_program *p, const char *file, const char *text, size_t length,
-		 struct diags *diags)
+bool sched_split_cases(struct sub_program *p, const char *file, const char *text, size_t length,
+		       struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
 	struct sub_split split;
@@ -93,7 +94,7 @@ bool sched_split(struct sub_program *p, const char *file, const char *text, size
 
 /* --- printing --- */
 
-/* A mask; 0 where leaves and inner nodes are all. */
+/* A mask of all cases; 0 if the model names none. */
 static unsigned all_cases(const struct sub_program *p)
 {
 	return p->cases.n ? (1u << p->cases.n) - 1 : 0;
@@ -104,11 +105,12 @@ static bool is_word_of_all(const char *name)
 	return strcmp(name, "all") == 0 || strcmp(name, "none") == 0 || strcmp(name, "leaf") == 0;
 }
 
-/* The names of those that have kernels of their own; behind `case` where one could be taken for something else. */
+/* Writes the names of cases that have kernels of their own, after `case` where the first could be taken
+ * for another argument. */
 static void print_apart(const struct sched *sc, const struct sub_program *p, struct str *s)
 {
 	for (size_t c = 0, first = true; c < p->cases.n; c++)
-		if (!(sc->together >> c & 1)) {
+		if (!(sc->shared_cases >> c & 1)) {
 			str_printf(s, "%s %s", first && is_word_of_all(p->cases.at[c].name) ? " case" : "",
 				   p->cases.at[c].name);
 			first = false;
@@ -118,9 +120,9 @@ static void print_apart(const struct sched *sc, const struct sub_program *p, str
 void sched_print_cases(const struct sched *sc, const struct sub_program *p, struct str *s)
 {
 	unsigned all = all_cases(p);
-	bool apart = all && !sc->together;
+	bool apart = all && !sc->shared_cases;
 	str_printf(s, "%s", sched_spelling(SCHED_SPECIALIZE));
-	if (!sc->specialize_leaf || apart || sc->together == all)
+	if (!sc->specialize_leaf || apart || sc->shared_cases == all)
 		str_puts(s, !sc->specialize_leaf ? " none" : apart ? " all" : " leaf");
 	else
 		print_apart(sc, p, s);
@@ -131,7 +133,7 @@ void sched_print_cases(const struct sched *sc, const struct sub_program *p, stru
 
 /* --- reading --- */
 
-/* The program is what it is: the line can but repeat what was made of it. */
+/* Cases are added before rewriting: the line may only repeat one that was added. */
 static bool read_split_again(struct line *l, const struct sub_program *p)
 {
 	const char *text = text_of(l, p->arena);
@@ -143,7 +145,7 @@ static bool read_split_again(struct line *l, const struct sub_program *p)
 
 static bool read_cases(struct line *l, struct sched *s, const struct sub_program *p)
 {
-	s->together = all_cases(p);
+	s->shared_cases = all_cases(p);
 	for (int word = line_is(l, 1, "case") ? 2 : 1; word < l->words; word++) {
 		size_t c = 0;
 		while (c < p->cases.n && !line_is(l, word, p->cases.at[c].name))
@@ -151,9 +153,9 @@ static bool read_cases(struct line *l, struct sched *s, const struct sub_program
 		if (c == p->cases.n)
 			return line_refuse(
 			    l, word, p->cases.n ? "the model has no case of this name" : "wrong argument");
-		if (!(s->together >> c & 1))
+		if (!(s->shared_cases >> c & 1))
 			return line_refuse(l, word, "names a case twice");
-		s->together &= ~(1u << c);
+		s->shared_cases &= ~(1u << c);
 	}
 	return true;
 }
@@ -168,7 +170,7 @@ bool sched_read_cases(struct line *l, struct sched *s, const struct sub_program 
 		return line_refuse(l, l->words < least ? least - 1 : 2, "wrong argument");
 	s->specialize_leaf = !none;
 	if (all || none || (l->words == 2 && line_is(l, 1, "leaf"))) {
-		s->together = all ? 0 : all_cases(p);
+		s->shared_cases = all ? 0 : all_cases(p);
 		return true;
 	}
 	return read_cases(l, s, p);

@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The rules of a plan, checked from the plan as it stands.
+/* Checks the rules of a plan, independently of the planners.
  *
- * Groups run in the order of stages.  What a group reads was stored by an earlier stage, or is a target of
- * the group itself at the very element that is being computed.  It follows that no path leaves a group and
- * comes back (groups are convex), and that no result of a reduction passes from one column or row of a group
- * to another: none crosses threads. */
+ * Groups run in the order of stages.  A value that a group reads was stored by an earlier stage, or is a
+ * target of the group itself, read at the same element that is computed.  It follows that groups are
+ * convex (no path leaves a group and comes back) and that no result of a reduction passes from one column
+ * or row of a group to another, which may be computed by another thread. */
 #include "sched/plan.h"
 
 #include <stdarg.h>
@@ -15,13 +15,13 @@ struct verifier {
 	const struct sub_program *p;
 	struct diags *diags;
 	struct sched_walk walk;
-	bool **read; /* [body][value]: by a group that does not compute it at that element */
-	bool *dear;  /* by value of the body at hand: computing it means work */
+	bool **read;	 /* [body][value]: read by a group that does not compute it at that element */
+	bool *expensive; /* by value of the current body */
 	bool ok;
 };
 
-__attribute__((format(printf, 4, 5))) static void fault(struct verifier *v, int body, sub_ref r,
-							const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void report_fault(struct verifier *v, int body, sub_ref r,
+							       const char *format, ...)
 {
 	char text[200];
 	va_list args;
@@ -49,12 +49,12 @@ static const struct sched_values *values_of(const struct verifier *v, int body)
 static void check_shape(struct verifier *v, const struct sched_group *g, sub_ref r)
 {
 	const struct sub_value *value = sub_at(v->p, r);
-	int leads = sub_leading_dims(v->p, r);
-	bool same = g->dims == value->vars - leads && g->rows + g->edges == leads;
+	int leading = sub_leading_dims(v->p, r);
+	bool same = g->dims == value->vars - leading && g->rows + g->edges == leading;
 	for (int i = 0; same && i < g->dims; i++)
-		same = g->extent[i] == v->p->vars.at[value->var[leads + i]].extent;
+		same = g->extent[i] == v->p->vars.at[value->var[leading + i]].extent;
 	if (!same)
-		fault(v, g->body, r, "group %s has another shape", g->name);
+		report_fault(v, g->body, r, "group %s has another shape", g->name);
 }
 
 static void check_target(struct verifier *v, const struct sched_group *g, sub_ref r)
@@ -62,15 +62,15 @@ static void check_target(struct verifier *v, const struct sched_group *g, sub_re
 	const struct sched_values *values = values_of(v, g->body);
 	const struct sched_fact *f = sched_fact(values, r);
 	if (group_of(v, g->body, r) != g)
-		fault(v, g->body, r, "is a target of two groups, or of none that knows it");
+		report_fault(v, g->body, r, "is a target of two groups, or of none that knows it");
 	else if (f->result)
 		check_shape(v, g, r);
 	else if (!f->stored)
-		fault(v, g->body, r, "is neither a result nor stored, but a target of %s", g->name);
-	else if (f->part_of.i)
-		fault(v, g->body, r, "is a step towards %%%u, and stored", f->part_of.i);
+		report_fault(v, g->body, r, "is neither a result nor stored, but a target of %s", g->name);
+	else if (f->chain_end.i)
+		report_fault(v, g->body, r, "is a step towards %%%u, and stored", f->chain_end.i);
 	else if (sched_is_index(v->p, values, r))
-		fault(v, g->body, r, "is data movement with one consumer, and stored");
+		report_fault(v, g->body, r, "is data movement with one consumer, and stored");
 	else
 		check_shape(v, g, r);
 }
@@ -84,39 +84,40 @@ static void check_read(struct verifier *v, const struct sched_group *g, const st
 	v->read[body][sched_fact(values_of(v, body), read->value) - values_of(v, body)->fact] |=
 	    !read->inside || from != g;
 	if (!from)
-		fault(v, body, read->value, "is read by %s, and nothing computes it", g->name);
+		report_fault(v, body, read->value, "is read by %s, and nothing computes it", g->name);
 	else if (from == g && !read->inside)
-		fault(v, body, read->value, "crosses from one element of %s to another", g->name);
+		report_fault(v, body, read->value, "crosses from one element of %s to another", g->name);
 	else if (from != g && from->stage >= g->stage)
-		fault(v, body, read->value, "is read by %s in stage %d before %s has stored it", g->name,
-		      g->stage, from->name);
+		report_fault(v, body, read->value, "is read by %s in stage %d before %s has stored it",
+			     g->name, g->stage, from->name);
 }
 
-/* What is computed on the way down to what is stored. */
+/* Checks a value that is computed in the nest of a target. */
 static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	struct verifier *v = w->context;
 	const struct sched_values *values = values_of(v, w->body);
 	if (!v->ok || !sub_has_leading_dim(v->p, r) || sched_is_index(v->p, values, r))
 		return;
-	double most = sched_fact(values, r)->kept ? SCHED_MAX_AGAIN : 1;
+	double most = sched_fact(values, r)->recomputed ? SCHED_MAX_AGAIN : 1;
 	if (w->instances[r.i] > SCHED_MAX_PLACES + 1)
-		fault(v, w->body, r, "is computed at more than %d places for %%%u", SCHED_MAX_PLACES,
-		      w->target.i);
-	else if (v->dear[sched_fact(values, r) - values->fact] && !sched_is_inside(w, r, index) &&
-		 sched_times(w, r, index) > most)
-		fault(v, w->body, r, "is computed %g times for %%%u", sched_times(w, r, index), w->target.i);
+		report_fault(v, w->body, r, "is computed at more than %d places for %%%u", SCHED_MAX_PLACES,
+			     w->target.i);
+	else if (v->expensive[sched_fact(values, r) - values->fact] && !sched_is_inside(w, r, index) &&
+		 sched_times_computed(w, r, index) > most)
+		report_fault(v, w->body, r, "is computed %g times for %%%u",
+			     sched_times_computed(w, r, index), w->target.i);
 }
 
-/* The planner's own word for it is not taken. */
-static void mark_dear(struct verifier *v, const struct sched_values *values)
+/* Marks expensive values, independently of the planner's marks. */
+static void mark_expensive(struct verifier *v, const struct sched_values *values)
 {
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *value = sub_at(v->p, values->value[i]);
-		v->dear[i] = sub_traits_of(value->op)->price == SUB_EXPENSIVE;
+		v->expensive[i] = sub_traits_of(value->op)->price == SUB_EXPENSIVE;
 		for (int a = 0; a < value->args; a++) {
 			const struct sched_fact *arg = sched_fact(values, value->arg[a].value);
-			v->dear[i] |= v->dear[arg - values->fact] && !arg->stored;
+			v->expensive[i] |= v->expensive[arg - values->fact] && !arg->stored;
 		}
 	}
 }
@@ -125,9 +126,9 @@ static void check_group(struct verifier *v, size_t at)
 {
 	const struct sched_group *g = &v->plan->groups.at[at];
 	if (at && v->plan->groups.at[at - 1].body == g->body && v->plan->groups.at[at - 1].stage > g->stage)
-		fault(v, g->body, g->targets.at[0], "%s stands behind a later stage", g->name);
+		report_fault(v, g->body, g->targets.at[0], "%s stands behind a later stage", g->name);
 	if (!at || v->plan->groups.at[at - 1].body != g->body)
-		mark_dear(v, values_of(v, g->body));
+		mark_expensive(v, values_of(v, g->body));
 	for (size_t t = 0; v->ok && t < g->targets.n; t++)
 		check_target(v, g, g->targets.at[t]);
 	for (size_t t = 0; v->ok && t < g->targets.n; t++) {
@@ -144,10 +145,10 @@ static void check_body(struct verifier *v, int body)
 	const struct sched_values *values = values_of(v, body);
 	for (int i = 0; v->ok && i < values->n; i++)
 		if (values->fact[i].result && !group_of(v, body, values->value[i]))
-			fault(v, body, values->value[i], "is a result that no group computes");
+			report_fault(v, body, values->value[i], "is a result that no group computes");
 	for (int i = 0; v->ok && i < values->n; i++)
 		if (!values->fact[i].result && group_of(v, body, values->value[i]) && !v->read[body][i])
-			fault(v, body, values->value[i], "is stored, and nothing reads it");
+			report_fault(v, body, values->value[i], "is stored, and nothing reads it");
 }
 
 /* --- what is computed ahead --- */
@@ -161,7 +162,7 @@ static bool needs_state(const struct verifier *v, int body)
 	return false;
 }
 
-/* Which body computes a hoisted input; -1 = none before this one. */
+/* The body that computes a hoisted input; -1 = none before body `before`. */
 static int find_writer(const struct verifier *v, int input, int before)
 {
 	for (int b = 0; b < before; b++)
@@ -173,21 +174,23 @@ static int find_writer(const struct verifier *v, int input, int before)
 	return -1;
 }
 
-/* Rows of a hoisted input are there for the nodes of the body that computes it. */
+/* Checks that bodies ahead of the recursion need no state, and that hoisted inputs are computed for all
+ * nodes that read them. */
 static void check_ahead(struct verifier *v, int body)
 {
 	const struct sched_values *values = values_of(v, body);
 	enum sub_domain domain = v->p->bodies.at[body].domain;
 	if ((domain == SUB_AHEAD || domain == SUB_AHEAD_INNER) && needs_state(v, body))
-		fault(v, body, values->value[0],
-		      "is ahead of the recursion with others of which one needs a state");
+		report_fault(v, body, values->value[0],
+			     "is ahead of the recursion with others of which one needs a state");
 	for (int i = 0; v->ok && i < values->n; i++) {
 		const struct sub_value *value = sub_at(v->p, values->value[i]);
 		if (value->op != SUB_VECTOR || !v->p->inputs.at[value->which].hoisted)
 			continue;
 		int writer = find_writer(v, value->which, body);
 		if (writer < 0 || (v->p->bodies.at[writer].domain == SUB_AHEAD_INNER && domain != SUB_INNER))
-			fault(v, body, values->value[i], "was not computed ahead for all nodes that read it");
+			report_fault(v, body, values->value[i],
+				     "was not computed ahead for all nodes that read it");
 	}
 }
 
@@ -207,7 +210,7 @@ static bool reads_child(const struct sub_value *v)
 	       (v->map[0].function == SUB_CHILD || v->map[0].function == SUB_EDGE_CHILD);
 }
 
-/* All bodies that nodes of a traversal up have, of whatever case. */
+/* Whether all bodies of leaves and inner nodes of the traversal store the state. */
 static bool is_kept(const struct sub_program *p, int traversal, int state)
 {
 	for (size_t i = 0; i < p->bodies.n; i++) {
@@ -219,7 +222,7 @@ static bool is_kept(const struct sub_program *p, int traversal, int state)
 	return true;
 }
 
-/* Leaves and inner nodes have a derived state, and what is read of it is a child's. */
+/* Checks that all nodes store derived states, and that these are read of children only. */
 static void check_derived(struct verifier *v, int body)
 {
 	const struct sched_values *values = values_of(v, body);
@@ -231,9 +234,10 @@ static void check_derived(struct verifier *v, int body)
 			if (from->op != SUB_STATE || !v->p->states.at[from->which].derived)
 				continue;
 			if (!reads_child(value))
-				fault(v, body, values->value[i], "is read, but not of a child");
+				report_fault(v, body, values->value[i], "is read, but not of a child");
 			else if (!is_kept(v->p, traversal, from->which))
-				fault(v, body, values->value[i], "was not kept by all nodes that are read");
+				report_fault(v, body, values->value[i],
+					     "was not kept by all nodes that are read");
 		}
 	}
 }
@@ -242,12 +246,12 @@ bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 {
 	const struct sub_program *p = plan->p;
 	struct verifier v = {.plan = plan, .p = p, .diags = diags, .ok = true};
-	v.dear = ARENA_ARRAY(p->arena, bool, p->values.n);
+	v.expensive = ARENA_ARRAY(p->arena, bool, p->values.n);
 	v.read = ARENA_ARRAY(p->arena, bool *, p->bodies.n);
 	for (size_t b = 0; b < p->bodies.n; b++)
 		v.read[b] = ARENA_ARRAY(p->arena, bool, plan->values[b].n);
 	sched_walk_init(&v.walk, p->arena, plan);
-	v.walk.meet = check_fused;
+	v.walk.visit = check_fused;
 	v.walk.context = &v;
 	for (size_t g = 0; v.ok && g < plan->groups.n; g++)
 		check_group(&v, g);

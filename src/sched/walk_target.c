@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From a target down through what it needs, keeping for each dimension of a value the loops that its index
- * depends on. */
+/* Walks from a target down through its operands, with the loops that the index of each dimension depends
+ * on. */
 #include "sched/plan.h"
 
-static uint64_t mix(uint64_t a, uint64_t b)
+static uint64_t mix_ids(uint64_t a, uint64_t b)
 {
 	uint64_t both[] = {a, b};
 	return hash_bytes(HASH_START, both, sizeof both);
@@ -31,7 +31,7 @@ bool sched_is_inside(const struct sched_walk *w, sub_ref r, const struct sched_i
 	return true;
 }
 
-double sched_times(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+double sched_times_computed(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	const struct sub_value *v = sub_at(w->p, r);
 	uint64_t used = 0;
@@ -44,7 +44,7 @@ double sched_times(const struct sched_walk *w, sub_ref r, const struct sched_ind
 	return n;
 }
 
-static void walk(struct sched_walk *, sub_ref, const struct sched_index *);
+static void walk_value(struct sched_walk *, sub_ref, const struct sched_index *);
 
 static void note_read(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
@@ -52,9 +52,11 @@ static void note_read(struct sched_walk *w, sub_ref r, const struct sched_index 
 	vec_push(w->arena, &w->reads, read);
 }
 
-/* The index of each dimension of an argument, from the names it is used under. */
-static void under(const struct sub_value *v, const struct sched_index *index, const struct sub_use *u,
-		  int own, struct sched_index own_index, struct sched_index *out)
+/* Finds the index of each dimension of an argument from the names of its variables; `own` is a variable of
+ * this use alone. */
+static void find_use_index(const struct sub_value *v, const struct sched_index *index,
+			   const struct sub_use *u, int own, struct sched_index own_index,
+			   struct sched_index *out)
 {
 	for (int i = 0; i < u->vars; i++) {
 		out[i] = own_index;
@@ -68,20 +70,20 @@ static void walk_arguments(struct sched_walk *w, const struct sub_value *v, cons
 {
 	for (int a = 0; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
-		under(v, index, &v->arg[a], -1, (struct sched_index){0}, out);
-		walk(w, v->arg[a].value, out);
+		find_use_index(v, index, &v->arg[a], -1, (struct sched_index){0}, out);
+		walk_value(w, v->arg[a].value, out);
 	}
 }
 
-/* The loop over the last dimension of the target at hand; none when it has no dimension. */
+/* A mask with the loop over the last dimension of the current target; 0 if it has none. */
 static uint64_t columns_loop(const struct sched_walk *w)
 {
 	int vars = sub_at(w->p, w->target)->vars;
 	return vars > sub_leading_dims(w->p, w->target) ? 1ull << (vars - 1) : 0;
 }
 
-/* What the products of a reduction share with those of its siblings: the operand that has not the target's
- * columns. */
+/* Identifies the operand of a product that other reductions of the group may share: the one that does not
+ * depend on the target's columns; 0 = none. */
 static uint64_t shared_operand(const struct sched_walk *w, const struct sub_value *v,
 			       const struct sched_index *index, struct sched_index own)
 {
@@ -89,10 +91,10 @@ static uint64_t shared_operand(const struct sched_walk *w, const struct sub_valu
 	for (int a = 1; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
 		uint64_t used = 0, id = v->arg[a].value.i;
-		under(v, index, &v->arg[a], v->reduced, own, out);
+		find_use_index(v, index, &v->arg[a], v->reduced, own, out);
 		for (int i = 0; i < v->arg[a].vars; i++) {
 			used |= out[i].loops;
-			id = mix(id, out[i].id);
+			id = mix_ids(id, out[i].id);
 		}
 		if (!(used & columns))
 			return id;
@@ -100,32 +102,34 @@ static uint64_t shared_operand(const struct sched_walk *w, const struct sub_valu
 	return 0;
 }
 
-/* Whether an operand differs from row to row, or from edge to edge, and for all elements of a row. */
+/* Whether an operand differs from row to row, or from edge to edge, and depends on all dimensions of a
+ * row. */
 static bool has_own(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
 		    struct sched_index reduced)
 {
-	int vars = sub_at(w->p, w->target)->vars, leads = sub_leading_dims(w->p, w->target);
-	uint64_t dims = (1ull << vars) - (1ull << leads);
+	int vars = sub_at(w->p, w->target)->vars, leading = sub_leading_dims(w->p, w->target);
+	uint64_t dims = (1ull << vars) - (1ull << leading);
 	bool own = false;
 	for (int a = 1; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
 		uint64_t used = 0;
-		under(v, index, &v->arg[a], v->reduced, reduced, out);
+		find_use_index(v, index, &v->arg[a], v->reduced, reduced, out);
 		for (int i = 0; i < v->arg[a].vars; i++)
 			used |= out[i].loops;
-		own |= dims && (used & dims) == dims && used & w->leads;
+		own |= dims && (used & dims) == dims && used & w->leading;
 	}
 	return own;
 }
 
-/* What a chain begins with is wanted where the value is, all else once for each element that is reduced. */
+/* Walks the operands that are read once for each reduced element; the value that a chain continues is read
+ * once. */
 static void walk_reduced(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
 			 struct sched_index own)
 {
 	for (int a = v->args > 1; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
-		under(v, index, &v->arg[a], v->reduced, own, out);
-		walk(w, v->arg[a].value, out);
+		find_use_index(v, index, &v->arg[a], v->reduced, own, out);
+		walk_value(w, v->arg[a].value, out);
 	}
 }
 
@@ -136,17 +140,17 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 	bool edge = sub_is_ragged(w->p, v->reduced);
 	struct sched_index out[SUB_MAX_VARS] = {{0}};
 	if (v->args > 1) {
-		under(v, index, &v->arg[0], -1, (struct sched_index){0}, out);
-		walk(w, v->arg[0].value, out);
+		find_use_index(v, index, &v->arg[0], -1, (struct sched_index){0}, out);
+		walk_value(w, v->arg[0].value, out);
 	}
 	struct sched_index own = {1ull << w->loops,
-				  mix(w->loops, edge ? 0 : w->p->vars.at[v->reduced].extent)};
+				  mix_ids(w->loops, edge ? 0 : w->p->vars.at[v->reduced].extent)};
 	w->extent[w->loops++] = sub_loop_extent(w->p, v->reduced);
 	w->reducing += !edge;
 	if (edge)
-		w->leads |= 1ull << (w->loops - 1);
+		w->leading |= 1ull << (w->loops - 1);
 	walk_reduced(w, v, index, own);
-	w->leads &= (1ull << (w->loops - 1)) - 1;
+	w->leading &= (1ull << (w->loops - 1)) - 1;
 	w->reducing -= !edge;
 	w->loops--;
 	if (!edge) {
@@ -165,26 +169,26 @@ static struct sched_index index_of(const struct sub_value *v, const struct sched
 	return (struct sched_index){0};
 }
 
-static struct sched_index mapped(const struct sub_value *v, const struct sched_index *index,
-				 const struct sub_map *m)
+static struct sched_index index_of_map(const struct sub_value *v, const struct sched_index *index,
+				       const struct sub_map *m)
 {
 	struct sched_index at = index_of(v, index, m->var);
 	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)
 		return at;
-	at.id = mix(mix(at.id, m->function), mix(m->which, mix(m->scale, m->offset)));
+	at.id = mix_ids(mix_ids(at.id, m->function), mix_ids(m->which, mix_ids(m->scale, m->offset)));
 	if (m->scale2) {
 		struct sched_index second = index_of(v, index, m->var2);
 		at.loops |= second.loops;
-		at.id = mix(at.id, mix(second.id, m->scale2));
+		at.id = mix_ids(at.id, mix_ids(second.id, m->scale2));
 	}
 	return at;
 }
 
 static void walk_chosen(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
-	if (w->reducing && w->choose)
-		w->choose(w, r);
-	walk(w, r, index);
+	if (w->reducing && w->visit_choice)
+		w->visit_choice(w, r);
+	walk_value(w, r, index);
 }
 
 static void walk_assign(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
@@ -192,19 +196,19 @@ static void walk_assign(struct sched_walk *w, const struct sub_value *v, const s
 	struct sched_index out[SUB_MAX_VARS] = {{0}};
 	bool leaves = false;
 	for (int i = 0; i < v->arg[0].vars; i++) {
-		out[i] = mapped(v, index, &v->map[i]);
+		out[i] = index_of_map(v, index, &v->map[i]);
 		leaves |= sub_map_leaves(w->p, v, i);
 	}
-	(leaves ? walk_chosen : walk)(w, v->arg[0].value, out);
+	(leaves ? walk_chosen : walk_value)(w, v->arg[0].value, out);
 }
 
-/* Both sides of a concatenation are reached at shifted places. */
+/* The operands of a concatenation are read at shifted positions along its axis. */
 static void walk_cond(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
 	for (int a = 0; a < 2; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}}, axis = index[v->axis];
-		axis.id = mix(axis.id, a + 1);
-		under(v, index, &v->arg[a], sub_joined_var(v, a), axis, out);
+		axis.id = mix_ids(axis.id, a + 1);
+		find_use_index(v, index, &v->arg[a], sub_joined_var(v, a), axis, out);
 		walk_chosen(w, v->arg[a].value, out);
 	}
 }
@@ -224,25 +228,25 @@ static void walk_into(struct sched_walk *w, sub_ref r, const struct sched_index 
 
 static void count_instance(struct sched_walk *w, sub_ref r)
 {
-	if (w->seen_by[r.i] != w->turn)
+	if (w->counted_in[r.i] != w->number)
 		w->instances[r.i] = 0;
-	w->seen_by[r.i] = w->turn;
+	w->counted_in[r.i] = w->number;
 	w->instances[r.i]++;
 }
 
-static void walk(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+static void walk_value(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	const struct sub_value *v = sub_at(w->p, r);
 	uint64_t instance = r.i;
 	if (sub_class_of(v->op) == SUB_SOURCE)
 		return;
 	for (int i = 0; i < v->vars; i++)
-		instance = mix(instance, index[i].id);
+		instance = mix_ids(instance, index[i].id);
 	if (!map_add(&w->visited, (const char *)&instance, sizeof instance, 1))
 		return;
 	count_instance(w, r);
-	if (r.i != w->target.i && w->meet && !is_stored(w, r) && !sched_fact(values_of(w), r)->part_of.i)
-		w->meet(w, r, index);
+	if (r.i != w->target.i && w->visit && !is_stored(w, r) && !sched_fact(values_of(w), r)->chain_end.i)
+		w->visit(w, r, index);
 	if (r.i != w->target.i && is_stored(w, r))
 		note_read(w, r, index);
 	else if (w->loops < SCHED_MAX_LOOPS + 8)
@@ -253,7 +257,7 @@ void sched_walk_init(struct sched_walk *w, struct arena *a, const struct sched_p
 {
 	*w = (struct sched_walk){.plan = plan, .p = plan->p, .arena = a};
 	w->instances = ARENA_ARRAY(a, int, w->p->values.n);
-	w->seen_by = ARENA_ARRAY(a, int, w->p->values.n);
+	w->counted_in = ARENA_ARRAY(a, int, w->p->values.n);
 }
 
 void sched_walk_target(struct sched_walk *w, int body, sub_ref target)
@@ -262,15 +266,15 @@ void sched_walk_target(struct sched_walk *w, int body, sub_ref target)
 	struct sched_index index[SUB_MAX_VARS] = {{0}};
 	w->body = body;
 	w->target = target;
-	w->turn++;
+	w->number++;
 	w->reducing = 0;
-	memset(&w->reads, 0, sizeof w->reads); /* the last ones belong to the caller */
+	memset(&w->reads, 0, sizeof w->reads); /* the caller owns those of the last walk */
 	memset(&w->reductions, 0, sizeof w->reductions);
 	w->visited = map_in(w->arena);
-	w->leads = (1ull << sub_leading_dims(w->p, target)) - 1;
+	w->leading = (1ull << sub_leading_dims(w->p, target)) - 1;
 	for (w->loops = 0; w->loops < v->vars; w->loops++) {
 		index[w->loops] = (struct sched_index){1ull << w->loops, w->loops + 1};
 		w->extent[w->loops] = sub_loop_extent(w->p, v->var[w->loops]);
 	}
-	walk(w, target, index);
+	walk_value(w, target, index);
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The words of a schedule's text, each in one table. */
+/* The words of a schedule's text. */
 #include "sched/words.h"
 
 const char *const words_planner[] = {
@@ -8,8 +8,10 @@ const char *const words_planner[] = {
 #undef SCHED_PLANNER
     NULL};
 
-const char *const words_pays[] = {
-    [SCHED_PAYS_MEASURED] = "measured", [SCHED_PAYS_ALWAYS] = "always", [SCHED_PAYS_NEVER] = "never", NULL};
+const char *const words_profit[] = {[SCHED_PROFIT_MEASURED] = "measured",
+				    [SCHED_PROFIT_ALWAYS] = "always",
+				    [SCHED_PROFIT_NEVER] = "never",
+				    NULL};
 
 const char *const words_moving[] = {[MOVE_ON] = "on", [MOVE_ALL] = "all", [MOVE_OFF] = "off", NULL};
 
@@ -29,16 +31,17 @@ const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {
     [SCHED_DENSE_INDEX] = {offsetof(struct sched, dense_index), off_on},
     [SCHED_PEEL] = {offsetof(struct sched, peel), off_on},
     [SCHED_PERSIST] = {offsetof(struct sched, persist), off_on},
-    [SCHED_BARRIER] = {offsetof(struct sched, meet_each), level_step},
+    [SCHED_BARRIER] = {offsetof(struct sched, barrier_each_step), level_step},
 };
 
 const struct sched_mover sched_movers[SCHED_DIRECTIVES] = {
     [SCHED_REFACTOR] =
 	{offsetof(struct sched_fusion, refactoring), move_is_refactored,
-	 "each product with weights needs more than one child's states, or is but a part of one "
-	 "that does",
-	 "no product of weights and one child's states is worth it, at each child"},
+	 "each f32 product with weights needs more than one child's states, or continues a sum that does",
+	 "no f32 product of weights and one child's states is common to all children and saves more than "
+	 "storing "
+	 "it costs"},
     [SCHED_HOIST] = {offsetof(struct sched_fusion, hoisting), move_is_hoisted,
-		     "each product with weights needs a state, or is but a part of one that does",
-		     "no product with weights can leave the recursion and is worth it"},
+		     "each f32 product with weights needs a state, or continues a sum that does",
+		     "no f32 product with weights that needs no state saves more than storing it costs"},
 };

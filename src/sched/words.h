@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the printer and the reader of a schedule's text share: the words that stand for values, and the
- * directives of which each sets one field. */
+/* What the printer and the reader of a schedule's text share: the words for values of enums, and the
+ * directives that set one field each. */
 #ifndef ESPALIER_SCHED_WORDS_H
 #define ESPALIER_SCHED_WORDS_H
 
@@ -8,29 +8,30 @@
 
 #include <stddef.h>
 
-/* By the value of an enum or a bool; NULL ends them. */
+/* By the value of an enum or a bool; each list ends with NULL. */
 extern const char *const words_planner[];
-extern const char *const words_pays[];
+extern const char *const words_profit[];
 extern const char *const words_moving[];
 extern const char *const words_strategy[];
 extern const char *const words_layout[];
 
-/* By directive; words NULL = it does more than set a field to one of two words. */
+/* Directives that choose one of two words, by directive; words NULL = the directive is none of them. */
 struct sched_switch {
-	size_t offset; /* of a bool in struct sched */
+	size_t offset; /* of the bool in struct sched that it sets */
 	const char *const *words;
 };
 extern const struct sched_switch sched_switches[SCHED_DIRECTIVES];
 
-/* By directive; moved NULL = it makes no other program of it. */
+/* Directives that move values to other bodies (move/move.h), by directive; moved NULL = it is none of
+ * them. */
 struct sched_mover {
-	size_t offset; /* of an enum move_extent in struct sched_fusion */
+	size_t offset; /* of its extent in struct sched_fusion */
 	bool (*moved)(const struct sub_program *);
-	const char *cannot, *worthless; /* why `all` and `on` are refused */
+	const char *cannot, *worthless; /* why `all` and `on` have no effect */
 };
 extern const struct sched_mover sched_movers[SCHED_DIRECTIVES];
 
-static inline enum move_extent sched_how(const struct sched_mover *m, const struct sched_fusion *f)
+static inline enum move_extent sched_extent_of(const struct sched_mover *m, const struct sched_fusion *f)
 {
 	return *(const enum move_extent *)((const char *)f + m->offset);
 }

@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* How much there is to compute in a row: what the run leg decides by whether to share it out. */
+/* Estimates the work of a row, from which the runtime decides whether to divide rows among threads. */
 #include "sched/plan.h"
 
 #include <limits.h>
 
-/* What belongs to no row is numbers alone: weights alone make folded parameters. */
+/* A value without rows counts as no work: what depends on weights alone is computed at binding. */
 static bool has_row(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
@@ -29,34 +29,34 @@ double sched_operations(const struct sub_program *p, const struct sub_body *b)
 	return n;
 }
 
-/* What a group computes itself: down to what others stored. */
-static double group_operations(const struct sched_plan *plan, int group, bool *wanted)
+/* The operations of a group, without those of values that other groups have stored. */
+static double group_operations(const struct sched_plan *plan, int group, bool *needed)
 {
 	const struct sched_group *g = &plan->groups.at[group];
 	const struct sched_values *values = &plan->values[g->body];
 	double n = 0;
 	for (size_t t = 0; t < g->targets.n; t++) {
-		wanted[g->targets.at[t].i] = true;
+		needed[g->targets.at[t].i] = true;
 		n += sub_row_elements(plan->p, sub_at(plan->p, g->targets.at[t]));
 	}
 	for (int i = values->n; i-- > 0;) {
 		const struct sub_value *v = sub_at(plan->p, values->value[i]);
 		int of = sched_group_of(plan, g->body, values->value[i]);
-		if (!wanted[values->value[i].i] || (of >= 0 && of != group))
+		if (!needed[values->value[i].i] || (of >= 0 && of != group))
 			continue;
 		n += operations_of(plan->p, values->value[i]);
 		for (int a = 0; a < v->args; a++)
-			wanted[v->arg[a].value.i] = true;
+			needed[v->arg[a].value.i] = true;
 	}
 	for (int i = 0; i < values->n; i++)
-		wanted[values->value[i].i] = false;
+		needed[values->value[i].i] = false;
 	return n;
 }
 
-void sched_count_operations(struct sched_plan *plan, bool *wanted)
+void sched_count_operations(struct sched_plan *plan, bool *needed)
 {
 	for (size_t g = 0; g < plan->groups.n; g++)
-		plan->groups.at[g].operations = group_operations(plan, g, wanted);
+		plan->groups.at[g].operations = group_operations(plan, g, needed);
 }
 
 struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *plan, int group)

@@ -118,6 +118,22 @@ static void test_bits(struct test_model *t, size_t i)
 	}
 }
 
+/* --- notes --- */
+
+static void test_bytes(void)
+{
+	static const char text[] =
+	    "model m\n" SEQUENCE
+	    "param W[D, E], U[D, D]\nstate h[D] : i64\nnode:\n"
+	    " h = cast(W @ x, i64) + cast(U @ cast(previous.h, f32), i64)\noutput y = h at every node\n";
+	struct test_model t = {0};
+	tap_ok(
+	    load_text(&t, "m", text, strlen(text), "D=24 E=32") &&
+		explains(&t, "\nhoist0 is computed ahead of the recursion, for all nodes: 192 bytes each\n"),
+	    "the bytes of a hoisted value are those of its type");
+	free_model(&t);
+}
+
 /* --- what is refused --- */
 
 static void test_refusals(void)
@@ -138,13 +154,29 @@ static void test_refusals(void)
 	tap_ok(refuses(&t, "hoist on\nhoist off\n", "another line") &&
 		   refuses(&t, "hoist on\nhoist all\n", "another line"),
 	       "two lines that contradict each other are refused");
-	tap_ok(refuses(&none, "hoist all\n", "needs a state") && refuses(&none, "hoist on\n", "worth it"),
-	       "hoisting is refused where nothing can leave");
-	tap_ok(refuses(&small, "hoist on\n", "worth it") && !refuses(&small, "hoist all\n", ""),
-	       "a product of three is not worth it, but can leave");
+	tap_ok(refuses(&none, "hoist all\n", "needs a state, or continues a sum") &&
+		   refuses(&none, "hoist on\n", "saves more than storing it costs"),
+	       "hoisting is refused where nothing can be hoisted");
+	tap_ok(refuses(&small, "hoist on\n", "saves more than storing it costs") &&
+		   !refuses(&small, "hoist all\n", ""),
+	       "a product of three is not profitable, but can be hoisted");
 	free_model(&t);
 	free_model(&none);
 	free_model(&small);
+}
+
+/* Integers are not moved: a product of them that needs no state is no reason to say that it needs one. */
+static void test_integers(void)
+{
+	static const char text[] =
+	    "model m\nstructure sequence\ninput x[E] : i32\nparam W[D, E] : i32, U[D, D] : i32\n"
+	    "state h[D] : i32\nnode:\n h = W @ x + U @ previous.h\noutput y = h at every node\n";
+	struct test_model t = {0};
+	tap_ok(load_text(&t, "m", text, strlen(text), "D=8 E=32") &&
+		   refuses(&t, "hoist all\n", "each f32 product with weights needs a state") &&
+		   refuses(&t, "hoist on\n", "no f32 product with weights"),
+	       "a product of integers is not hoisted, and the reason is of f32 alone");
+	free_model(&t);
 }
 
 /* --- what the verifier finds --- */
@@ -182,7 +214,9 @@ int main(void)
 		}
 		free_model(&t);
 	}
+	test_bytes();
 	test_refusals();
+	test_integers();
 	test_faults();
 	return tap_done();
 }

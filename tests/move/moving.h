@@ -3,6 +3,7 @@
 #ifndef ESPALIER_TESTS_SCHED_MOVING_H
 #define ESPALIER_TESTS_SCHED_MOVING_H
 
+#include "compile/explain.h"
 #include "tests/models/agree.h"
 
 /* How often one text stands in another. */
@@ -66,6 +67,20 @@ static inline bool moves_no_bit(const struct test_model *t, struct option_texts 
 	}
 	end_run(&r);
 	return same;
+}
+
+/* --- notes --- */
+
+/* Whether the explanation of the model has this line. */
+static inline bool explains(struct test_model *t, const char *line)
+{
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
+	const struct compile_options *options = read_option_texts(&t->arena, &t->diags, &o);
+	struct str s = str_in(&t->arena);
+	bool ok = options && compile_explain(&t->arena, &t->diags, t->model, t->sizes, options, false, &s) &&
+		  strstr(str_text(&s), line);
+	print_diags(&t->diags);
+	return ok;
 }
 
 /* --- what is refused --- */

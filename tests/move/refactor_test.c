@@ -160,6 +160,38 @@ static void test_image(struct test_model *t)
 	end_run(&r);
 }
 
+/* --- bytes --- */
+
+/* Tables that are made where they may take so many bytes; -1 after a diagnostic. */
+static int count_tables(struct test_model *t, uint64_t table_bytes)
+{
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .table_bytes = table_bytes};
+	struct str s = str_in(&t->arena);
+	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, "refactor", &s);
+	print_diags(&t->diags);
+	return ok ? count(str_text(&s), "\nfolded ") : -1;
+}
+
+static void test_bytes(void)
+{
+	static const char text[] =
+	    "model m\nstructure tree(*)\ninput w : token\nparam M[50, D], U[D, D]\nstate h[D]\nleaf:\n h = "
+	    "M[w]\n"
+	    "inner:\n h = tanh(cast(sum(cast(U @ k.h, i64) for k in children), f32))\noutput y = h at every "
+	    "node\n";
+	enum { TABLE = 50 * 24 * 8 };
+	struct test_model t = {0};
+	if (tap_ok(load_text(&t, "m", text, strlen(text), "D=24"), "parsed")) {
+		tap_ok(
+		    explains(&t,
+			     "\nrefactor0 is computed once at each node, for its parents: 192 bytes each\n"),
+		    "the bytes of a derived state are those of its type");
+		tap_ok(count_tables(&t, TABLE) == 1 && count_tables(&t, TABLE - 1) == 0,
+		       "so are those of the table that leaves look it up in");
+	}
+	free_model(&t);
+}
+
 /* --- what is refused --- */
 
 static void test_refusals(struct test_model *none, struct test_model *edges, struct test_model *slots)
@@ -171,11 +203,26 @@ static void test_refusals(struct test_model *none, struct test_model *edges, str
 	tap_ok(refuses(edges, "refactor on\nrefactor off\n", "another line") &&
 		   refuses(edges, "refactor on\nrefactor all\n", "another line"),
 	       "two lines that contradict each other are refused");
-	tap_ok(refuses(none, "refactor all\n", "more than one child") &&
-		   refuses(none, "refactor on\n", "worth it"),
+	tap_ok(refuses(none, "refactor all\n", "more than one child's states, or continues a sum") &&
+		   refuses(none, "refactor on\n", "saves more than storing it costs"),
 	       "refactoring is refused where nothing is of one child");
-	tap_ok(refuses(slots, "refactor on\n", "worth it") && !refuses(slots, "refactor all\n", ""),
-	       "what not all children have is not worth it, but can be kept");
+	tap_ok(refuses(slots, "refactor on\n", "saves more than storing it costs") &&
+		   !refuses(slots, "refactor all\n", ""),
+	       "a value that not all children have is not profitable, but can be kept");
+}
+
+/* Integers are not moved: a product of one child's states is no reason to say that it needs more. */
+static void test_integers(void)
+{
+	static const char text[] =
+	    "model m\nstructure tree(*)\ninput x[D] : i32\nparam U[D, D] : i32\nstate h[D] : i32\nnode:\n"
+	    " h = x + sum((U @ k.h) * k.h for k in children)\noutput y = h at every node\n";
+	struct test_model t = {0};
+	tap_ok(load_text(&t, "m", text, strlen(text), "D=24") &&
+		   refuses(&t, "refactor all\n", "each f32 product with weights needs more than one child") &&
+		   refuses(&t, "refactor on\n", "no f32 product of weights"),
+	       "a product of integers is not moved, and the reason is of f32 alone");
+	free_model(&t);
 }
 
 /* --- what the verifier finds --- */
@@ -219,6 +266,8 @@ int main(void)
 	}
 	if (ok) {
 		test_image(&t[1]);
+		test_bytes();
+		test_integers();
 		test_refusals(&t[0], &t[1], &t[11]);
 		test_faults(&t[1]);
 	}

@@ -127,6 +127,44 @@ static void test_bytes(void)
 	free_model(&p.model);
 }
 
+/* Plans a model as it is written. */
+static bool plan_text(struct planned *p, const char *text, const char *sizes)
+{
+	struct option_texts o = {.target = "avx512",
+				 .backend = "interpreter",
+				 .rules = "none",
+				 .schedule = "refactor off\nhoist off\n"};
+	memset(p, 0, sizeof *p);
+	bool ok = load_text(&p->model, "m", text, strlen(text), sizes) &&
+		  compile_plan_as(&p->model.arena, &p->model.diags, p->model.model, p->model.sizes, &o,
+				  &p->program, &p->plan);
+	print_diags(&p->model.diags);
+	return ok;
+}
+
+static void test_typed_bytes(void)
+{
+	static const char text[] =
+	    "model m\nstructure tree(left, right)\ninput w : token\ninput x[D] : i8\nparam E[V, D] : f16, "
+	    "U[D, D] : bf16\n"
+	    "state h[D], c[D] : i64\nleaf:\n h = E[w] + cast(x, f32)\n c = cast(x, i64)\n"
+	    "inner:\n h = tanh(U @ left.h)\n c = right.c\noutput y = c at every node\n";
+	enum { D = 24 };
+	struct planned p;
+	struct sched_bytes leaf = {0}, inner = {0}, output = {0};
+	if (tap_ok(plan_text(&p, text, "D=24 V=50"), "planned")) {
+		leaf = sched_bytes_of(&p.plan, body_of(&p, SUB_LEAF));
+		inner = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER));
+		output = sched_bytes_of(&p.plan, body_of(&p, SUB_EVERY_NODE));
+	}
+	tap_ok(leaf.inputs == 4 + 2 * D + D && leaf.states == (4 + 8) * D,
+	       "a token's row and inputs have the bytes of their types: %g", leaf.inputs);
+	tap_ok(inner.weights == 2 * D * D && inner.states == 2 * (4 + 8) * D,
+	       "so have weights and states: %g, %g", inner.weights, inner.states);
+	tap_ok(output.outputs == 8 * D, "and outputs: %g", output.outputs);
+	free_model(&p.model);
+}
+
 /* --- mapping types --- */
 
 static bool has_type(const struct planned *p, enum sub_op op, enum sched_mapping m)
@@ -167,14 +205,14 @@ static void test_table(void)
 		   sched_relation_of(SCHED_ONE_TO_MANY, SCHED_MANY_TO_MANY) == SCHED_NEVER,
 	       "reductions do not wait for each other in a block");
 	const struct target *wide = target_find("avx512"), *narrow = target_find("generic");
-	tap_ok(sched_fusing_pays(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16) &&
-		   !sched_fusing_pays(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 64),
+	tap_ok(sched_is_fusing_profitable(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16) &&
+		   !sched_is_fusing_profitable(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 64),
 	       "a sum is computed again for one vector, not for four");
-	tap_ok(sched_fusing_pays(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 4) &&
-		   !sched_fusing_pays(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16),
+	tap_ok(sched_is_fusing_profitable(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 4) &&
+		   !sched_is_fusing_profitable(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16),
 	       "and vectors are shorter elsewhere");
-	tap_ok(!sched_fusing_pays(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1e9) &&
-		   !sched_fusing_pays(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1),
+	tap_ok(!sched_is_fusing_profitable(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1e9) &&
+		   !sched_is_fusing_profitable(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1),
 	       "volumes beyond those that were measured are as the last");
 }
 
@@ -215,7 +253,7 @@ static sub_ref find_value(const struct planned *p, int body,
 static bool is_step(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
 	(void)p;
-	return sched_fact(v, r)->part_of.i;
+	return sched_fact(v, r)->chain_end.i;
 }
 
 static bool is_movement(const struct sched_values *v, const struct sub_program *p, sub_ref r)
@@ -353,6 +391,7 @@ int main(void)
 	test_baselines();
 	test_fused();
 	test_bytes();
+	test_typed_bytes();
 	test_mappings();
 	test_table();
 	test_broken();

@@ -136,10 +136,10 @@ static void test_text(void)
 	    {"vectorize 6", "power of two"},
 	    {"vectorize 32", "from 4 to 16"},
 	    {"vectorize", "from 4 to 16"},
-	    {"vectorize 8 4", "wants lanes, or a group"},
+	    {"vectorize 8 4", "expects lanes, or a group"},
 	    {"vectorize inner.0", "from 4 to 16"},
 	    {"vectorize inner.0 6", "power of two"},
-	    {"vectorize inner.0 8 4", "wants lanes, or a group"},
+	    {"vectorize inner.0 8 4", "expects lanes, or a group"},
 	    {"vectorize inner.9 8", "no group of this name"},
 	    {"tile inner.7 nodes 1", "no group of this name"},
 	    {"tile", "no group of this name"},
@@ -153,8 +153,8 @@ static void test_text(void)
 	    {"fuse all", "wrong argument"},
 	    {"fuse grow perhaps", "wrong argument"},
 	    {"fuse grow always never", "wrong argument"},
-	    {"fuse greedy always", "only grow leaves anything open"},
-	    {"fuse none", "another line says otherwise"},
+	    {"fuse greedy always", "only grow takes this argument"},
+	    {"fuse none", "another line contradicts this one"},
 	    {"layout", "nothing of this name"},
 	    {"layout x parent", "nothing of this name"},
 	    {"layout node.b_i 0", "nothing of this name"},
@@ -164,7 +164,7 @@ static void test_text(void)
 	    {"layout h node 0 1", "from 0 to 0"},
 	    {"tile inner.0 along 1", "from 0 to 0"},
 	    {"accumulators 0", "from 1 to 64"},
-	    {"store", "store: wants the name of one value"},
+	    {"store", "store: expects the name of one value"},
 	    {"store inner.v9999", "store: the program computes no value of this name"},
 	    {"dense_index dense", "dense_index: wrong argument"},
 	    {"peel", "peel: wrong argument"},
@@ -174,8 +174,8 @@ static void test_text(void)
 	    {"parallel inner.0", "parallel: wrong argument"},
 	    {"parallel inner.0 nodes", "parallel: wrong argument"},
 	    {"parallel leaf.0 columns rows", "parallel: wrong argument"},
-	    {"tile inner.0 rows 2", "wants nodes, columns, unroll, along or by"},
-	    {"tile inner.0 by", "wants rows or columns"},
+	    {"tile inner.0 rows 2", "expects nodes, columns, unroll, along or by"},
+	    {"tile inner.0 by", "expects rows or columns"},
 	    {"tile inner.0 nodes 2 1 by rows", "one node at a time"},
 	    {"tile a a a a a a a a a a a a a a a a a a a a a", "too many words"},
 	};
@@ -198,7 +198,7 @@ static void test_text(void)
 	tap_ok(reads(&p, "vectorize 8") && p.sched.tiles.at[0].lanes == 8 && !prints(&p, "vectorize leaf.0"),
 	       "and of all of them again");
 	tap_ok(reads(&p, "unroll 3") && !p.sched.dense_index &&
-		   refuses(&p, "dense_index on", "none can take the rows of another"),
+		   refuses(&p, "dense_index on", "none can reuse the rows of another"),
 	       "levels that are unrolled have rows of their own");
 	p.sched.dense_index = false;
 	tap_ok(reads(&p, "unroll 3") && p.sched.unroll == 3 && reads(&p, "dynamic_batch off") && p.sched.unroll == 1,
@@ -214,6 +214,35 @@ static void test_text(void)
 	free_model(&p.model);
 }
 
+static bool hints(struct planned *p, const char *text, const char *hint)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool ok = !sched_read(&p->sched, &p->plan, "test", text, strlen(text), &d) && d.n == 1 &&
+		  strcmp(d.at[0].hint, hint) == 0;
+	if (!ok)
+		print_diags(&d);
+	diags_free(&d);
+	return ok;
+}
+
+static void test_hints(void)
+{
+	struct planned p;
+	if (tap_ok(make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100"), "planned")) {
+		tap_ok(hints(&p, "unroll many", "write 'unroll K', or take out the line"),
+		       "a hint is a line that is legal");
+		tap_ok(hints(&p, "hoist sometimes", "write 'hoist on | all | off', or take out the line"),
+		       "with all its arguments");
+		tap_ok(hints(&p, "unrol 2",
+			     "directives are fuse, store, refactor, hoist, dynamic_batch, dense_index, peel, "
+			     "persist, "
+			     "barrier, unroll, specialize, vectorize, tile, parallel, layout, accumulators"),
+		       "or the directives that there are");
+	}
+	free_model(&p.model);
+}
+
 /* What a text says of fusion, as planner and the rest; -1 = refused. */
 static int fusion(const char *text)
 {
@@ -223,7 +252,7 @@ static int fusion(const char *text)
 	bool ok = sched_read_fusion(&f, "test", text, strlen(text), &d);
 	ok |= d.n != 1 || d.at[0].id != DIAG_ILLEGAL_SCHEDULE;
 	diags_free(&d);
-	return ok ? 10 * (int)f.planner + (int)f.pays : -1;
+	return ok ? 10 * (int)f.planner + (int)f.profit : -1;
 }
 
 /* The directive that is read before there is a plan. */
@@ -298,8 +327,9 @@ static void test_layouts(void)
 		   p.sched.states.at[1].order.dim[0] == 1 && p.sched.states.at[1].order.dim[1] == 0,
 	       "and so are the dimensions of a row");
 	tap_ok(refuses(&p, "layout M node 1 1", "twice") && refuses(&p, "layout M node 1 2", "from 0 to 1") &&
-		   refuses(&p, "layout M node 1", "more or less") && refuses(&p, "layout WM 1 0", "nothing of this name") &&
-		   refuses(&p, "layout matrices", "more or less"),
+		   refuses(&p, "layout M node 1", "expects each dimension once") &&
+		   refuses(&p, "layout WM 1 0", "nothing of this name") &&
+		   refuses(&p, "layout matrices", "expects each dimension once"),
 	       "each of them once, and only of what is kept");
 	tap_ok(refuses(&p, "layout M node 0*1", "from 0 to 1") && refuses(&p, "layout M node 0/5 1 0%5", "from 0 to 1") &&
 		   refuses(&p, "layout rows 1 0", "nothing of this name"),
@@ -447,6 +477,7 @@ int main(void)
 {
 	test_plans();
 	test_text();
+	test_hints();
 	test_fusion();
 	test_own_weights();
 	test_chosen_layouts();
