@@ -7,9 +7,9 @@
  * with all rules, with none, and with all but one family of rules, so that all variants see the same
  * machine. Times are ratios to the time with all rules: above 1, the family is profitable. Last it times
  * the rewriting of generated models of many operators. Models are read from $srcdir/examples. */
-#include "compile/explain.h"
 #include "bench/library.h"
 #include "bench/timing.h"
+#include "compile/explain.h"
 
 enum { TREES = 10, LEAVES = 19, MOST_NODES = 4 * LEAVES, WORDS = 2000, WIDTH = 256, CLASSES = 5 };
 enum { OPERATORS_OF_BLOCK = 16 /* plus one that adds the block to the sum */ };

@@ -195,8 +195,8 @@ int main(int argc, char **argv)
 	rt_team_init(&team, &allocator_default, threads);
 	double begin = read_microseconds();
 	int entered = rt_team_enter(&team, rt_wake_operations(&team));
-	printf("%d threads, made in %.0f us\n\n%-12s %8s %8s\n", entered, read_microseconds() - begin, "", "least",
-	       "median");
+	printf("%d threads, made in %.0f us\n\n%-12s %8s %8s\n", entered, read_microseconds() - begin, "",
+	       "least", "median");
 	if (!entered)
 		return 1;
 	rt_team_leave(&team);

@@ -48,11 +48,15 @@ const char tool_exit_status[] =
 
 const struct tool_variable tool_environment[] = {
     {"ESPALIER_BACKEND_PATH",
-     "Folders, separated by colons, that are searched for back ends, and for the helper program espalier-compile, before the ones they are installed in."},
+     "Folders, separated by colons, that are searched for back ends, and for the helper program "
+     "espalier-compile, before the ones they are installed in."},
     {"XDG_CACHE_HOME", "Where the folder espalier with compiled programs is, in place of ~/.cache."},
     {"ESPALIER_MACHINE",
-     "What schedules are chosen by: a description of this machine that is measured when there is none in the cache (measured, the default), only one that is there (kept), or that of a usual machine (defaults). Another word is refused. No bit of a result depends on it."},
-    {"ESPALIER_PERF_MAP", "When it is 1, names and addresses of kernels are added to /tmp/perf-PID.map, for perf report to show."},
+     "What schedules are chosen by: a description of this machine that is measured when there is none in the "
+     "cache (measured, the default), only one that is there (kept), or that of a usual machine (defaults). "
+     "Another word is refused. No bit of a result depends on it."},
+    {"ESPALIER_PERF_MAP",
+     "When it is 1, names and addresses of kernels are added to /tmp/perf-PID.map, for perf report to show."},
     {"HOME", "Where .cache is, when XDG_CACHE_HOME is not set."},
     {"TMPDIR", "Where espalier bench keeps random weights while it runs, in place of /tmp."},
     {"OMP_PROC_BIND, OMP_PLACES", "Places that threads are bound to, as for any program of OpenMP."},

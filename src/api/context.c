@@ -156,8 +156,9 @@ static void destroy_context(void *object)
 /* The environment decides where the options do not; -1 = it names no source. */
 static int source_of_machine(const esp_context_options *o)
 {
-	static const char *const words[] = {
-	    [ESP_MACHINE_MEASURED] = "measured", [ESP_MACHINE_KEPT] = "kept", [ESP_MACHINE_DEFAULTS] = "defaults"};
+	static const char *const words[] = {[ESP_MACHINE_MEASURED] = "measured",
+					    [ESP_MACHINE_KEPT] = "kept",
+					    [ESP_MACHINE_DEFAULTS] = "defaults"};
 	const char *asked = o->machine ? NULL : secure_getenv("ESPALIER_MACHINE");
 	if (!asked || !*asked)
 		return o->machine;
@@ -186,8 +187,8 @@ static bool check_options(const esp_context_options *o, struct diags *diags)
 	if (source_of_machine(o) < 0)
 		return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
 				"set it to one of these, or unset it",
-				"%s: ESPALIER_MACHINE is '%.80s', which is none of measured, kept, defaults", function,
-				secure_getenv("ESPALIER_MACHINE"));
+				"%s: ESPALIER_MACHINE is '%.80s', which is none of measured, kept, defaults",
+				function, secure_getenv("ESPALIER_MACHINE"));
 	if (!(o->compile_seconds >= 0))
 		return api_bad_argument(diags, function, "options->compile_seconds",
 					"must not be negative");

@@ -74,7 +74,8 @@ static const char *schedule_with(const struct compilation *from, const struct sc
 static bool add_variant(struct arena *a, const struct sched_choice *c, const char *printed,
 			struct variant *found, size_t *n)
 {
-	struct variant v = {sched_find_line(a, printed, c->spelling), remove_directive(a, printed, c->spelling)};
+	struct variant v = {sched_find_line(a, printed, c->spelling),
+			    remove_directive(a, printed, c->spelling)};
 	for (size_t i = 0; i < *n; i++)
 		if (!v.line || strcmp(v.rest, found[i].rest) == 0)
 			return false;

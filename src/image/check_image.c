@@ -233,10 +233,12 @@ static bool has_space(const struct image *image, const struct image_buffer *b)
 /* An intermediate in the place of another one has the same rows, and is needed between the same steps. */
 static bool has_place(const struct image *image, int i)
 {
-	const struct image_buffer *b = &image->buffer[i], *home = b->home < image->buffers ? &image->buffer[b->home] : NULL;
-	return home && home->kind == IMAGE_SCRATCH && !home->at_binding && image->buffer + home->home == home &&
-	       home->rows == b->rows && home->dtype == b->dtype && home->row_elements == b->row_elements && home->first == b->first &&
-	       home->last == b->last && b->first <= b->last && b->last < image->steps;
+	const struct image_buffer *b = &image->buffer[i],
+				  *home = b->home < image->buffers ? &image->buffer[b->home] : NULL;
+	return home && home->kind == IMAGE_SCRATCH && !home->at_binding &&
+	       image->buffer + home->home == home && home->rows == b->rows && home->dtype == b->dtype &&
+	       home->row_elements == b->row_elements && home->first == b->first && home->last == b->last &&
+	       b->first <= b->last && b->last < image->steps;
 }
 
 static bool check_buffer(struct checking *c, int i)
@@ -421,12 +423,13 @@ static bool check_each(struct checking *c, int n, bool (*check)(struct checking 
 bool image_check(const struct image *image, struct diags *diags)
 {
 	struct checking c = {.image = image};
-	if (check_blob(&c) && check_structure(&c) && check_each(&c, image->inputs, check_input) && check_cases(&c) &&
-	    check_each(&c, image->params, check_param) && check_each(&c, image->recipes, check_recipe) &&
-	    check_each(&c, image->folds, check_fold) && check_each(&c, image->buffers, check_buffer) &&
-	    check_each(&c, image->outputs, check_output) && check_each(&c, image->states, check_state) &&
-	    check_each(&c, image->steps, check_step) && check_each(&c, image->kernels, check_kernel) &&
-	    check_packs(&c) && check_each(&c, image->packs, check_packed))
+	if (check_blob(&c) && check_structure(&c) && check_each(&c, image->inputs, check_input) &&
+	    check_cases(&c) && check_each(&c, image->params, check_param) &&
+	    check_each(&c, image->recipes, check_recipe) && check_each(&c, image->folds, check_fold) &&
+	    check_each(&c, image->buffers, check_buffer) && check_each(&c, image->outputs, check_output) &&
+	    check_each(&c, image->states, check_state) && check_each(&c, image->steps, check_step) &&
+	    check_each(&c, image->kernels, check_kernel) && check_packs(&c) &&
+	    check_each(&c, image->packs, check_packed))
 		return true;
 	return diag_add(diags, DIAG_BAD_IMAGE, (struct diag_at){0}, "compile the model again", "%s: %s",
 			c.name, c.problem);

@@ -63,7 +63,8 @@ static bool fill_token(struct fill *f, bool needed)
 		return c == '"' ? text_token(f, to) : number_token(f, to);
 	*to = integer ? 0 : -1;
 	if (!json_take_null(&f->scan))
-		return json_fault(&f->scan, at, integer ? "a number is missing here" : "a token is missing here");
+		return json_fault(&f->scan, at,
+				  integer ? "a number is missing here" : "a token is missing here");
 	return accept_null(f, at, needed && integer);
 }
 
@@ -183,11 +184,12 @@ bool io_json_fill(const struct io_text *t, const struct io_structure *s, const s
 		return false;
 	snprintf(message, sizeof message, "structure %lld, counted from 0, data '%.60s', node %lld: %s",
 		 (long long)t->structures - 1, c->names, (long long)f.node, f.scan.fault);
-	return io_refuse(t, diags, DIAG_BAD_JSON, f.scan.fault_at,
-			 w->on_edges
-			     ? "an input on edges has a list for each node, a value in it for each child"
-			     : "an input has a value for each node: a token, a number, a list of numbers, or null",
-			 message) == IO_TREE;
+	return io_refuse(
+		   t, diags, DIAG_BAD_JSON, f.scan.fault_at,
+		   w->on_edges
+		       ? "an input on edges has a list for each node, a value in it for each child"
+		       : "an input has a value for each node: a token, a number, a list of numbers, or null",
+		   message) == IO_TREE;
 }
 
 /* --- words --- */

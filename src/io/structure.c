@@ -87,7 +87,8 @@ int32_t io_token(const struct io_text *t, const struct io_wanted *w, struct io_s
 	return -1;
 }
 
-static bool refuse_missing(const struct io_text *t, const struct io_wanted *w, int32_t row, struct diags *diags)
+static bool refuse_missing(const struct io_text *t, const struct io_wanted *w, int32_t row,
+			   struct diags *diags)
 {
 	return diag_add(diags, DIAG_MISSING_DATA,
 			(struct diag_at){.file = t->file, .line = io_place(t->line.number)},

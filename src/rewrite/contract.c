@@ -20,9 +20,9 @@ struct contraction {
 	struct arena *arena;
 	struct sub_program *to;
 	const struct sub_program *from;
-	const bool *constant;	 /* by value: it depends on weights and numbers alone */
-	bool *reads_weights;	 /* by value: it depends on a parameter */
-	int *sharers;		 /* by value: of all bodies, the values that use it */
+	const bool *constant; /* by value: it depends on weights and numbers alone */
+	bool *reads_weights;  /* by value: it depends on a parameter */
+	int *sharers;	      /* by value: of all bodies, the values that use it */
 	/* of the current body, by value */
 	bool *live, *absorbed; /* absorbed: a term that becomes part of its sum */
 	bool *chained;	       /* a sum with a chain among its terms */

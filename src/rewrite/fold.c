@@ -37,12 +37,12 @@ struct folding {
 	bool everything;	     /* fold what is profitable, else only what must be */
 	const bool *constant;	     /* by value of `from` */
 	bool *root;		     /* by value of `from`: it becomes a parameter */
-	bool *chooses; /* by value: computing it chooses by an index, or mixes two (is_choice) */
-	bool *rowless;		     /* by root: its body has no row */
-	bool *visited;		     /* by value, in mark_roots */
-	int *param;		     /* by value: the folded parameter that it is, -1 = none yet */
-	sub_ref *kept;		     /* by value: its copy in the bodies of rows */
-	sub_ref *copies[3];	     /* by placement and value: its copy in bodies at binding */
+	bool *chooses;	    /* by value: computing it chooses by an index, or mixes two (is_choice) */
+	bool *rowless;	    /* by root: its body has no row */
+	bool *visited;	    /* by value, in mark_roots */
+	int *param;	    /* by value: the folded parameter that it is, -1 = none yet */
+	sub_ref *kept;	    /* by value: its copy in the bodies of rows */
+	sub_ref *copies[3]; /* by placement and value: its copy in bodies at binding */
 };
 
 static const struct sub_value *value_of(const struct folding *f, sub_ref r)

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/record.h"
 
-#include "runtime/shared.h"
 #include "runtime/range.h"
+#include "runtime/shared.h"
 
 #include <string.h>
 

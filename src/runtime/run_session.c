@@ -146,8 +146,8 @@ static bool has_own_memory(const struct image_buffer *b)
 	enum image_buffer_kind kind = b->kind;
 	if (b->at_binding)
 		return false;
-	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN ||
-	       kind == IMAGE_VECTOR || kind == IMAGE_MEMBER_BEGIN;
+	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN || kind == IMAGE_VECTOR ||
+	       kind == IMAGE_MEMBER_BEGIN;
 }
 
 static void *shared_array(const struct rt_session *s, const struct rt_binding *binding,
@@ -181,7 +181,8 @@ static void *shared_array(const struct rt_session *s, const struct rt_binding *b
 	case IMAGE_ORIGIN:
 		return s->order.origin;
 	case IMAGE_SCRATCH:
-		return s->scratch && !b->at_binding ? (char *)s->scratch + s->offsets[b - s->image->buffer] : NULL;
+		return s->scratch && !b->at_binding ? (char *)s->scratch + s->offsets[b - s->image->buffer]
+						    : NULL;
 	default:
 		return NULL;
 	}

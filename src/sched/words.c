@@ -15,12 +15,9 @@ const char *const words_profit[] = {[SCHED_PROFIT_MEASURED] = "measured",
 
 const char *const words_moving[] = {[MOVE_ON] = "on", [MOVE_ALL] = "all", [MOVE_OFF] = "off", NULL};
 
-const char *const words_strategy[] = {[IMAGE_CHEAPEST] = "measured",
-				      [IMAGE_ALONE] = "off",
-				      [IMAGE_ROWS] = "rows",
-				      [IMAGE_COLUMNS] = "columns",
-				      [IMAGE_SUBTREES] = "subtrees",
-				      NULL};
+const char *const words_strategy[] = {
+    [IMAGE_CHEAPEST] = "measured", [IMAGE_ALONE] = "off",	  [IMAGE_ROWS] = "rows",
+    [IMAGE_COLUMNS] = "columns",   [IMAGE_SUBTREES] = "subtrees", NULL};
 
 const char *const words_layout[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent", NULL};
 

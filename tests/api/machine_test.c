@@ -227,7 +227,8 @@ static void test_arguments(void)
 	tap_ok(esp_context_create(&o, &c, &error) == ESP_ERROR_ARGUMENT && error_is(error, "bad-argument"),
 	       "a source that does not exist is refused");
 	setenv("ESPALIER_MACHINE", "bogus", 1);
-	tap_ok(esp_context_create(NULL, &c, &error) == ESP_ERROR_ARGUMENT && !c && error_is(error, "bad-argument"),
+	tap_ok(esp_context_create(NULL, &c, &error) == ESP_ERROR_ARGUMENT && !c &&
+		   error_is(error, "bad-argument"),
 	       "in the environment, too");
 	o.machine = ESP_MACHINE_DEFAULTS;
 	tap_ok(esp_context_create(&o, &c, NULL) == ESP_OK, "which nobody reads when the options decide");

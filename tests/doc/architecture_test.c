@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The worked example of ARCHITECTURE.md says what the compiler prints.  A fenced block is named by its stage; a line of
- * it that is "..." stands for lines that are left out, "…" at the end of one for the rest of it. */
+/* The worked example of ARCHITECTURE.md says what the compiler prints.  A fenced block is named by its stage;
+ * a line of it that is "..." stands for lines that are left out, "…" at the end of one for the rest of it. */
 #include "tests/models/helper.h"
 
 static char *page;
@@ -40,7 +40,8 @@ static bool has_lines(const char *text, const char *block)
 		while (!skips && apart && *text && !same_line(line, length, text))
 			text = next_line(text);
 		if (!skips && !same_line(line, length, text)) {
-			printf("# '%.*s' is not there, but '%.*s'\n", (int)length, line, (int)strcspn(text, "\n"), text);
+			printf("# '%.*s' is not there, but '%.*s'\n", (int)length, line,
+			       (int)strcspn(text, "\n"), text);
 			return false;
 		}
 		apart = skips;
@@ -73,7 +74,8 @@ static void print_numbers(char *to, const char *name, const int32_t *at, int n)
 static void test_arrays(void)
 {
 	static const int32_t begin[] = {0, 0, 0, 0, 2, 4}, children[] = {0, 1, 3, 2}, root[] = {4};
-	struct lin_forest f = {.nodes = 5, .inputs = 1, .child_begin = begin, .children = children, .root = root};
+	struct lin_forest f = {
+	    .nodes = 5, .inputs = 1, .child_begin = begin, .children = children, .root = root};
 	struct lin_order order;
 	struct diags diags;
 	char text[400] = "";
@@ -100,7 +102,8 @@ int main(void)
 	const char *stage;
 	page = read_text(source_path("ARCHITECTURE.md"), &length);
 	char *model = page ? find_block("model") : NULL;
-	if (tap_ok(model && load_text(&t, "ARCHITECTURE.md", model, strlen(model), "D=64"), "the page has a model"))
+	if (tap_ok(model && load_text(&t, "ARCHITECTURE.md", model, strlen(model), "D=64"),
+		   "the page has a model"))
 		for (size_t i = 0; (stage = compile_stage(i)); i++)
 			test_stage(&t, stage);
 	free_model(&t);

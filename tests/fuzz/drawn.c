@@ -2,8 +2,8 @@
 #include "tests/fuzz/drawn.h"
 
 #include "compile/compilation.h"
-#include "tests/models/schedules.h"
 #include "tests/models/agree.h"
+#include "tests/models/schedules.h"
 
 #include <stdlib.h>
 

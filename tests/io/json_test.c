@@ -215,11 +215,13 @@ static void fills_integers(void)
 		     "node 2: an integer from -2147483648 to 2147483647 is needed here");
 	refuses_data("\"k\": [1, 2, -2147483649]", integer, "node 2: an integer from");
 	refuses_data("\"k\": [1, 2.5, 3]", integer, "node 1: an integer from");
-	refuses_data("\"k\": [1, 2, null]", integer, "node 2: the model reads the input here: null is no value");
+	refuses_data("\"k\": [1, 2, null]", integer,
+		     "node 2: the model reads the input here: null is no value");
 	refuses_data("\"k\": [1, 2, nul]", integer, "a number is missing here");
 	integer.leaf = true;
 	refuses_data("\"k\": [null, 2, 3]", integer, "node 0: the model reads the input here");
-	struct io_wanted edge = {.input = "k", .token = true, .integer = true, .on_edges = true, .elements = 1};
+	struct io_wanted edge = {
+	    .input = "k", .token = true, .integer = true, .on_edges = true, .elements = 1};
 	gives("\"k\": [[], [], [-5, 2]]", edge, "-5 2 ");
 	refuses_data("\"k\": [[], [], [null, 2]]", edge, "node 2: the model reads the input here");
 }

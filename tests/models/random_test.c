@@ -7,9 +7,9 @@
  * Without arguments ESPALIER_RANDOM says it, as in ESPALIER_RANDOM=1000x400x12; else there are some seeds
  * that are always the same. */
 #include "ilir/passes.h"
+#include "tests/models/agree.h"
 #include "tests/models/checked.h"
 #include "tests/models/schedules.h"
-#include "tests/models/agree.h"
 #include "tests/sanitizers.h"
 
 #include <stdlib.h>

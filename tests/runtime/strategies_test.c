@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Ranges divided by each strategy, over a fake image whose steps read whole rows of what the step before
  * wrote: the results, and the record of what was called. */
-#include "runtime/shared.h"
 #include "runtime/record.h"
+#include "runtime/shared.h"
 #include "tests/tap.h"
 
 #include <limits.h>

@@ -202,16 +202,19 @@ static void put_schedule(FILE *to, const char *schedule)
 
 static const char legend[] =
     "least      the fastest of the runs; all other times are medians\n"
-    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns, or\n"
+    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns, "
+    "or\n"
     "           some subtrees of several levels, between which there is no barrier\n"
-    "share      for kernels, waiting and idling: of the time of all threads in the fastest run; for others: of the\n"
+    "share      for kernels, waiting and idling: of the time of all threads in the fastest run; for others: "
+    "of the\n"
     "           sum over the lines of the table\n"
     "GFLOP/s    operations as estimated, non-linearities included\n"
     "GB/s       weights that a level reads, once\n"
     "floor      the longer of computing at the machine's peak and reading the weights, plus a barrier\n"
     "of one     the floor of one thread: where it is not larger, more threads cannot gain\n"
     "wait       for other threads to finish their shares, per thread\n"
-    "idle       without a share: the caller works alone, or computed the share that the thread had not begun\n"
+    "idle       without a share: the caller works alone, or computed the share that the thread had not "
+    "begun\n"
     "others' work  shares of other threads, not begun in time, that this thread computed\n";
 
 void view_text(FILE *to, const struct view *v)
