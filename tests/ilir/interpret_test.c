@@ -337,7 +337,7 @@ static void test_shared_nodes(void)
 	bench_close(&b);
 }
 
-/* An operator on a type that it has no row for in ops.def ends the run. */
+/* An operator on a type that it has no row for in ilir_ops.def ends the run. */
 static void test_untyped(void)
 {
 	struct bench b;
