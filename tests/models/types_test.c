@@ -427,6 +427,7 @@ int main(void)
 	test_file("tests/ra/good/types.ra", "D=17 V=30 K=6");
 	test_file("tests/models/choices.ra", "D=64 V=30");
 	test_file("tests/models/mixedgates.ra", "D=17");
+	test_file("tests/models/edgekinds.ra", "D=9 V=7");
 	if (text)
 		sscanf(text, "%llux%llu", &first, &count);
 	for (unsigned long long seed = first; seed < first + count; seed++)
