@@ -428,6 +428,7 @@ int main(void)
 	test_file("tests/models/choices.ra", "D=64 V=30");
 	test_file("tests/models/mixedgates.ra", "D=17");
 	test_file("tests/models/edgekinds.ra", "D=9 V=7");
+	test_file("tests/models/numbered.ra", "D=9");
 	if (text)
 		sscanf(text, "%llux%llu", &first, &count);
 	for (unsigned long long seed = first; seed < first + count; seed++)
