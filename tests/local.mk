@@ -198,7 +198,7 @@ test_data = \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/steps.ra %D%/models/mixed.ra \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/dgl.ra %D%/models/order.ra %D%/models/pairs.ra %D%/models/parts.ra \
-	%D%/models/bilstm.ra %D%/models/choices.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra %D%/models/types.ra \
+	%D%/models/bilstm.ra %D%/models/choices.ra %D%/models/edgekinds.ra %D%/models/mixedgates.ra %D%/models/numbered.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra %D%/models/types.ra \
 	%D%/models/axes.ra %D%/models/matrices.ra %D%/models/ragged.ra %D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra \
 	%D%/models/typed_dag.ra
 
@@ -236,7 +236,7 @@ espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpa
 
 noinst_HEADERS = \
 	%D%/api/built.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
-	%D%/options.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/agree.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
+	%D%/options.h %D%/models/atoms.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
 	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/mutation/README.md %D%/backends.sh %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)

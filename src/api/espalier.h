@@ -338,8 +338,9 @@ void esp_builder_at(esp_builder *, const char *file, int line);
 esp_value esp_builder_param(esp_builder *, const char *name, const char *shape);
 esp_value esp_builder_input(esp_builder *, const char *name, const char *shape);
 esp_value esp_builder_token(esp_builder *, const char *name);
-/* What the edge from a node to a child carries, a vector, a number or a token: read with esp_builder_child, as a
- * state of the child is, where a token is looked up with.  Tokens are to be declared before that. */
+/* What the edge from a node to a child carries, a vector, a number or a token: read with esp_builder_child,
+ * as a state of the child is.  A token is looked up with, and so can a number of i32 be; these are to be
+ * declared before they are read. */
 void esp_builder_edge(esp_builder *, const char *name, const char *shape);
 void esp_builder_edge_token(esp_builder *, const char *name);
 void esp_builder_state(esp_builder *, const char *name, const char *shape);

@@ -173,11 +173,13 @@ static bool find_rows(const struct ilir_module *m, struct access *a, const struc
 	return !rows || (summed && !is_stack(ilir_buffer_at(m, a->weight)));
 }
 
-/* Whether two loads traverse their weights in the same order, so that these can be interleaved. */
+/* Whether two loads traverse weights of one type in the same order, so that these can be interleaved. */
 static bool is_alike(const struct ilir_module *m, const struct access *a, const struct access *b)
 {
 	const struct ilir_buffer_decl *x = ilir_buffer_at(m, a->weight), *y = ilir_buffer_at(m, b->weight);
-	if (is_stack(x) != is_stack(y) || a->axis != b->axis || a->others != b->others || a->block.i != b->block.i || a->lanes != b->lanes || a->columns != b->columns)
+	if (x->dtype != y->dtype || is_stack(x) != is_stack(y) || a->axis != b->axis ||
+	    a->others != b->others || a->block.i != b->block.i || a->lanes != b->lanes ||
+	    a->columns != b->columns)
 		return false;
 	for (int i = 0; i < a->others; i++)
 		if (a->other[i].i != b->other[i].i)

@@ -316,7 +316,7 @@ struct image {
 		bool token; /* an index, else a value of so many elements */
 		enum dtype dtype;
 		int64_t elements;
-		int64_t limit; /* a token must lie in 0 .. limit-1 where it is read; 0 = only cases read it */
+		int64_t limit; /* a token must lie in 0 .. limit-1 where it is read; 0 = nothing is looked up with it */
 		bool at_leaf, at_inner;
 		bool on_edge; /* a row per child edge, in the order of children */
 		unsigned cases; /* where there are cases: a mask of those that read it; others may carry it */

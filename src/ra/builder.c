@@ -380,11 +380,13 @@ static uint32_t state_of(struct ra_builder *b, const char *of, const char *state
 	return ra_add_value(b, e, NULL, 0);
 }
 
-static bool is_edge_token(const struct ra_builder *b, struct ra_span name)
+/* Whether a name is that of what edges carry and parameters can be looked up with: a token, or an i32. */
+static bool is_edge_index(const struct ra_builder *b, struct ra_span name)
 {
 	for (size_t i = 0; i < b->syntax.inputs.n; i++) {
 		const struct ra_declaration *d = &b->syntax.inputs.at[i];
-		if (d->edge && d->token && d->name.length == name.length &&
+		bool index = d->token || (!d->dims.n && ra_span_is(d->type, "i32"));
+		if (d->edge && index && d->name.length == name.length &&
 		    memcmp(d->name.text, name.text, name.length) == 0)
 			return true;
 	}
@@ -409,7 +411,7 @@ uint32_t ra_builder_child(struct ra_builder *b, int slot, const char *text)
 	b->calls++;
 	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or of what edges carry", &field))
 		return none;
-	if (slot == RA_EACH_CHILD && !is_edge_token(b, field))
+	if (slot == RA_EACH_CHILD && !is_edge_index(b, field))
 		return state_of(b, RA_EACH_NAME, text);
 	struct ra_expr *e = ra_new_expr(b, RA_E_SLOT, ra_show_text(b, "children[%d].%s", slot, text));
 	if (slot == RA_EACH_CHILD) {
@@ -419,7 +421,7 @@ uint32_t ra_builder_child(struct ra_builder *b, int slot, const char *text)
 		e->name = field;
 		e->slot = slot;
 	}
-	return is_edge_token(b, field) ? ra_add_plain(b, e) : ra_add_value(b, e, NULL, 0);
+	return is_edge_index(b, field) ? ra_add_plain(b, e) : ra_add_value(b, e, NULL, 0);
 }
 
 uint32_t ra_builder_parent(struct ra_builder *b, bool each, const char *text)

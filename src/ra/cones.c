@@ -35,7 +35,7 @@ static void enter_value(struct ra_builder *b, struct cone *c, struct ra_value *v
 	v->walk = c->walk;
 	if (!inside && c->each && !v->each && v->definition)
 		vec_push(b->arena, &c->outside, v);
-	if (!inside)
+	if (!inside || !v->definition)
 		return;
 	v->needed = true;
 	vec_push(b->arena, &c->stack, (struct cone_step){v, v->output ? v->args : 0});

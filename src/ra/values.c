@@ -240,5 +240,8 @@ uint32_t ra_add_value(struct ra_builder *b, struct ra_expr *definition, struct r
 
 uint32_t ra_add_plain(struct ra_builder *b, struct ra_expr *e)
 {
-	return id_of(b, new_value(b, e));
+	struct ra_value *v = new_value(b, e);
+	if (v)
+		v->each = each_of(e);
+	return id_of(b, v);
 }

@@ -81,6 +81,12 @@ static size_t row_bytes(const struct image_input *in)
 	return (size_t)in->elements * (size_t)dtype_traits_of(in->dtype)->bytes;
 }
 
+/* What no parameter is looked up with may be any number. */
+static bool in_range(const struct image_input *in, int32_t token)
+{
+	return !in->limit || (token >= 0 && token < in->limit);
+}
+
 /* --- data of nodes --- */
 
 static bool check_nodes(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
@@ -95,7 +101,7 @@ static bool check_nodes(const struct image_input *in, const struct lin_order *o,
 		return refuse_missing(in, f, o->order[begin], 0, diags);
 	for (int32_t n = begin; token && n < end; n++) {
 		int32_t t = token[o->order[n]];
-		if ((t < 0 || t >= in->limit) && is_read_by(in, o, n))
+		if (!in_range(in, t) && is_read_by(in, o, n))
 			return refuse_token(in, f, o->order[n], 0, t, diags);
 	}
 	return true;
@@ -130,7 +136,7 @@ static bool check_edges(const struct image_input *in, const struct lin_order *o,
 		if (!data)
 			return refuse_missing(in, f, id, 0, diags);
 		for (int32_t e = first; in->token && e < f->child_begin[id + 1]; e++)
-			if (token[e] < 0 || token[e] >= in->limit)
+			if (!in_range(in, token[e]))
 				return refuse_token(in, f, id, e - first, token[e], diags);
 	}
 	return true;

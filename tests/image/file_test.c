@@ -54,8 +54,8 @@ static bool runs_alike(struct test_run *compiled, struct reader *read)
 	bool ok =
 	    again.open && run_forest(compiled, &forest.minibatch) && run_forest(&again, &forest.minibatch);
 	int64_t inputs = forest.minibatch.forest.inputs;
-	float *wanted = ok ? gather_outputs(compiled, forest.nodes, inputs, &count) : NULL;
-	float *found = ok ? gather_outputs(&again, forest.nodes, inputs, &n) : NULL;
+	double *wanted = ok ? gather_outputs(compiled, forest.nodes, inputs, &count) : NULL;
+	double *found = ok ? gather_outputs(&again, forest.nodes, inputs, &n) : NULL;
 	ok = ok && count == n && count > 0 && memcmp(wanted, found, n * sizeof *found) == 0;
 	free(wanted);
 	free(found);

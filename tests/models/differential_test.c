@@ -188,7 +188,7 @@ static void test_model(size_t model)
 	make_forest(&s.forest, &r.image, 7, 40);
 	if (tap_ok(begin_setting(&s, &r), "%s: interpreted with bounds", name)) {
 		double worst;
-		bool near = near_oracle(&s, &r.session.order, 2e-5, &worst);
+		bool near = near_oracle(&s, &r, 2e-5, &worst);
 		tap_ok(near, "%s: as the oracle, to %.1e, %lld values", name, worst, (long long)s.count);
 		test_passes(&s, name, model);
 		test_targets(&s, name, model);

@@ -32,20 +32,28 @@ struct extent {
 	int of[SYMBOLS], plus; /* of[0]*A + of[1]*B + of[2]*C + plus */
 };
 
+/* A shape and the type of its elements, f32 unless another is set.  An exact f32 is the same number however
+ * arithmetic rounds: what jumps, as a comparison does, may depend on it. */
 struct form {
 	int rank;
 	struct extent dim[RA_MAX_RANK];
+	enum dtype dtype;
+	bool exact;
 };
 
 struct named {
 	char name[24];
 	struct form form;
-	bool table; /* of a parameter: it has an axis V before these */
+	enum dtype stored; /* of an input or a parameter: the form's type, or a narrower one */
+	bool table;	   /* of a parameter: it has an axis V before these */
 };
 
-static inline bool same_form(const struct form *a, const struct form *b)
+/* Whether what has one form can stand where the other is wanted. */
+static inline bool fits_form(const struct form *has, const struct form *wanted)
 {
-	return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+	return has->rank == wanted->rank &&
+	       memcmp(has->dim, wanted->dim, has->rank * sizeof *has->dim) == 0 &&
+	       has->dtype == wanted->dtype && (has->exact || !wanted->exact);
 }
 
 static inline struct extent random_extent(void)
@@ -99,6 +107,13 @@ static inline void put_form(struct text *t, const struct form *f)
 	put(t, f->rank ? "[" : "");
 	put_dims(t, f);
 	put(t, f->rank ? "]" : "");
+}
+
+/* " : i32"; nothing for f32. */
+static inline void put_type(struct text *t, enum dtype dtype)
+{
+	if (dtype != DTYPE_F32)
+		put(t, " : %s", dtype_traits_of(dtype)->spelling);
 }
 
 #endif

@@ -31,11 +31,33 @@ static inline void choose_inputs(struct generator *g)
 		g->vector[i].form = random_form(3);
 		snprintf(g->vector[i].name, sizeof g->state->name, "x%d", i);
 		if (!g->vector[i].form.rank)
-			g->vector[i].form = (struct form){1, {{{0}, 1}}};
+			g->vector[i].form = (struct form){.rank = 1, .dim = {{{0}, 1}}};
+		draw_type(g, &g->vector[i].form);
+		g->vector[i].form.exact = g->typed;
+		g->vector[i].stored = draw_stored(g, g->vector[i].form.dtype);
 	}
 	g->has_edge = random_below(3) == 0;
 	g->edge_token = random_below(2);
-	g->edge = (struct form){1, {random_extent()}};
+	g->edge = (struct form){.rank = 1, .dim = {random_extent()}};
+	g->token_number = g->typed && random_below(2);
+	g->edge_number = g->typed && g->edge_token && random_below(2);
+	draw_type(g, &g->edge);
+	g->edge.exact = g->typed;
+	g->edge_stored = draw_stored(g, g->edge.dtype);
+}
+
+/* States of several types are often of one shape, so that one can be computed of the other. */
+static inline struct form draw_state_form(struct generator *g)
+{
+	struct form f = random_form(3);
+	if (g->typed && g->states && random_below(2))
+		f = g->state[0].form;
+	else if (g->typed && g->vectors && random_below(2))
+		f = g->vector[0].form;
+	f.dtype = DTYPE_F32;
+	f.exact = false;
+	draw_type(g, &f);
+	return f;
 }
 
 static inline void put_states(struct generator *g, int n)
@@ -43,12 +65,16 @@ static inline void put_states(struct generator *g, int n)
 	g->earlier = g->states;
 	for (; n > 0; n--) {
 		struct named *s = &g->state[g->states];
-		s->form = random_form(3);
+		s->form = draw_state_form(g);
 		snprintf(s->name, sizeof s->name, "s%d", g->states++);
-		if (g->earlier == 0 && s->form.rank == 1 && random_below(2))
+		if (g->earlier == 0 && s->form.rank == 1 && random_below(2)) {
 			g->edge = s->form;
+			g->edge.exact = g->typed;
+			g->edge_stored = draw_stored(g, g->edge.dtype);
+		}
 		put(&g->body, "state %s", s->name);
 		put_form(&g->body, &s->form);
+		put_type(&g->body, s->form.dtype);
 		put(&g->body, "\n");
 	}
 }
@@ -91,18 +117,23 @@ static inline void put_case(struct generator *g)
 
 /* --- bodies --- */
 
-/* Most states are bounded; some are plain copies. */
-static inline void put_state(struct generator *g, int i, int depth)
+/* Integers wrap, and what is exact is bounded. */
+static inline void put_typed_state(struct generator *g, const struct form *f, int depth)
 {
-	const struct form *f = &g->state[i].form;
+	bool done = random_below(4) == 0 && (put_carried(g, f, depth) || put_part_of_local(g, f, depth));
+	if (!done)
+		put_value(g, f, depth);
+}
+
+/* Most states of f32 are bounded; some are plain copies. */
+static inline void put_float_state(struct generator *g, const struct form *f, int depth)
+{
 	int kind = random_below(8);
 	struct form any = *f;
-	put(&g->body, "    s%d = ", i);
 	if (kind == 0)
 		put_atom(g, f);
 	else if (kind == 1 && f->rank) {
-		any.rank--;
-		memmove(any.dim, any.dim + 1, any.rank * sizeof *any.dim);
+		drop_axes(&any, 1);
 		put(&g->body, "tanh(");
 		put_value(g, &any, depth);
 		put(&g->body, ")");
@@ -112,12 +143,20 @@ static inline void put_state(struct generator *g, int i, int depth)
 			put_value(g, f, kind > 3 ? depth : 1);
 		put(&g->body, ")");
 	}
+}
+
+static inline void put_state(struct generator *g, int i, int depth)
+{
+	const struct form *f = &g->state[i].form;
+	put(&g->body, "    s%d = ", i);
+	(kind_of(f) == ROUNDED ? put_float_state : put_typed_state)(g, f, depth);
 	put(&g->body, "\n");
 }
 
 static inline void put_local(struct generator *g, int depth)
 {
 	struct form f = random_form(2);
+	draw_type(g, &f);
 	char name[24];
 	const struct form *state = &g->state[random_below(g->states)].form;
 	if (f.rank && state->rank && random_below(2)) {
@@ -224,6 +263,7 @@ static inline void put_outputs(struct generator *g)
 		put_output(g, &number, random_below(2));
 	for (int n = random_below(4); n > 0; n--) {
 		struct form f = random_form(2);
+		draw_type(g, &f);
 		put_output(g, &f, random_below(3));
 	}
 }
@@ -259,20 +299,22 @@ static inline void drop_unused_locals(struct text *t)
 static inline void put_used(struct generator *g)
 {
 	if (has_word(g->body.at, "w"))
-		put(&g->body, "input w : token\n");
+		put(&g->body, "input w : %s\n", g->token_number ? "i32" : "token");
 	if (has_word(g->body.at, "tag"))
-		put(&g->body, "input tag : token\n");
+		put(&g->body, "input tag : %s\n", g->token_number ? "i32" : "token");
 	for (int i = 0; i < g->vectors; i++) {
 		if (!has_word(g->body.at, g->vector[i].name))
 			continue;
 		put(&g->body, "input %s", g->vector[i].name);
 		put_form(&g->body, &g->vector[i].form);
+		put_type(&g->body, g->vector[i].stored);
 		put(&g->body, "\n");
 	}
 	if (g->has_edge && has_word(g->body.at, "e")) {
 		put(&g->body, "edge e");
 		put_form(&g->body, g->edge_token ? &(struct form){0} : &g->edge);
-		put(&g->body, g->edge_token ? " : token\n" : "\n");
+		put_type(&g->body, g->edge_token ? DTYPE_F32 : g->edge_stored);
+		put(&g->body, !g->edge_token ? "\n" : g->edge_number ? " : i32\n" : " : token\n");
 	}
 	put(&g->body, "output total = sum(sum(max(z)))\nparam z[A, B, C]\n");
 	for (int i = 0; i < g->params; i++) {
@@ -280,20 +322,25 @@ static inline void put_used(struct generator *g)
 		if (!has_word(g->body.at, p->name))
 			continue;
 		put(&g->body, "param %s", p->name);
-		put(&g->body, p->table ? p->form.rank ? "[V, " : "[V]" : p->form.rank ? "[" : "");
+		put(&g->body, p->table ? p->form.rank ? "[V, " : "[V" : p->form.rank ? "[" : "");
 		put_dims(&g->body, &p->form);
-		put(&g->body, p->form.rank ? "]\n" : "\n");
+		put(&g->body, p->form.rank || p->table ? "]" : "");
+		put_type(&g->body, p->stored);
+		put(&g->body, "\n");
 	}
 }
 
-/* A model text of the numbers that follow, of which expressions end soon after so many bytes, and the sizes
- * of its symbols as load_text wants them. */
-static inline const char *draw_model(struct generator *g, int largest, size_t longest, char sizes[64])
+/* A model text of the numbers that follow, of f32 alone or of all types, of which expressions end soon after
+ * so many bytes, and the sizes of its symbols as load_text wants them. */
+static inline const char *draw_model(struct generator *g, bool typed, int largest, size_t longest,
+				     char sizes[64])
 {
 	static const int extents[] = {1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 10, 15, 16, 17};
 	int n = 0;
 	memset(g, 0, sizeof *g);
 	g->longest = longest;
+	g->typed = typed;
+	g->careful = typed && random_below(3);
 	while (n < (int)(sizeof extents / sizeof *extents) && extents[n] <= largest)
 		n++;
 	for (int i = 0; i < SYMBOLS; i++)
@@ -309,12 +356,12 @@ static inline const char *draw_model(struct generator *g, int largest, size_t lo
 	return g->body.at;
 }
 
-/* The model of a seed. */
+/* The model of a seed; that of one in three is typed. */
 static inline const char *generate_model(struct generator *g, uint64_t seed, char sizes[64])
 {
 	random_state = seed * 0x9E3779B97F4A7C15u + 1;
 	random_bits();
-	return draw_model(g, 17, 5000, sizes);
+	return draw_model(g, seed % 3 == 1, 17, 5000, sizes);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef ESPALIER_TESTS_MODELS_HELPER_H
 #define ESPALIER_TESTS_MODELS_HELPER_H
 
+#include "base/convert.h"
 #include "runtime/runtime.h"
 #include "subop/subop.h"
 #include "tests/backends.h"
@@ -39,24 +40,76 @@ static int special_each;
 static bool finite_weights;
 enum { FIRST_CARRIED = 1000 };
 
+static inline uint64_t hash_place(int param, int64_t element)
+{
+	uint64_t x = (param + 1) * 0x9E3779B97F4A7C15u + (element + 1) * 0xD1B54A32D192ED03u + weights_drawn;
+	return (x ^ x >> 29) * 0xBF58476D1CE4E5B9u;
+}
+
 /* A weight is a function of its place, so that any part of a parameter can be read at any time. */
 static inline float weight_at(int param, int64_t element)
 {
 	static const float specials[] = {0.0f, -0.0f, 1e-40f, -1e-45f, NAN, NAN, INFINITY, -INFINITY};
-	uint64_t x = (param + 1) * 0x9E3779B97F4A7C15u + (element + 1) * 0xD1B54A32D192ED03u + weights_drawn;
-	x = (x ^ x >> 29) * 0xBF58476D1CE4E5B9u;
+	uint64_t x = hash_place(param, element);
 	if (special_each && (x >> 8) % special_each == 0)
 		return specials[x >> 29 & (finite_weights && param < FIRST_CARRIED ? 1 : 7)];
 	return ((x >> 40) / (float)(1 << 24) - 0.5f) * 0.8f;
 }
 
+/* Likewise an integer, of which a type has the lowest bits: half of them are small, some are of any size. */
+static inline int64_t integer_weight_at(int param, int64_t element)
+{
+	static const int sizes[] = {62, 62, 60, 60, 56, 48, 32, 0};
+	uint64_t x = hash_place(param, element);
+	return (int64_t)((x ^ x >> 32) * 0x9E3779B97F4A7C15u) >> sizes[x >> 40 & 7];
+}
+
+/* The fraction is cut off, and numbers are zero that are subnormal. */
+static inline uint16_t f16_toward_zero(float f)
+{
+	uint32_t bits = bits_of_f32(f), sign = bits >> 16 & 0x8000, magnitude = bits & INT32_MAX;
+	if (isnan(f) || isinf(f))
+		return sign | (isnan(f) ? 0x7e00 : 0x7c00);
+	return sign | (magnitude < 113u << 23 ? 0 : (magnitude - (112u << 23)) >> 13);
+}
+
+static inline void put_element(enum dtype dtype, int param, int64_t element, void *to, int64_t i)
+{
+	int64_t integer = integer_weight_at(param, element);
+	float weight = weight_at(param, element);
+	switch (dtype) {
+#define CASE(name, value)                                                                                    \
+	case DTYPE_##name:                                                                                   \
+		((c_##name *)to)[i] = value;                                                                 \
+		break
+		CASE(F32, weight);
+		CASE(F16, f16_toward_zero(weight));
+		CASE(BF16, bits_of_f32(weight) >> 16);
+		CASE(I8, integer);
+		CASE(U8, integer);
+		CASE(I16, integer);
+		CASE(I32, integer);
+		CASE(I64, integer);
+		CASE(BOOL, integer & 1);
+#undef CASE
+	default:
+		break;
+	}
+}
+
+static inline void put_elements(enum dtype dtype, int param, int64_t first, int64_t count, void *to)
+{
+	for (int64_t i = 0; i < count; i++)
+		put_element(dtype, param, first + i, to, i);
+}
+
+/* Of an image, whose parameters have types; f32 without one. */
 static inline bool read_weight(void *context, int param, int64_t first, int64_t count, void *out,
 			       struct diags *d)
 {
-	float *to = out;
-	(void)context, (void)d;
-	for (int64_t i = 0; i < count; i++)
-		to[i] = weight_at(param, first + i);
+	const struct image *image = context;
+	(void)d;
+	put_elements(image ? image->param[param].dtype : DTYPE_F32, param, first, count, out);
 	return true;
 }
 
@@ -202,13 +255,13 @@ static inline void make_shaped_forest(struct test_forest *f, const struct image 
 		const struct image_input *in = &image->input[i];
 		int64_t rows = in->on_edge ? f->collect.edges : f->nodes,
 			n = rows * (in->token ? 1 : in->elements);
-		float *vector = f->owned[i] = malloc((n + 1) * sizeof *vector);
-		int32_t *token = f->owned[i];
-		for (int64_t k = 0; k < n && !in->token; k++)
-			vector[k] = weight_at(FIRST_CARRIED + i, k);
-		for (int64_t k = 0; k < n && in->token; k++)
-			token[k] = random_below(in->limit ? in->limit : 4);
-		f->data[i] = f->owned[i];
+		int32_t *index = malloc((n + 1) * sizeof(int64_t));
+		f->data[i] = f->owned[i] = index;
+		if (!in->token && !in->limit)
+			put_elements(in->dtype, FIRST_CARRIED + i, 0, n, index);
+		else
+			for (int64_t k = 0; k < n; k++)
+				index[k] = random_below(in->limit ? in->limit : 4);
 	}
 }
 
@@ -259,7 +312,7 @@ static inline bool compile_run(struct test_run *r, const struct test_model *t,
 
 static inline bool open_run(struct test_run *r)
 {
-	struct rt_source source = {read_weight, NULL};
+	struct rt_source source = {read_weight, &r->image};
 	r->bound = rt_bind(&r->binding, &allocator_default, &r->image, &source, NULL, &r->diags);
 	r->open = r->bound && rt_session_init(&r->session, &allocator_default, &r->image, &r->diags);
 	print_diags(&r->diags);
@@ -357,21 +410,48 @@ static inline int64_t output_elements(const struct image *image, int o)
 	return n;
 }
 
-/* All outputs of a run, row after row. */
-static inline float *gather_outputs(const struct test_run *r, int64_t nodes, int64_t inputs, int64_t *count)
+/* An element as the oracle holds it. */
+static inline double read_result(enum dtype dtype, const void *row, int64_t i)
 {
-	float *all = NULL;
+	switch (dtype) {
+	case DTYPE_F32:
+		return ((const c_F32 *)row)[i];
+	case DTYPE_I32:
+		return sub_element_of(((const c_I32 *)row)[i]);
+	case DTYPE_I64:
+		return sub_element_of(((const c_I64 *)row)[i]);
+	default:
+		return sub_element_of(((const c_BOOL *)row)[i]);
+	}
+}
+
+/* All outputs of a run, row after row. */
+static inline double *gather_outputs(const struct test_run *r, int64_t nodes, int64_t inputs, int64_t *count)
+{
+	double *all = NULL;
 	*count = 0;
 	for (int o = 0; o < r->image.outputs; o++) {
 		int64_t n = output_elements(&r->image, o), rows = r->image.output[o].at_root ? inputs : nodes;
 		all = realloc(all, (*count + rows * n + 1) * sizeof *all);
 		for (int64_t row = 0; row < rows; row++) {
-			const float *from = rt_session_row(&r->session, o, row);
+			const void *from = rt_session_row(&r->session, o, row);
 			for (int64_t e = 0; e < n; e++)
-				all[(*count)++] = from ? from[e] : NAN;
+				all[(*count)++] = from ? read_result(r->image.output[o].dtype, from, e) : NAN;
 		}
 	}
 	return all;
+}
+
+/* The type of an element of all outputs. */
+static inline enum dtype type_of_result(const struct test_run *r, int64_t nodes, int64_t inputs, int64_t i)
+{
+	int o = 0;
+	for (; o < r->image.outputs; o++) {
+		i -= output_elements(&r->image, o) * (r->image.output[o].at_root ? inputs : nodes);
+		if (i < 0)
+			break;
+	}
+	return r->image.output[o].dtype;
 }
 
 #endif

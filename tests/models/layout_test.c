@@ -140,7 +140,7 @@ static void test_model(const char *path, const char *sizes, size_t model)
 			s.expected =
 			    gather_outputs(&base, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
 			double worst;
-			tap_ok(near_oracle(&s, &base.session.order, 2e-5, &worst), "%s: as the oracle", name);
+			tap_ok(near_oracle(&s, &base, 2e-5, &worst), "%s: as the oracle", name);
 			test_ways(&s, &base, name, model);
 			test_indices(&s, name);
 		}

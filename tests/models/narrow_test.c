@@ -170,7 +170,7 @@ static void test_program(struct setting *s, const struct narrowed_model *m, cons
 		tap_ok(narrow > 0, "%s: %d of its weights are narrow", name, narrow);
 		tap_ok(agrees_with_rounded(s, &rounding), "%s: the bits of weights that were rounded before",
 		       name);
-		double worst = distance(s, evaluate_rounded(s, &p, &base->session.order, a));
+		double worst = distance(s, base, evaluate_rounded(s, &p, &base->session.order, a));
 		tap_ok(worst < 2e-6, "%s: within %.1e of the oracle", name, worst);
 		test_ways(s, name, o);
 	}

@@ -294,7 +294,7 @@ static bool find_neighbours(const struct lin_forest *f, bool down, int n, double
 }
 
 /* The greatest error of the results, which stand node after node; children come before their parents. */
-static double worst_error(const struct setting *s, const struct row *row, const float *results)
+static double worst_error(const struct setting *s, const struct row *row, const double *results)
 {
 	const struct lin_forest *f = &s->forest.minibatch.forest;
 	static double x[MAX_NODES][D], h[MAX_NODES][D];
@@ -325,7 +325,7 @@ static void compare(struct setting *s, const struct row *row, const char *backen
 		random_state = 3;
 		make_forest(&s->forest, &r.image, 5, 9);
 		bool ok = run_forest(&r, &s->forest.minibatch);
-		float *results =
+		double *results =
 		    gather_outputs(&r, s->forest.nodes, s->forest.minibatch.forest.inputs, &s->count);
 		double worst = ok ? worst_error(s, row, results) : INFINITY;
 		tap_ok(worst < 1e-5, "%s: %s as the formula, to %.1e", row->text, backend, worst);

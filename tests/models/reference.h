@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a model means, straight from its graph in binary64: shares nothing with the compiler but the parser.
- */
+/* What a model means, straight from its graph, f32 in binary64 and integers as they are: shares nothing with
+ * the compiler but the parser.  All are held in doubles, of which an integer has the bytes. */
 #ifndef ESPALIER_TESTS_MODELS_REFERENCE_H
 #define ESPALIER_TESTS_MODELS_REFERENCE_H
 
@@ -35,7 +35,7 @@ static inline const double *refer(struct reference *, ra_ref);
 
 /* --- operators: each fills `to`, which has the elements of the node's shape --- */
 
-static inline double apply(enum ra_op op, double a, double b)
+static inline double refer_float(enum ra_op op, double a, double b)
 {
 	switch (op) {
 	case RA_NEG:
@@ -81,6 +81,92 @@ static inline double apply(enum ra_op op, double a, double b)
 	}
 }
 
+/* In 64 bits, of which i32 keeps the lower half. */
+static inline int64_t refer_integer(enum ra_op op, int64_t a, int64_t b)
+{
+	switch (op) {
+	case RA_NEG:
+		return -(uint64_t)a;
+	case RA_ADD:
+		return (uint64_t)a + (uint64_t)b;
+	case RA_SUB:
+		return (uint64_t)a - (uint64_t)b;
+	case RA_MUL:
+		return (uint64_t)a * (uint64_t)b;
+	case RA_MAXIMUM:
+		return a > b ? a : b;
+	case RA_MINIMUM:
+		return a < b ? a : b;
+	case RA_ABS:
+		return a < 0 ? -(uint64_t)a : (uint64_t)a;
+	case RA_AND:
+		return a && b;
+	case RA_OR:
+		return a || b;
+	default: /* RA_NOT */
+		return !a;
+	}
+}
+
+/* The order of two numbers, and whether they have any. */
+static inline bool compare_numbers(enum ra_op op, int order, bool ordered)
+{
+	switch (op) {
+	case RA_LESS:
+		return ordered && order < 0;
+	case RA_LESS_EQUAL:
+		return ordered && order <= 0;
+	case RA_EQUAL:
+		return ordered && order == 0;
+	case RA_UNEQUAL:
+		return !ordered || order != 0;
+	case RA_GREATER:
+		return ordered && order > 0;
+	default: /* RA_GREATER_EQUAL */
+		return ordered && order >= 0;
+	}
+}
+
+static inline double wrap_integer(enum dtype dtype, int64_t i)
+{
+	return sub_element_of(dtype == DTYPE_I32 ? (int32_t)(uint32_t)i : i);
+}
+
+static inline double refer_cast(enum dtype from, enum dtype to, double x)
+{
+	int64_t least = to == DTYPE_I32 ? INT32_MIN : INT64_MIN,
+		most = to == DTYPE_I32 ? INT32_MAX : INT64_MAX;
+	int64_t i = sub_integer(x);
+	if (to == DTYPE_BOOL)
+		return sub_element_of(from == DTYPE_F32 ? x != 0 : i != 0);
+	if (from != DTYPE_F32)
+		return to == DTYPE_F32 ? (float)i : sub_element_of(i < least ? least : i > most ? most : i);
+	if (to == DTYPE_F32)
+		return x;
+	if (isnan(x))
+		return sub_element_of(0);
+	return sub_element_of(x <= (double)least ? least : x >= (double)most ? most : (int64_t)x);
+}
+
+static inline bool is_comparison(enum ra_op op)
+{
+	return op == RA_LESS || op == RA_LESS_EQUAL || op == RA_EQUAL || op == RA_UNEQUAL ||
+	       op == RA_GREATER || op == RA_GREATER_EQUAL;
+}
+
+/* Of arguments of type `from`. */
+static inline double apply(const struct ra_node *n, enum dtype from, double a, double b)
+{
+	int64_t i = sub_integer(a), j = sub_integer(b);
+	if (n->op == RA_CAST)
+		return refer_cast(from, n->dtype, a);
+	if (is_comparison(n->op))
+		return sub_element_of(from == DTYPE_F32
+					  ? compare_numbers(n->op, (a > b) - (a < b), !isnan(a) && !isnan(b))
+					  : compare_numbers(n->op, (i > j) - (i < j), true));
+	return from == DTYPE_F32 ? refer_float(n->op, a, b) : wrap_integer(from, refer_integer(n->op, i, j));
+}
+
 /* The element of an argument that element i of a node's value is computed of: axes that it lacks are leading ones, and one
  * of extent 1 has one element. */
 static inline int64_t element_of(const struct reference *r, const struct ra_node *n, const struct ra_node *arg, int64_t i)
@@ -101,7 +187,22 @@ static inline void refer_elementwise(struct reference *r, const struct ra_node *
 	const struct ra_node *x = ra_at(m, n->arg[0]), *y = n->arg[1].i ? ra_at(m, n->arg[1]) : x;
 	const double *a = refer(r, n->arg[0]), *b = n->arg[1].i ? refer(r, n->arg[1]) : a;
 	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
-		to[i] = apply(n->op, a[element_of(r, n, x, i)], b[element_of(r, n, y, i)]);
+		to[i] = apply(n, x->dtype, a[element_of(r, n, x, i)], b[element_of(r, n, y, i)]);
+}
+
+static inline void refer_choice(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct ra_model *m = r->t->model;
+	const struct ra_node *arg[3];
+	const double *from[3];
+	for (int a = 0; a < 3; a++) {
+		arg[a] = ra_at(m, n->arg[a]);
+		from[a] = refer(r, n->arg[a]);
+	}
+	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++) {
+		int chosen = sub_integer(from[0][element_of(r, n, arg[0], i)]) ? 1 : 2;
+		to[i] = from[chosen][element_of(r, n, arg[chosen], i)];
+	}
 }
 
 /* Of the matrices of an operand of a product, the one that a matrix of the product is computed of. */
@@ -119,6 +220,14 @@ static inline int64_t matrix_of(const struct reference *r, const struct ra_node 
 	return at;
 }
 
+static inline double refer_fma(enum dtype dtype, double sum, double a, double b)
+{
+	if (dtype == DTYPE_F32)
+		return sum + a * b;
+	int64_t product = refer_integer(RA_MUL, sub_integer(a), sub_integer(b));
+	return wrap_integer(dtype, refer_integer(RA_ADD, sub_integer(sum), product));
+}
+
 static inline void refer_product(struct reference *r, const struct ra_node *n, double *to)
 {
 	const struct ra_node *x = ra_at(r->t->model, n->arg[0]), *y = ra_at(r->t->model, n->arg[1]);
@@ -130,14 +239,20 @@ static inline void refer_product(struct reference *r, const struct ra_node *n, d
 		int64_t at = matrix_of(r, n, x, matrix) * rows + i, under = matrix_of(r, n, y, matrix) * depth;
 		to[e] = 0;
 		for (int64_t k = 0; k < depth; k++)
-			to[e] += a[at * depth + k] * b[(under + k) * columns + j];
+			to[e] = refer_fma(n->dtype, to[e], a[at * depth + k], b[(under + k) * columns + j]);
 	}
 }
 
-static inline void add_up(enum ra_op op, double *to, double x, bool first)
+static inline void add_up(const struct ra_node *n, double *to, double x, bool first)
 {
-	bool sum = op == RA_SUM || op == RA_CHILD_SUM || op == RA_PARENT_SUM;
-	*to = first ? x : sum ? *to + x : x > *to ? x : *to;
+	bool sum = n->op == RA_SUM || n->op == RA_CHILD_SUM || n->op == RA_PARENT_SUM;
+	enum ra_op op = sum ? RA_ADD : n->op == RA_MIN ? RA_MINIMUM : RA_MAXIMUM;
+	if (first)
+		*to = x;
+	else if (n->dtype == DTYPE_F32)
+		*to = refer_float(op, x, *to);
+	else
+		*to = wrap_integer(n->dtype, refer_integer(op, sub_integer(x), sub_integer(*to)));
 }
 
 static inline void refer_reduction(struct reference *r, const struct ra_node *n, double *to)
@@ -149,7 +264,28 @@ static inline void refer_reduction(struct reference *r, const struct ra_node *n,
 		inner *= dim_of(r, from, d);
 	for (int64_t i = 0; i < all; i++)
 		for (int64_t k = 0; k < extent; k++)
-			add_up(n->op, &to[i], a[(i / inner * extent + k) * inner + i % inner], k == 0);
+			add_up(n, &to[i], a[(i / inner * extent + k) * inner + i % inner], k == 0);
+}
+
+static inline bool is_larger(enum dtype dtype, double a, double b)
+{
+	return dtype == DTYPE_F32 ? a > b || (isnan(a) && !isnan(b)) : sub_integer(a) > sub_integer(b);
+}
+
+static inline void refer_argmax(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct ra_node *from = ra_at(r->t->model, n->arg[0]);
+	const double *a = refer(r, n->arg[0]);
+	int64_t extent = dim_of(r, from, n->axis), inner = 1, all = count_of(r, &n->shape);
+	for (int d = n->axis + 1; d < from->shape.rank; d++)
+		inner *= dim_of(r, from, d);
+	for (int64_t i = 0; i < all; i++) {
+		const double *along = &a[i / inner * extent * inner + i % inner];
+		int64_t best = 0;
+		for (int64_t k = 1; k < extent; k++)
+			best = is_larger(from->dtype, along[k * inner], along[best * inner]) ? k : best;
+		to[i] = sub_element_of(best);
+	}
 }
 
 static inline void refer_children(struct reference *r, const struct ra_node *n, double *to)
@@ -166,7 +302,7 @@ static inline void refer_children(struct reference *r, const struct ra_node *n, 
 		r->epoch = ++r->epochs;
 		const double *a = refer(r, n->arg[0]);
 		for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
-			add_up(n->op, &to[i], a[i], e == first);
+			add_up(n, &to[i], a[i], e == first);
 	}
 	r->epoch = epoch;
 	r->each = each;
@@ -185,7 +321,7 @@ static inline void refer_parents(struct reference *r, const struct ra_node *n, d
 			r->epoch = ++r->epochs;
 			const double *a = refer(r, n->arg[0]);
 			for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
-				add_up(n->op, &to[i], a[i], first);
+				add_up(n, &to[i], a[i], first);
 			first = false;
 		}
 	r->epoch = epoch;
@@ -262,6 +398,33 @@ static inline int64_t data_row(const struct reference *r, const struct ra_node *
 	return r->t->model->inputs.at[n->input].edge ? edge_of(r, n->slot) : r->node;
 }
 
+/* An element that memory has in a type, widened. */
+static inline double widened(enum dtype dtype, const void *from, int64_t i)
+{
+	switch (dtype) {
+	case DTYPE_F16:
+		return f32_of_f16(((const c_F16 *)from)[i]);
+	case DTYPE_BF16:
+		return f32_of_bf16(((const c_BF16 *)from)[i]);
+	case DTYPE_I8:
+		return sub_element_of(((const c_I8 *)from)[i]);
+	case DTYPE_U8:
+		return sub_element_of(((const c_U8 *)from)[i]);
+	case DTYPE_I16:
+		return sub_element_of(((const c_I16 *)from)[i]);
+	default:
+		return read_result(dtype, from, i);
+	}
+}
+
+static inline double weight_of(const struct reference *r, int param, int64_t i)
+{
+	int64_t element = 0;
+	enum dtype dtype = r->t->model->params.at[param].dtype;
+	put_element(dtype, param, i, &element, 0);
+	return widened(dtype, &element, 0);
+}
+
 static inline void refer_source(struct reference *r, const struct ra_node *n, double *to)
 {
 	const struct lin_forest *f = &r->f->minibatch.forest;
@@ -269,16 +432,17 @@ static inline void refer_source(struct reference *r, const struct ra_node *n, do
 	for (int64_t i = 0; i < all; i++)
 		switch (n->op) {
 		case RA_CONST:
-			to[i] = n->constant;
+			to[i] = refer_cast(DTYPE_F32, n->dtype, n->constant);
 			break;
 		case RA_EXTENT:
-			to[i] = ra_dim_value(&n->begin, r->t->sizes);
+			to[i] = refer_cast(DTYPE_F32, n->dtype, (double)ra_dim_value(&n->begin, r->t->sizes));
 			break;
 		case RA_PARAM:
-			to[i] = weight_at(n->param, i);
+			to[i] = weight_of(r, n->param, i);
 			break;
 		case RA_INPUT:
-			to[i] = ((const float *)r->f->data[n->input])[data_row(r, n) * all + i];
+			to[i] = widened(r->t->model->inputs.at[n->input].dtype, r->f->data[n->input],
+					data_row(r, n) * all + i);
 			break;
 		case RA_LOOKUP:
 			to[i] =
@@ -309,7 +473,14 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 		break;
 	case RA_SUM:
 	case RA_MAX:
+	case RA_MIN:
 		refer_reduction(r, n, to);
+		break;
+	case RA_ARGMAX:
+		refer_argmax(r, n, to);
+		break;
+	case RA_WHERE:
+		refer_choice(r, n, to);
 		break;
 	case RA_CHILD_SUM:
 	case RA_CHILD_MAX:

@@ -9,7 +9,7 @@ static void compare(struct setting *s, const struct test_run *r, const char *nam
 	struct option_texts compiled = {.backend = usual_backend(), .target = "native"};
 	double worst;
 	s->expected = gather_outputs(r, s->forest.nodes, s->forest.minibatch.forest.inputs, &s->count);
-	bool near = near_oracle(s, &r->session.order, 5e-5, &worst);
+	bool near = near_oracle(s, r, 5e-5, &worst);
 	tap_ok(near, "%s: as the oracle, to %.1e, %lld values", name, worst, (long long)s->count);
 	tap_ok(agrees(s, &compiled), "%s: compiled as interpreted", name);
 	free(s->expected);

@@ -191,7 +191,7 @@ int main(void)
 	if (tap_ok(run_forest(&r, &s.forest.minibatch), "interpreted with bounds")) {
 		double worst;
 		s.expected = gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
-		bool near = near_oracle(&s, &r.session.order, 2e-5, &worst);
+		bool near = near_oracle(&s, &r, 2e-5, &worst);
 		tap_ok(near, "as the oracle, to %.1e", worst);
 		test_equations(&s);
 		test_passes(&s);

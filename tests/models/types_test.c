@@ -70,7 +70,7 @@ static void put_weight(enum dtype dtype, void *to, int64_t i, float weight)
 	else if (dtype == DTYPE_BF16)
 		put_integer(dtype, to, i, bits_of_f32(exact) >> 16);
 	else
-		put_integer(dtype, to, i, (int64_t)(weight * 50));
+		put_integer(dtype, to, i, dtype == DTYPE_BOOL ? weight > 0 : (int64_t)(weight * 50));
 }
 
 static bool read_typed(void *context, int param, int64_t first, int64_t count, void *to, struct diags *d)
@@ -426,6 +426,9 @@ int main(void)
 	test_file("tests/models/types.ra", "D=16 V=30 K=8");
 	test_file("tests/ra/good/types.ra", "D=17 V=30 K=6");
 	test_file("tests/models/choices.ra", "D=64 V=30");
+	test_file("tests/models/mixedgates.ra", "D=17");
+	test_file("tests/models/edgekinds.ra", "D=9 V=7");
+	test_file("tests/models/numbered.ra", "D=9");
 	if (text)
 		sscanf(text, "%llux%llu", &first, &count);
 	for (unsigned long long seed = first; seed < first + count; seed++)

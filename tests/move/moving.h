@@ -61,7 +61,7 @@ static inline bool moves_no_bit(const struct test_model *t, struct option_texts 
 	bool same = start_run(&r, t, &o);
 	if (same) {
 		make_forest(&s.forest, &r.image, 5, 30);
-		same = begin_setting(&s, &r) && near_oracle(&s, &r.session.order, 1e-4, &worst) &&
+		same = begin_setting(&s, &r) && near_oracle(&s, &r, 1e-4, &worst) &&
 		       agrees_moved(&s, o, directive, any);
 		end_setting(&s);
 	}

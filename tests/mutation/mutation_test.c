@@ -211,7 +211,7 @@ static void break_calls(struct mutant *m)
 static bool open_mutant(struct mutant *m)
 {
 	struct test_run *r = &m->run;
-	struct rt_source source = {read_weight, NULL};
+	struct rt_source source = {read_weight, &r->image};
 	if (m->mutation->stage == STAGE_RUN)
 		break_calls(m);
 	else
@@ -229,7 +229,7 @@ static enum verdict compare_outputs(const struct mutant *m, const struct setting
 	own.expected =
 	    gather_outputs(&m->run, s->forest.nodes, s->forest.minibatch.forest.inputs, &own.count);
 	bool same = m->mutation->stage == STAGE_PROGRAM
-			? near_oracle(&own, &m->run.session.order, 1e-3, &worst)
+			? near_oracle(&own, &m->run, 1e-3, &worst)
 			: memcmp(own.expected, s->expected, s->count * sizeof *s->expected) == 0;
 	free(own.expected);
 	return same ? MISSED : m->mutation->stage == STAGE_PROGRAM ? ORACLE : BITS;
@@ -307,7 +307,7 @@ static void try_seed(uint64_t seed, bool compiler)
 	struct test_run r;
 	char sizes[64];
 	random_state = seed * 0x9E3779B97F4A7C15u;
-	const char *text = draw_model(&g, 17, 800, sizes);
+	const char *text = draw_model(&g, false, 17, 800, sizes);
 	if (!load_text(&t, "mutated", text, strlen(text), sizes))
 		return;
 	bool ready = compute_expected(&s, &r);

@@ -466,12 +466,12 @@ static void test_growth(void)
 /* --- bits --- */
 
 /* What a model gives, compiled with these rules. */
-static float *results(const struct test_model *t, const char *rules, const char *math, int64_t *count)
+static double *results(const struct test_model *t, const char *rules, const char *math, int64_t *count)
 {
 	struct option_texts o = {.backend = "interpreter", .target = "generic", .rules = rules, .math = math};
 	struct test_run r;
 	struct test_forest f;
-	float *all = NULL;
+	double *all = NULL;
 	if (start_run(&r, t, &o)) {
 		random_state = 11;
 		make_forest(&f, &r.image, 3, 9);
@@ -515,10 +515,10 @@ static void test_constants(void)
 		if (!tap_ok(load_text(&t, "test", models[i].text, strlen(models[i].text), "A=10 B=7 C=17"),
 			    "a model"))
 			continue;
-		float *plain = results(&t, "none", NULL, &n);
+		double *plain = results(&t, "none", NULL, &n);
 		bool same = plain != NULL;
 		for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
-			float *by_rules = results(&t, rules[r], "exact", &m);
+			double *by_rules = results(&t, rules[r], "exact", &m);
 			same = same && by_rules && n == m && memcmp(plain, by_rules, n * sizeof *plain) == 0;
 			free(by_rules);
 		}
@@ -535,7 +535,7 @@ static void exact_keeps(const char *what, const char *text, const char *sizes)
 	int64_t n = 0, m = 0;
 	if (!tap_ok(load_text(&t, "test", text, strlen(text), sizes), "a model"))
 		return;
-	float *plain = results(&t, "none", NULL, &n), *exact = results(&t, "all", "exact", &m);
+	double *plain = results(&t, "none", NULL, &n), *exact = results(&t, "all", "exact", &m);
 	tap_ok(plain && exact && n == m && memcmp(plain, exact, n * sizeof *plain) == 0, "exact: %s", what);
 	free(plain);
 	free(exact);
@@ -613,7 +613,7 @@ static void test_bits(void)
 		int64_t n = 0, m = 0;
 		if (!load_text(&t, "random", text, strlen(text), sizes))
 			continue;
-		float *a = results(&t, "none", NULL, &n), *b = results(&t, "all", "exact", &m);
+		double *a = results(&t, "none", NULL, &n), *b = results(&t, "all", "exact", &m);
 		bool equal = a && b && n == m && memcmp(a, b, n * sizeof *a) == 0;
 		if (!equal)
 			printf("# seed %llu\n", (unsigned long long)seed);

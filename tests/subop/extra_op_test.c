@@ -44,7 +44,7 @@ static void compare(struct test_model *t, const char *backend, const char *last)
 		if (run_forest(&r, &s.forest.minibatch)) {
 			s.expected =
 			    gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
-			worst = distance(&s, ask_oracle(&s, &t->arena, &r.session.order));
+			worst = distance(&s, &r, ask_oracle(&s, &t->arena, &r.session.order));
 			free(s.expected);
 		}
 		free_forest(&s.forest);

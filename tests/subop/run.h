@@ -370,8 +370,10 @@ static inline float *run_compiled(struct compiled *c, struct arena *a, const str
 		if (rt_session_run(&session, &binding, NULL, &minibatch, d)) {
 			struct test_run r = {.image = c->image, .session = session};
 			int64_t count;
-			float *gathered = gather_outputs(&r, f->nodes, f->inputs, &count);
-			all = arena_copy(a, gathered, (data->results + 1) * sizeof *all);
+			double *gathered = gather_outputs(&r, f->nodes, f->inputs, &count);
+			all = ARENA_ARRAY(a, float, data->results + 1);
+			for (int64_t i = 0; i < data->results; i++)
+				all[i] = (float)gathered[i];
 			free(gathered);
 		}
 		rt_session_free(&session);
