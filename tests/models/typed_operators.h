@@ -116,7 +116,7 @@ static inline bool put_argmax(struct generator *g, const struct form *f, int dep
 
 /* --- truths over neighbours and nodes --- */
 
-/* Whether the largest number of a neighbour, or of a node of the input, is zero or is not; there must be one. */
+/* Whether the largest number of a neighbour, or of a node of the input, is zero or is not; one must exist. */
 static inline bool put_any(struct generator *g, const struct form *f, int depth)
 {
 	struct form number = with_type(g, f, DTYPE_I32);
