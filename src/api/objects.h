@@ -30,7 +30,7 @@ struct object {
 
 /* A zeroed object with one use; NULL after a diagnostic. */
 void *object_new(struct esp_context *, size_t size, void (*destroy)(void *), struct diags *);
-/* Adds a use of an object and returns it.  The count changes even in an object that is const for its holder. */
+/* Adds a use of an object and returns it.  The count changes even if the object is const for its holder. */
 void *object_hold(const void *object);
 /* Removes a use; the last one destroys the object.  NULL is legal. */
 void object_release(void *object);
@@ -181,8 +181,7 @@ struct esp_program {
 	struct image image;
 	double seconds;
 	const struct compilation *begun; /* the first half of its compilation; NULL = found */
-	struct times early,
-	    times; /* steps of the first half of a compilation, and of making the code */
+	struct times early, times; /* steps of the first half of a compilation, and of making the code */
 };
 
 /* Makes an empty program of a model, or without one (NULL); NULL after a diagnostic. */

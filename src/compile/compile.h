@@ -29,7 +29,7 @@ struct compilation *compile_begin(struct arena *, struct diags *, const struct r
 bool compile_finish(const struct compilation *, struct arena *, struct diags *, struct image *,
 		    struct times *);
 /* Loads the code of an image, which may have been compiled elsewhere; interpreted code needs no loading.
- * image->code.release frees it.  False after diagnostics, `target-not-here` among them; `times` may be NULL. */
+ * image->code.release frees it.  False after diagnostics, such as `target-not-here`.  `times` may be NULL. */
 bool compile_load(const struct allocator *, struct diags *, struct image *, struct times *);
 /* Whether this machine has all that the code of an image needs. */
 bool compile_can_load(const struct image *, struct diags *);
