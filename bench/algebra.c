@@ -7,6 +7,7 @@
  * with all rules, with none, and with all but one family of rules, so that all variants see the same
  * machine. Times are ratios to the time with all rules: above 1, the family is profitable. Last it times
  * the rewriting of generated models of many operators. Models are read from $srcdir/examples. */
+#include "api/read_options.h"
 #include "bench/library.h"
 #include "bench/timing.h"
 #include "compile/explain.h"

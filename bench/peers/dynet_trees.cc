@@ -338,9 +338,9 @@ static void answer_times(TreeModel &m, const Raw &raw, size_t first, size_t coun
 {
 	run_minibatch(m, raw, first, count);
 	for (long i = 0; i < repeats; i++) {
-		auto begin = std::chrono::steady_clock::read_clock();
+		auto begin = std::chrono::steady_clock::now();
 		run_minibatch(m, raw, first, count);
-		std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::read_clock() - begin;
+		std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
 		printf("%s%.1f", i ? " " : "", took.count());
 	}
 	putchar('\n');

@@ -85,7 +85,7 @@ bool api_guarded(struct arena *arena, struct diags *diags, bool (*work)(void *jo
 	return ok;
 }
 
-/* Members that we do not know must not ask for anything. */
+/* Members that this version does not know must be zero. */
 static bool is_zero(const char *p, size_t n)
 {
 	while (n && !*p)

@@ -126,7 +126,7 @@ esp_status esp_context_close(esp_context *context, esp_error **error)
 
 /* --- the log --- */
 
-/* Each kind is said once.  The hook may hear of several at the same time. */
+/* Each id is logged once.  Several threads may call the hook at the same time. */
 void context_log(struct esp_context *c, enum diag_id id, const char *hint, const char *format, ...)
 {
 	if (!c->log || atomic_exchange(&c->said[id], true))

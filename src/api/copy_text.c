@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Texts that are given to the caller. */
+/* Texts that callers free. */
 #include "api/objects.h"
 
 #include <string.h>

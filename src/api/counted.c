@@ -33,7 +33,7 @@ void *object_hold(const void *object)
 	return o;
 }
 
-/* The last use must see what other threads did to the object before they let go of it. */
+/* The last use must see what other threads did to the object before they released it. */
 void object_release(void *object)
 {
 	struct object *o = object;

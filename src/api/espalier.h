@@ -196,8 +196,8 @@ typedef struct esp_context_options {
 	 * ESP_ERROR_BACKEND (compile-cancelled).  Called from any thread, several at once among them; must not call
 	 * the library.  NULL = never.  esp_context_close gives up all compilations of a context. */
 	int (*cancel)(void *user);
-	/* What schedules are chosen by for the target "native", and how runs are shared out to threads: the caches,
-	 * peak and bandwidths of this machine.  No bit of a result depends on it.
+	/* What schedules are chosen by for the target "native", and how runs are divided among threads: the
+	 * caches, peak and bandwidths of this machine.  No bit of a result depends on it.
 	 *   ESP_MACHINE_MEASURED  as kept in the cache folder with the processor's name; where nothing is kept there,
 	 *                         the first program that is compiled has the machine measured and the description
 	 *                         kept (0.2 s, 128 MiB beside `memory_cap`, up to four threads for as long)
@@ -575,7 +575,7 @@ const char *esp_dump_stage(size_t i);
 typedef struct esp_binding esp_binding;
 
 /* Packs weights for a program, and computes what of it depends on weights alone: tables made of embeddings
- * are such, and large ones are shared out to the context's threads.  They need not be those the program was
+ * are such, and large ones are divided among the context's threads.  They need not be those the program was
  * made with, but must have the same shapes. Makes the program's code when there is none.  ESP_ERROR_INPUT:
  * other shapes, or a file that changed; ESP_ERROR_BACKEND: as esp_program_prepare.
  * `weights` may be NULL for a program that has weights: these are used where they are. */
@@ -806,7 +806,7 @@ typedef struct esp_profile_facts {
 	/* What its phases took, one after the other: the order of nodes, with all checks of the forest;
 	 * buffers and what nodes carry; the steps. */
 	int64_t linearize, fill, run;
-	int threads; /* that the run could be shared out to, the caller's own included */
+	int threads; /* that the run could be divided among, the caller's own included */
 	size_t structures, nodes, edges, leaves;
 	size_t levels, steps, ranges, events; /* see below */
 	/* Bytes that the binding holds of weights, and the session for states, for intermediates, for

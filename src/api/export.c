@@ -179,7 +179,7 @@ static void copy_row(struct column *c, size_t row, const void *from)
 	memcpy((char *)c->rows + row * row_bytes(c), from, row_bytes(c));
 }
 
-/* The rows of one structure, behind those that there are. */
+/* Appends the rows of one structure. */
 static void append_structure(esp_export *e, const esp_session *s, size_t structure)
 {
 	size_t nodes = session_nodes(s, structure);

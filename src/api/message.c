@@ -2,7 +2,7 @@
 /* The registry of diagnostics as callers see it. */
 #include "api/objects.h"
 
-/* A notice is told, but no call fails with it. */
+/* A notice is logged, but no call fails with it. */
 enum { ESP_ERROR_NOTICE = ESP_OK };
 
 static const esp_message messages[] = {

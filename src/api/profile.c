@@ -234,7 +234,7 @@ size_t profile_events(const struct rt_profile *r, int folds, esp_event *to)
 
 /* --- a run --- */
 
-/* Where the bytes of a buffer of the session's are counted; NULL = they are nobody's concern. */
+/* Where the bytes of a buffer of the session are counted; NULL = they are not. */
 static uint64_t *bytes_of(esp_profile_facts *f, enum image_buffer_kind kind)
 {
 	switch (kind) {

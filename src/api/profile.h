@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What esp_session_profile tells, made of the record of a run. */
+/* The profile of a run, which is made of its record. */
 #ifndef ESPALIER_API_PROFILE_H
 #define ESPALIER_API_PROFILE_H
 
@@ -17,12 +17,12 @@ struct esp_profile {
 	size_t range_capacity, event_capacity; /* bytes */
 };
 
-/* Nothing is told yet; NULL when memory is out. */
+/* Makes an empty profile; NULL when memory is out. */
 struct esp_profile *profile_create(const struct allocator *, const struct image *);
-/* NULL is legal for both.  Trimming gives back what grows with runs; nothing is told then. */
+/* NULL is legal for both.  Trimming frees what grows with runs, and leaves the profile empty. */
 void profile_trim(struct esp_profile *);
 void profile_free(struct esp_profile *);
-/* Tells of the run that the session recorded last; false when there was no memory for it. */
+/* Fills the profile from the run that the session recorded last; false when there was no memory for it. */
 bool profile_tell(struct esp_profile *, const struct rt_session *, const struct rt_binding *);
 
 /* --- the parts of profile_tell --- */

@@ -88,7 +88,7 @@ void esp_session_free(esp_session *s)
 
 /* --- runs --- */
 
-/* Results are asked for by structure and node after the forest may have gone. */
+/* Results are found by structure and node, perhaps after the forest was freed. */
 static bool remember_structures(esp_session *s, const struct lin_forest *f, struct diags *diags)
 {
 	const struct allocator *a = &s->object.context->allocator;

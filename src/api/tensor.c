@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What callers are told of tensors: types of elements, and shapes. */
+/* Types of elements, and shapes, as callers see them. */
 #include "api/objects.h"
 
 static const esp_dtype public_types[DTYPES] = {

@@ -343,7 +343,7 @@ static bool add_structure(struct next *x, const struct io_structure *from)
 	return x->more = true;
 }
 
-/* --- what a tree must be that the arrays alone do not say --- */
+/* --- checks of trees beyond those of arrays --- */
 
 static bool refuse_child(const struct next *x, const struct io_structure *s, int32_t edge)
 {

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Vocabularies: what words are to a program. */
+/* Vocabularies: from words to tokens. */
 #include "api/objects.h"
 
 static void destroy_vocab(void *object)

@@ -11,21 +11,22 @@
 
 /* --- key.c --- */
 
-/* NULL when such a program is not kept: it has no code, or what it depends on cannot be told. */
+/* The key of a program; NULL when it is not kept: it is interpreted, stops after a pass, or depends on
+ * something unknown. */
 const char *cache_key(struct arena *, const struct ra_model *, const int64_t *sizes,
 		      const struct compile_options *);
 
 /* --- find_machine.c --- */
 
-/* What of the machine at hand counts: the processor, and the description that schedules are chosen by (NULL =
- * that of the target alone, which is a part of the library). */
+/* Appends what a program for this machine depends on: the processor, and the description by which its
+ * schedule is chosen (NULL = that of the target, which belongs to the library). */
 void describe_machine_for_key(struct str *, const struct machine_known *);
 
 /* --- cache.c --- */
 
 enum { CACHE_LIMIT = 256 << 20 }; /* bytes, unless another limit is given */
 
-/* Where programs are kept, as contexts say it. */
+/* Where programs are kept, by a context's options. */
 struct cache {
 	bool off;
 	const char *folder; /* NULL = the user's own */
@@ -35,9 +36,9 @@ struct cache {
 /* The path of a folder of the cache; NULL = there is none.  A process that runs with more rights than its
  * caller takes nothing from the caller's folders. */
 const char *cache_folder(const struct cache *, struct arena *, const char *name);
-/* The image kept under a key; it has no code yet.  It and what it points to are in the arena. */
+/* Finds the image kept under a key; it has no code yet.  It points into the arena. */
 bool cache_find(const struct cache *, struct arena *, const char *key, struct image *, struct diags *notices);
-/* Keeps an image under its key.  Memory for that comes from the allocator and is given back. */
+/* Keeps an image under its key.  Uses memory of the allocator, and frees it. */
 void cache_keep(const struct cache *, const struct allocator *, const struct image *, struct diags *notices);
 
 #endif

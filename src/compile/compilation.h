@@ -16,22 +16,22 @@ struct compilation {
 	const int64_t *sizes;
 	const struct compile_options *options;
 	struct rewrite_trace *trace;
-	struct times *times;	    /* NULL = nobody asks */
-	double clock;		    /* when what was noted last ended */
-	struct sub_program written; /* before any pass, as the model has it: what the interface promises */
-	/* Before the first pass that a schedule steers: other schedules go on from here, since rewriting
-	 * takes as long as all that follows. */
+	struct times *times;	    /* NULL = not measured */
+	double clock;		    /* when the last note was made */
+	struct sub_program written; /* before any pass; the image has its interface */
+	/* The program before the first pass that a schedule steers.  Passes for another schedule begin here,
+	 * since rewriting takes as long as all later passes. */
 	struct sub_program unsteered;
 	/* The result of the last pass, which in the end is compiled, and the program that the next pass
 	 * fills: the two alternate. */
 	struct sub_program program, spare;
-	const struct sub_program *latest; /* while passes run: what the next one begins with */
-	struct sched_fusion fusion;	  /* what the schedule says of passes and plan */
+	const struct sub_program *latest; /* while passes run: the input of the next one */
+	struct sched_fusion fusion;	  /* the schedule's directives for passes and plan */
 	struct sched_plan plan;
 	struct sched sched;
 	struct ilir_tiling tiling;
 	struct ilir_module module;
-	unsigned properties; /* that the module has */
+	unsigned properties; /* of the module: a mask of ILIR_... */
 };
 
 /* Whether the compilation may go on; false after a diagnostic. */
@@ -41,42 +41,42 @@ void compile_note(struct compilation *, const char *stage, const char *what);
 
 /* --- program_passes.c; false after diagnostics --- */
 
-/* Notes that a program has been verified.  False also when the next step is not wanted any more. */
+/* Verifies a program and notes the time.  False also when the compilation may not go on. */
 bool compile_check_program(struct compilation *, const struct sub_program *);
-/* Reads what the schedule says of passes, the first of which will begin with this program. */
+/* Reads the schedule's directives for passes, the first of which gets this program. */
 bool compile_begin_passes(struct compilation *, const struct sub_program *);
 bool compile_run_program_pass(struct compilation *, const struct program_pass *);
-/* From the program as written up to the pass of this name; NULL = all. */
+/* Runs the passes over programs, from the program as written, up to the one of this name; NULL = all. */
 bool compile_run_program_passes(struct compilation *, const char *last);
-/* Again from the unsteered program, after another schedule was given. */
+/* Runs the passes that a schedule steers again, from the unsteered program, for another schedule. */
 bool compile_run_steered_passes(struct compilation *);
 
 /* --- compile.c: the stages; false after diagnostics --- */
 
 bool compile_to_written(struct compilation *);
-/* After all passes over programs, as the next. */
+/* Makes the plan; needs all passes over programs. */
 bool compile_to_plan(struct compilation *);
-/* Plan and schedule. */
+/* Makes plan and schedule; needs all passes over programs. */
 bool compile_to_schedule(struct compilation *);
 bool compile_to_loops(struct compilation *);
-/* Up to the pass of this name; NULL = all. */
+/* Runs the passes over loops up to the one of this name; NULL = all. */
 bool compile_run_passes(struct compilation *, const char *last);
 
 /* --- plan_choices.c --- */
 
-/* After compile_to_schedule: what else the schedule may say. */
+/* Prints what else the schedule may say; needs compile_to_schedule. */
 void compile_print_choices(const struct compilation *, struct str *);
 
 /* --- generate.c --- */
 
 struct jit_options compile_jit_options(const struct compilation *);
-/* From the finished module to code: a blob, or what the interpreter calls. */
+/* Makes code of the finished module: a blob, or the kernels that the interpreter runs. */
 bool compile_to_code(struct compilation *, struct image *);
 
 /* --- describe_image.c --- */
 
 void compile_describe_interface(const struct compilation *, struct image *);
-/* What the loops do not know of buffers and steps. */
+/* Completes buffers and steps by what the loops do not determine: layouts, work, strategies. */
 void compile_describe_steps(const struct compilation *, struct image *);
 
 #endif

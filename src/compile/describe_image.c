@@ -1,12 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the image says of a program besides its code: the interface, and the work of its steps. */
+/* Fills the parts of the image that the schedule and the program determine: the interface, the work of
+ * steps. */
 #include "base/cpu.h"
 #include "compile/compilation.h"
 
 #include <limits.h>
 #include <string.h>
 
-/* All cases of a domain. */
+/* A mask of all cases of a domain. */
 static unsigned cases_of(const struct sub_program *p, enum sub_domain domain)
 {
 	unsigned mask = 0;
@@ -16,7 +17,7 @@ static unsigned cases_of(const struct sub_program *p, enum sub_domain domain)
 	return mask;
 }
 
-/* Tokens that cases ask for are known of the nodes that these are among. */
+/* Marks tokens that conditions of cases read, at all leaves or all inner nodes. */
 static void note_cases(const struct sub_program *p, struct image_input *inputs)
 {
 	for (size_t c = 0; c < p->cases.n; c++)
@@ -27,7 +28,7 @@ static void note_cases(const struct sub_program *p, struct image_input *inputs)
 		}
 }
 
-/* How a body uses the inputs: which it reads, and how many rows a token may choose from. */
+/* Marks the inputs that a body reads, and limits tokens to the rows that they select from. */
 static void note_inputs(const struct sub_program *p, const struct sub_body *b, struct image_input *inputs,
 			struct arena *a)
 {
@@ -115,7 +116,7 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	image->outputs = p->outputs.n;
 }
 
-/* Buffers are described as kernels have them; rows of states as the program has them. */
+/* Permutes the dimensions of a state's buffer from the kernels' order to the program's. */
 static void describe_order(const struct sched_order *order, struct image_buffer *b)
 {
 	struct image_buffer was = *b;
@@ -149,8 +150,8 @@ static void describe_states(const struct compilation *c, struct image *image)
 	image->states = p->states.n;
 }
 
-/* The body that a step runs over the rows of: that of its group; the larger one when it is both of the
- * recursion; -1 = none alone.  Those at binding have a step each. */
+/* The body whose rows a step runs over: that of its group; for a step with all bodies of the recursion, the
+ * first inner one; -1 = none.  Each body at binding has a step of its own. */
 static int body_of(const struct compilation *c, const struct ilir_kernel *k)
 {
 	int before = k->domain == IMAGE_DOMAIN_BINDING ? k - c->module.kernels.at : 0;
@@ -196,7 +197,7 @@ static void describe_step(const struct compilation *c, struct image_step *step)
 	step->operations = body >= 0 && has_rows(c, body) ? step->operations / (k->parts ? k->parts : 1) : 0;
 }
 
-/* What is there of a step's rows is known to the schedule, not to the loops. */
+/* Sets the work and the strategy of steps, which the schedule determines and not the loops. */
 static void describe_work(const struct compilation *c, struct image *image)
 {
 	struct image_step *steps = ARENA_ARRAY(c->arena, struct image_step, image->steps);
@@ -219,7 +220,7 @@ static void describe_dimensions(const struct compilation *c, struct image *image
 	image->dimensions = n;
 }
 
-/* What is compiled for the machine at hand may use all that it has. */
+/* Names the target, and the extensions that code for this machine only may use. */
 static void describe_machine(const struct compilation *c, struct image *image)
 {
 	struct str extensions = str_in(c->arena);
@@ -231,7 +232,7 @@ static void describe_machine(const struct compilation *c, struct image *image)
 
 void compile_describe_interface(const struct compilation *c, struct image *image)
 {
-	/* Where special operands need not be told apart, the smallest may be zeros: they are slow. */
+	/* Fast arithmetic may treat denormals, which are slow, as zeros. */
 	image->flush = c->options->math == REWRITE_FAST;
 	describe_machine(c, image);
 	image->name = c->model->name;

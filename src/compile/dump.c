@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Texts of what there is between the stages of the compile leg. */
+/* The text of each stage of the compile leg. */
 #include "compile/compilation.h"
 
 #include <string.h>
 
-/* --- how far a stage is; false after diagnostics --- */
+/* --- compiling up to a stage; false after diagnostics --- */
 
 static bool reach_model(struct compilation *c, const char *stage)
 {
@@ -23,7 +23,7 @@ static bool reach_program(struct compilation *c, const char *stage)
 	return compile_to_written(c) && compile_run_program_passes(c, stage);
 }
 
-/* Behind all that the schedule has no say in. */
+/* Up to the last pass that no schedule steers. */
 static bool reach_subop(struct compilation *c, const char *stage)
 {
 	(void)stage;
@@ -44,13 +44,13 @@ static bool reach_lower(struct compilation *c, const char *stage)
 	return reach_schedule(c, stage) && compile_to_loops(c);
 }
 
-/* What is no pass over loops comes after all of them. */
+/* Up to the pass over loops of this name; for a name that is no pass, after all of them. */
 static bool reach_loops(struct compilation *c, const char *stage)
 {
 	return reach_lower(c, stage) && compile_run_passes(c, stage);
 }
 
-/* --- what is written of it --- */
+/* --- printing --- */
 
 static bool print_model(struct compilation *c, const char *stage, struct str *s)
 {
@@ -88,7 +88,7 @@ static bool print_choices(struct compilation *c, const char *stage, struct str *
 	return compile_print_choices(c, s), true;
 }
 
-/* A kernel counts alone, in a module that has no other. */
+/* Counts the intermediates of each kernel in a module that has only this one. */
 static bool print_loops(struct compilation *c, const char *stage, struct str *s)
 {
 	(void)stage;
@@ -124,7 +124,7 @@ struct stage {
 	bool (*print)(struct compilation *, const char *stage, struct str *);
 };
 
-/* All but what back ends make. */
+/* All stages but those of back ends. */
 static const struct stage stages[] = {
     {"ra", reach_model, print_model},
     {"written", reach_written, print_written},
@@ -151,7 +151,7 @@ static const struct stage stages[] = {
 
 enum { STAGES = sizeof stages / sizeof *stages };
 
-/* A pass that stands in two rows is one stage. */
+/* Whether an earlier row has the same name: a pass may have two rows, and is one stage. */
 static bool is_repeated(size_t i)
 {
 	for (size_t k = 0; k < i; k++)
@@ -160,7 +160,7 @@ static bool is_repeated(size_t i)
 	return false;
 }
 
-/* The IR of each back end, then assembly. */
+/* The i-th stage of back ends: the IR of each, then assembly. */
 static const char *code_stage(size_t i)
 {
 	size_t backends = 0;

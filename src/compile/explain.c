@@ -21,7 +21,7 @@ const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
 
 /* --- counting --- */
 
-/* How many rows a body runs over that are known. */
+/* The rows of a body at binding; 1 for other bodies, which are counted per row. */
 static double rows_of(const struct sub_program *p, const struct sub_body *b)
 {
 	const struct sub_value *v = sub_at(p, b->stores.at[0].value.value);
@@ -101,7 +101,7 @@ struct explanation {
 	struct str *s;
 };
 
-/* What one rule did in all. */
+/* The applications of a rule, and what they saved. */
 struct applied {
 	const char *rule;
 	int times;
@@ -110,7 +110,7 @@ struct applied {
 
 typedef VEC(struct applied) applied_list;
 
-/* In the order in which they were applied first. */
+/* Sums up the applications of each rule, in the order of their first ones. */
 static applied_list sum_up(const struct rewrite_trace *t, struct arena *a)
 {
 	applied_list list = {0};
@@ -139,7 +139,7 @@ static void put_row(const char *body, const char *what, const double *count, str
 	str_puts(s, "\n");
 }
 
-/* What rewriting saved of a body that is there before and after; false when it changed no count. */
+/* The savings in a body that exists before and after rewriting; false when no count changed. */
 static bool saved_of(const double *written, const double *computed, double *saved)
 {
 	bool any = false;
@@ -284,7 +284,7 @@ static void put_json(struct explanation *e)
 	str_puts(e->s, "]}\n");
 }
 
-/* A schedule under which all is computed where it is written; the last line that says so holds. */
+/* The schedule with moving switched off: of several lines of a directive the last one holds. */
 static const char *as_it_stands(struct arena *a, const char *schedule)
 {
 	struct str s = str_in(a);

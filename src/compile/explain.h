@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What rewriting made of a program and what that saves. */
+/* Explains how a program was rewritten, and what that saves. */
 #ifndef ESPALIER_COMPILE_EXPLAIN_H
 #define ESPALIER_COMPILE_EXPLAIN_H
 
 #include "compile/compile.h"
 
-/* What is counted of a body. */
+/* The counts of a body. */
 enum explain_count {
 	EXPLAIN_SUB_OPS,
 	EXPLAIN_REDUCTIONS,
@@ -25,12 +25,12 @@ struct explain_column {
 };
 extern const struct explain_column explain_columns[EXPLAIN_COUNTS];
 
-/* The bodies of a domain by its number, in the order in which they run; NULL past the last. */
+/* The name of a domain in explanations, by number and in the order of the run; NULL past the last. */
 const char *explain_domain(int domain);
-/* All bodies of a domain together; of those at binding, for all their rows.  False when there are none. */
+/* Counts all bodies of a domain together, those at binding for all their rows.  False when there are none. */
 bool explain_count(const struct sched_plan *, int domain, double count[EXPLAIN_COUNTS]);
 
-/* Bodies as they were written and as they are computed, rules with what each saved, notes. */
+/* Writes the counts of bodies as written and as computed, the rules with their savings, and notes. */
 bool compile_explain(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		     const struct compile_options *, bool json, struct str *);
 

@@ -70,7 +70,7 @@ static double sum_seconds(const double seconds[JIT_PHASES])
 	return sum;
 }
 
-/* The times of the threads: by stage of the back end, then by kernel where each was compiled alone. */
+/* The times of the threads: by phase of the back end, then by kernel where each was compiled alone. */
 static void note_kernels(struct compilation *c, const struct jit_objects *o)
 {
 	static const char *const part[JIT_PHASES] = {"  emit", "  check", "  optimise", "  generate"};

@@ -8,10 +8,10 @@
 #include "jit/jit.h"
 #include "rewrite/rewrite.h"
 
-/* The description of the machine at hand. */
+/* A description of this machine. */
 struct machine_known {
 	struct target target;
-	const char *processor; /* a text that differs where code or its schedule may differ */
+	const char *processor; /* text of cpu_print, which differs where code or its schedule may differ */
 };
 
 struct compile_options {
@@ -20,11 +20,11 @@ struct compile_options {
 #undef COMPILE_OPTION
 };
 
-/* Says what is known of this machine, which counts if code is made for it. */
+/* Sets the description of this machine, which is used if code is made for it. */
 void compile_describe_machine(struct compile_options *, const struct machine_known *);
-/* Those that the rewriting of a program goes by. */
+/* The options of rewriting among them. */
 struct rewrite_options compile_rewrite_options(const struct compile_options *);
-/* Whether the interpreter takes the place of a back end. */
+/* Whether the interpreter is used instead of a back end. */
 bool compile_interprets(const struct compile_options *);
 
 #endif

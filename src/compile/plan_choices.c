@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* A directive of a plan, and what the whole schedule is with it, but for its own line. */
+/* A directive of a plan, and the rest of the schedule with it. */
 struct variant {
 	const char *line, *rest;
 };
@@ -25,7 +25,7 @@ static const struct sched_choice *plan_choice_of(const char *line)
 	return NULL;
 }
 
-/* The lines of a schedule that are of its plan, but for those of one directive. */
+/* The lines of a schedule's text that steer its plan, but for those of one directive. */
 static const char *other_directives(struct arena *a, const char *schedule, const struct sched_choice *but)
 {
 	struct str s = str_in(a);
@@ -38,7 +38,7 @@ static const char *other_directives(struct arena *a, const char *schedule, const
 	return str_text(&s);
 }
 
-/* A printed schedule without a directive. */
+/* A printed schedule without the lines of a directive. */
 static const char *remove_directive(struct arena *a, const char *printed, const char *directive)
 {
 	struct str s = str_in(a);
@@ -48,7 +48,7 @@ static const char *remove_directive(struct arena *a, const char *printed, const 
 	return str_text(&s);
 }
 
-/* The schedule that is chosen with one more line, printed; NULL = it is refused. */
+/* Prints the schedule that is chosen with one more line; NULL = it is refused. */
 static const char *schedule_with(const struct compilation *from, const struct sched_choice *c,
 				 const char *line)
 {
@@ -70,7 +70,7 @@ static const char *schedule_with(const struct compilation *from, const struct sc
 	return str_text(&printed);
 }
 
-/* The directive as the schedule says it, if that differs from what was found before. */
+/* Adds the printed schedule's line of the directive, unless the rest of the schedule was found before. */
 static bool add_variant(struct arena *a, const struct sched_choice *c, const char *printed,
 			struct variant *found, size_t *n)
 {

@@ -6,8 +6,7 @@
 #include "compile/options.h"
 #include "sched/sched.h"
 
-/* Both make an empty program of the same arena into what the pass leaves of another one.  The trace may be
- * NULL. */
+/* Both fill `to`, an empty program of the same arena, from `from`.  The trace may be NULL. */
 typedef void rewrite_pass(struct sub_program *to, const struct sub_program *from,
 			  const struct rewrite_options *, struct rewrite_trace *);
 typedef void move_pass(struct sub_program *to, const struct sub_program *from, enum move_extent,

@@ -160,7 +160,7 @@ int lower_last_place(const struct lowering *, ilir_expr, int depth);
  * `own`, which the value lacks. */
 void lower_indices_with(const struct sub_value *, const ilir_expr *index, const struct sub_use *, int own,
 			ilir_expr own_index, ilir_expr *out);
-/* An element of a concatenation, of an `assign` and of a reshaped value. */
+/* An element of a concatenation, and of an `assign`. */
 ilir_expr lower_joined(struct lowering *, const struct sub_value *, const ilir_expr *index);
 ilir_expr lower_moved(struct lowering *, const struct sub_value *, const ilir_expr *index);
 

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* --- operators, by the loops column of ilir_ops.def --- */
+/* --- operators, by the column `loops` of subop/sub_ops.def --- */
 
 static bool is_float(const struct ilir_module *m, ilir_expr e)
 {

@@ -313,8 +313,8 @@ struct sub_use rewrite_slice_second(struct rewrite_match *m, const struct rewrit
 	return slice_side(m, call, 1);
 }
 
-/* regroup(j, i, a, b, c): the concatenation of a with that of b and c, from the concatenation along j of c
- * with that of a and b along i. */
+/* regroup(j, i, a, b, c): the concatenation along j of a with the concatenation of b and c.  The match has
+ * a and b concatenated along i, and these with c along j. */
 struct sub_use rewrite_regroup_sides(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct rewrite_bound_index *j = &m->index[call->arg[0]->name],

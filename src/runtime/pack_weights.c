@@ -252,7 +252,7 @@ static bool is_covered(const struct image *image, const struct image_recipe *r, 
 	return last_index(r, IMAGE_PACK_SOURCE, -1) < r->sources;
 }
 
-/* How many elements at the begin of each row along the last dimension are filled, when the rest of the rows
+/* How many elements at the start of each row along the last dimension are filled, when the rest of the rows
  * is all the padding that there is; 0 otherwise. */
 static int64_t covered_columns(const struct image *image, const struct image_recipe *r)
 {

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Spans (linearize/span.c) divided by subtrees: a chunk goes through all levels of the span, which is one
+/* Spans (linearize/find_spans.c) divided by subtrees: a chunk goes through all levels of the span, which is one
  * work item of the team.
  *
  * Unless the schedule specifies subtrees, a span is divided so only where that is expected to be faster than

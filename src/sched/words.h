@@ -27,7 +27,7 @@ extern const struct sched_switch sched_switches[SCHED_DIRECTIVES];
 struct sched_mover {
 	size_t offset; /* of its extent in struct sched_fusion */
 	bool (*moved)(const struct sub_program *);
-	const char *cannot, *worthless; /* why `all` and `on` have no effect */
+	const char *cannot, *worthless; /* why `all` and `on` are refused where nothing moved */
 };
 extern const struct sched_mover sched_movers[SCHED_DIRECTIVES];
 

@@ -210,7 +210,7 @@ static void declare_inputs(struct lowering *l)
 }
 
 /* An output that needs members is computed once for each input, at its root. */
-static void declare_outputs(struct lowering *l, enum sub_at at)
+static void declare_outputs(struct lowering *l, enum sub_outputs_at at)
 {
 	const bool *members = find_members(l);
 	for (size_t i = 0; i < l->model->outputs.n; i++) {
@@ -223,7 +223,7 @@ static void declare_outputs(struct lowering *l, enum sub_at at)
 	}
 }
 
-static void declare_model(struct lowering *l, enum sub_at at)
+static void declare_model(struct lowering *l, enum sub_outputs_at at)
 {
 	const struct ra_model *m = l->model;
 	struct sub_program *p = l->p;
@@ -297,7 +297,7 @@ static void declare_cases(struct lowering *l)
 	}
 }
 
-bool sub_lower_model(struct sub_program *p, const struct ra_model *m, const int64_t *sizes, enum sub_at at,
+bool sub_lower_model(struct sub_program *p, const struct ra_model *m, const int64_t *sizes, enum sub_outputs_at at,
 		     struct diags *diags)
 {
 	struct lowering l = {.p = p, .model = m, .sizes = sizes, .diags = diags};

@@ -377,9 +377,9 @@ struct sub_values sub_find_values(struct arena *, const struct sub_program *, co
 /* --- programs --- */
 
 /* Which nodes have outputs. */
-enum sub_at { SUB_AT_MODEL /* as the model says */, SUB_AT_ROOT, SUB_AT_EVERY_NODE };
+enum sub_outputs_at { SUB_AT_MODEL /* as the model says */, SUB_AT_ROOT, SUB_AT_EVERY_NODE };
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
-bool sub_lower_model(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_at,
+bool sub_lower_model(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_outputs_at,
 		     struct diags *);
 /* Makes a case of the nodes that a split selects, before the case that they were of, with copies of its
  * bodies.  The program must be as lowered.  Returns why that cannot be, NULL = it was done. */
