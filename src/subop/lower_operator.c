@@ -109,7 +109,7 @@ static sub_ref move_value(struct lowering *l, sub_ref from, const struct sub_map
 /* The value with a dimension for each axis. */
 static sub_ref expand_value(struct lowering *l, sub_ref r, const struct ra_shape *shape)
 {
-	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, shape, vars), dims = dims_of(l, r);
+	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, shape, vars), dims = dims_of(l, r);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < dims; d++)
 		map[d] = affine_map(vars[rank - dims + d], 0);
@@ -278,7 +278,7 @@ static sub_ref lower_extent(struct lowering *l, const struct ra_node *n)
 /* Lowers zeros to a scalar that is repeated over the shape. */
 static sub_ref lower_zero(struct lowering *l, const struct ra_node *n)
 {
-	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, vars);
+	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &n->shape, vars);
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, add_constant(l, n->dtype, 0))}};
 	add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
@@ -288,7 +288,7 @@ static sub_ref lower_zero(struct lowering *l, const struct ra_node *n)
 static sub_ref add_source(struct lowering *l, enum sub_op op, int which, int leading,
 			  const struct ra_shape *shape)
 {
-	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, shape, vars);
+	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, shape, vars);
 	struct sub_value v = {.op = op, .which = which};
 	if (leading == l->p->edge)
 		v.var[v.vars++] = l->p->node;
@@ -516,8 +516,8 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 {
 	struct ra_shape shape = last_axes(&n->shape, dims_of(l, value_of_argument(l, n, 0)));
-	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &shape, vars),
-			       axis = n->axis - (n->shape.rank - rank);
+	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &shape, vars),
+	    axis = n->axis - (n->shape.rank - rank);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
 		map[d] = affine_map(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
@@ -526,7 +526,7 @@ static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 
 static sub_ref lower_row(struct lowering *l, const struct ra_node *n)
 {
-	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, vars);
+	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &n->shape, vars);
 	struct sub_map map[RA_MAX_RANK] = {fixed_map(n->begin.constant)};
 	if (dims_of(l, value_of_argument(l, n, 0)) <= rank)
 		return value_of_argument(l, n, 0);
@@ -537,7 +537,7 @@ static sub_ref lower_row(struct lowering *l, const struct ra_node *n)
 
 static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
 {
-	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, vars);
+	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &n->shape, vars);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
 		map[n->order[d]] = affine_map(vars[d], 0);
@@ -578,7 +578,7 @@ static sub_ref repeat_per_row(struct lowering *l, sub_ref r)
 
 struct sub_use sub_lower_result(struct lowering *l, sub_ref r, const struct ra_shape *shape)
 {
-	int vars[RA_MAX_RANK], rank = sub_lower_shape(l, shape, vars);
+	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, shape, vars);
 	return use_under(l, repeat_per_row(l, expand_value(l, r, shape)), vars, rank);
 }
 
