@@ -72,6 +72,7 @@ static bool reserve_block(struct lin_order *o, struct lin_block *b, size_t bytes
 	}
 	if (!b->at)
 		b->bytes = 0;
+	advise_huge_pages(b->at, b->bytes);
 	return b->at;
 }
 
