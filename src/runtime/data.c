@@ -101,8 +101,8 @@ static bool check_nodes(const struct image_input *in, const struct lin_order *o,
 	return true;
 }
 
-/* Reads the caller's rows one after the other, which may be far larger than the caches; what is written is read
- * next. */
+/* Reads the caller's rows one after the other, which may be far larger than the caches; what is written is
+ * read next. */
 static void permute_vectors(const struct image_input *in, const struct lin_order *o, const char *from,
 			    const struct image_buffer *b, void *to)
 {

@@ -181,6 +181,16 @@ static bool are_trees(const struct random *r)
 	return trees;
 }
 
+/* Node 1 comes when only node 0 is on the stack; its other child is named as what is below. */
+static void refuses_child_below_stack(void)
+{
+	int32_t begin[] = {0, 0, 2, 2}, list[] = {3, 0}, root = 1;
+	struct lin_forest f = {3, 1, begin, list, &root, NULL, NULL, 0};
+	tap_ok(!lin_linearize(&order, &f, (struct lin_rules){.children = 2}, &diags) &&
+		   refused(DIAG_DANGLING_CHILD, "node 1 of input 0 is node 3"),
+	       "a child behind the last node is refused where a node lacks another");
+}
+
 /* All rules that let pairs in post order be numbered and linked at once, and some that do not. */
 static void test_post_order(struct lin_rules rules, bool disturb, const char *what)
 {
@@ -294,6 +304,7 @@ int main(void)
 				"with lists");
 		test_post_order((struct lin_rules){.children = 2, .unlinked = true}, disturb, "unlinked");
 	}
+	refuses_child_below_stack();
 	finds_cycles();
 	survives_noise();
 	lin_order_free(&order);
