@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { ALIGNMENT = _Alignof(max_align_t), CHUNK = 16 * 1024 };
 
@@ -23,6 +24,14 @@ static void *resize_default(void *context, void *p, size_t old_size, size_t new_
 }
 
 const struct allocator allocator_default = {resize_default, NULL};
+
+void advise_huge_pages(void *p, size_t bytes)
+{
+	uintptr_t begin = ((uintptr_t)p + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	uintptr_t end = ((uintptr_t)p + bytes) / HUGE_PAGE * HUGE_PAGE;
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
 
 void arena_init(struct arena *a, const struct allocator *allocator)
 {

@@ -21,6 +21,10 @@ struct allocator {
 
 extern const struct allocator allocator_default; /* realloc and free */
 
+/* Asks the system for huge pages where the block has entire ones; the system may ignore it. */
+enum { HUGE_PAGE = 2 << 20 };
+void advise_huge_pages(void *, size_t bytes);
+
 struct arena {
 	const struct allocator *allocator;
 	struct arena_chunk *chunks; /* newest first */

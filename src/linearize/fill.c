@@ -36,7 +36,15 @@ static void fill_list(struct lin_order *o, const struct lin_forest *f)
 	}
 }
 
-/* No node has two parents, so every rank is given once.  Nodes without a parent mostly are the last. */
+/* Nodes without a parent follow the others; mostly they are the last. */
+static void end_places(struct lin_order *o)
+{
+	for (int32_t n = o->nodes, last = o->nodes; last > o->edges;)
+		if (o->place[--n] < 0)
+			o->place[n] = --last;
+}
+
+/* No node has two parents, so every rank is given once. */
 static void fill_places(struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t rank = 0;
@@ -46,9 +54,7 @@ static void fill_places(struct lin_order *o, const struct lin_forest *f)
 		for (int32_t i = begin[0]; i < begin[1]; i++)
 			o->place[o->number[f->children[i]]] = rank++;
 	}
-	for (int32_t n = o->nodes, last = o->nodes; last > rank;)
-		if (o->place[--n] < 0)
-			o->place[n] = --last;
+	end_places(o);
 }
 
 static void fill_parent(struct lin_order *o, const struct lin_forest *f)
@@ -85,9 +91,8 @@ static void fill_origins(struct lin_order *o)
 	}
 }
 
-void lin_fill(struct lin_order *o, const struct lin_forest *f)
+void lin_link(struct lin_order *o, const struct lin_forest *f)
 {
-	fill_roots(o, f);
 	if (o->child_begin)
 		fill_list(o, f);
 	if (o->slots)
@@ -96,8 +101,68 @@ void lin_fill(struct lin_order *o, const struct lin_forest *f)
 		fill_places(o, f);
 	if (o->parent)
 		fill_parent(o, f);
+}
+
+void lin_fill(struct lin_order *o, const struct lin_forest *f)
+{
+	fill_roots(o, f);
 	if (o->parent_begin)
 		fill_parents(o, f);
 	if (o->origin)
 		fill_origins(o);
+}
+
+/* --- pairs of children in post order --- */
+
+bool lin_are_pairs(const struct lin_order *o)
+{
+	return o->post_order && o->slots == 2 && !o->child_begin && !o->span;
+}
+
+/* Numbers the nodes and links them to their children, whose numbers are the upper two of a stack as in
+ * sweep_post_order (scan.c).  There is no branch on whether a node is a leaf: what a leaf would write goes
+ * behind the last node.  The stack is in slots of leaves, which are -1 in the end. */
+static inline __attribute__((always_inline)) void number_pairs(struct lin_order *o, const int32_t *case_of,
+							       int32_t *place, int32_t *parent)
+{
+	struct lin_sort s = lin_sort_of(o);
+	int32_t *left = lin_child(o, 0), *right = lin_child(o, 1), *top = left;
+	int64_t nodes = o->nodes, leaves = o->leaves;
+	s.case_of = case_of; /* may be a constant */
+	int32_t last = *top = lin_take_number(&s, 0);
+	for (int64_t id = 1; id < nodes; id++) {
+		int64_t inner = -(int64_t)(s.height[id] > 0), past = nodes & ~inner;
+		int64_t to = lin_take_number(&s, id), a = top[inner], b = last;
+		top += 1 + 2 * inner;
+		*top = last = to;
+		left[(to & inner) | past] = a;
+		right[(to & inner) | past] = b;
+		a = (a & inner) | past;
+		b = (b & inner) | past;
+		if (place) {
+			place[a] = 2 * (to - leaves);
+			place[b] = 2 * (to - leaves) + 1;
+		}
+		if (parent)
+			parent[a] = parent[b] = to;
+	}
+	memset(left, -1, leaves * sizeof *left);
+	memset(right, -1, leaves * sizeof *right);
+}
+
+/* The loop is inlined for the commonest rules and for all others. */
+void lin_number_pairs(struct lin_order *o)
+{
+	if (o->place)
+		memset(o->place, -1, o->nodes * sizeof *o->place);
+	if (o->parent)
+		memset(o->parent, -1, o->nodes * sizeof *o->parent);
+	if (o->place || o->parent)
+		number_pairs(o, o->case_of, o->place, o->parent);
+	else if (o->cases)
+		number_pairs(o, o->case_of, NULL, NULL);
+	else
+		number_pairs(o, NULL, NULL, NULL);
+	if (o->place)
+		end_places(o);
 }

@@ -44,21 +44,21 @@ static void sweep_back(struct lin_order *o, const struct lin_forest *f)
 	o->batches = batches;
 }
 
-/* Finds the heights of a node and of all below it, depth first, with the stack in `order` and, beside it,
- * each node's next child in `number`.  Nodes on the stack are open: an open child closes a cycle, and is
+/* Finds the heights of a node and of all below it, depth first.  The stack, in `order`, has the next edge of
+ * each open node; the edge before that leads to the open node above it.  An open child closes a cycle, and is
  * returned; otherwise NONE. */
 static int32_t search_below(struct lin_order *o, const struct lin_forest *f, int32_t top)
 {
-	int32_t *height = o->height, *stack = o->order, *next = o->number, depth = 0;
+	int32_t *height = o->height, *next = o->order, depth = 0;
 	for (int32_t n = top;;) {
 		if (height[n] == UNSEEN) {
 			height[n] = OPEN;
-			stack[depth] = n;
 			next[depth++] = f->child_begin[n];
 		} else if (height[n] == OPEN) {
 			return n;
 		}
-		while (n = stack[depth - 1], next[depth - 1] == f->child_begin[n + 1]) {
+		while (n = depth > 1 ? f->children[next[depth - 2] - 1] : top,
+		       next[depth - 1] == f->child_begin[n + 1]) {
 			set_height(o, f, n);
 			if (--depth == 0)
 				return NONE;

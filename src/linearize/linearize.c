@@ -72,6 +72,7 @@ static bool reserve_block(struct lin_order *o, struct lin_block *b, size_t bytes
 	}
 	if (!b->at)
 		b->bytes = 0;
+	advise_huge_pages(b->at, b->bytes);
 	return b->at;
 }
 
@@ -101,14 +102,19 @@ static void divide_block(struct lin_order *o, const struct piece *p, size_t n)
 	}
 }
 
-/* The array that shares its memory with `height`, which nothing reads by then; NULL = none. */
+/* The array that shares its memory with `height`, which nothing reads by then; NULL = none.  A node's number
+ * replaces its height, unless heights are read afterwards to find spans. */
 static int32_t *find_height_memory(const struct lin_order *o)
 {
+	if (!o->span)
+		return o->number;
 	return o->place ? o->place : o->child_begin ? o->child_begin : o->child;
 }
 
 /* There are at most as many batches as nodes; `batch_begin` has an element more than it needs, for the counts
- * of lin_frontier.  `number` and `height` have two more, for the children of leaves (see scan.c). */
+ * of lin_frontier.  Arrays that are written without a branch on what is a leaf have one or two more as well,
+ * for the children and parents of leaves (see scan.c, fill.c); `order` has one more for a stack (see scan.c).
+ */
 static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct diags *diags)
 {
 	bool fixed = rules.children >= 0, list = !fixed || rules.edges;
@@ -116,7 +122,7 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	bool places = rules.places && !rules.shared;
 	bool spans = o->span;
 	struct piece pieces[] = {
-	    {&o->order, nodes, 1},
+	    {&o->order, nodes + 1, 1},
 	    {&o->number, nodes + 2, 1},
 	    {&o->batch_begin, nodes + 2, 1},
 	    {&o->root, o->inputs, 1},
@@ -124,10 +130,10 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	    {&o->child_begin, nodes + 2, list},
 	    {&o->child_list, o->edges, list && !rules.unlinked},
 	    {&o->place, nodes + 2, places},
-	    {&o->parent, nodes, rules.parent && !rules.shared},
+	    {&o->parent, nodes + 1, rules.parent && !rules.shared},
 	    {&o->parent_begin, nodes + 2, rules.parents},
 	    {&o->parent_list, o->edges, rules.parents},
-	    {&o->height, nodes + 2, !slots && !list && !places},
+	    {&o->height, nodes + 2, spans && !slots && !list && !places},
 	    {&o->case_of, nodes, rules.cases != NULL},
 	    {&o->origin, nodes, rules.origins},
 	    {&o->rank, nodes, spans},
@@ -148,13 +154,20 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	return true;
 }
 
-static bool number_nodes(struct lin_order *o, const struct lin_forest *f, const struct lin_rules *rules,
-			 struct diags *diags)
+/* Numbers all nodes, and gives them their links. */
+static void number_nodes(struct lin_order *o, const struct lin_forest *f)
 {
-	if (rules->cases)
-		return lin_number_cases(o, f, rules, diags);
-	lin_number(o);
-	return true;
+	bool pairs = lin_are_pairs(o);
+	if (pairs)
+		lin_number_pairs(o);
+	else
+		lin_number(o);
+	if (o->cases)
+		lin_end_cases(o);
+	if (o->span)
+		lin_find_spans(o, f);
+	if (!pairs)
+		lin_link(o, f);
 }
 
 /* Arrays of no elements may be NULL.  They are replaced, since their begin is read or pointed to. */
@@ -175,10 +188,9 @@ static bool linearize_forest(struct lin_order *o, const struct lin_forest *given
 	o->edges = f->child_begin[f->nodes] - f->child_begin[0];
 	o->span = rules.span > 1 && !rules.shared ? rules.span : 0;
 	if (!allocate_arrays(o, rules, diags) || !lin_scan(o, f, rules, diags) ||
-	    !lin_frontier(o, f, diags) || !number_nodes(o, f, &rules, diags))
+	    !lin_frontier(o, f, diags) || !lin_find_begins(o, f, &rules, diags))
 		return false;
-	if (o->span)
-		lin_find_spans(o, f);
+	number_nodes(o, f);
 	lin_fill(o, f);
 	return true;
 }

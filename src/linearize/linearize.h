@@ -101,8 +101,9 @@ struct lin_order {
 	/* scratch */
 	uint8_t *parent_span;  /* nodes, by id: whether it is in the same span */
 	int32_t *post, *spare; /* nodes */
-	int32_t *height; /* nodes, by id, until lin_fill; see LIN_CHILD */
+	int32_t *height; /* nodes, by id, until they are numbered, with spans until lin_link; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
+	bool post_order; /* nodes have no child or two, and ids are a post order */
 	size_t stride;	 /* of `child`, in elements */
 	struct lin_block {
 		void *at;
@@ -153,14 +154,58 @@ bool lin_scan(struct lin_order *, const struct lin_forest *, struct lin_rules, s
 enum { LIN_CHILD = 1 << 30 };
 /* Finds the other heights, and cycles. */
 bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *);
-/* Fills `order`, `number`, `batch_begin`, `leaves`, `batches`. */
+/* Finds the first number of each batch, and of each case of it, and `leaves`; reserves `case_begin`. */
+bool lin_find_begins(struct lin_order *, const struct lin_forest *, const struct lin_rules *, struct diags *);
+/* Fills `order` and `number`. */
 void lin_number(struct lin_order *);
-/* The same by cases, with `case_of` and `case_begin`. */
-bool lin_number_cases(struct lin_order *, const struct lin_forest *, const struct lin_rules *, struct diags *);
+/* Whether lin_number_pairs can number and link the nodes. */
+bool lin_are_pairs(const struct lin_order *);
+/* Fills `order`, `number`, `child`, `place` and `parent` in one pass. */
+void lin_number_pairs(struct lin_order *);
+/* Completes `batch_begin` and `case_of` when there are cases. */
+void lin_end_cases(struct lin_order *);
 /* Finds spans; numbers the nodes of each batch anew when ids are no post order. */
 void lin_find_spans(struct lin_order *, const struct lin_forest *);
-/* Fills the index arrays: `root`, those of children, `place`, `origin`, those of parents. */
+/* Fills the arrays of children, `place` and `parent`. */
+void lin_link(struct lin_order *, const struct lin_forest *);
+/* Fills the other index arrays: `root`, `origin`, those of all parents. */
 void lin_fill(struct lin_order *, const struct lin_forest *);
+
+/* Counting sort of the nodes by batch and case, stable in the id.  The first number of key k is at k + 1 of
+ * `begin` and advances to the end of k, which is where k + 1 begins. */
+struct lin_sort {
+	int32_t *begin, *number, *order;
+	const int32_t *height;	/* may be `number` */
+	const int32_t *case_of; /* by id; NULL = there are no cases */
+	int32_t mask, cases;
+};
+
+static inline struct lin_sort lin_sort_of(const struct lin_order *o)
+{
+	return (struct lin_sort){.begin = o->cases ? o->case_begin : o->batch_begin,
+				 .number = o->number,
+				 .order = o->order,
+				 .height = o->height,
+				 .case_of = o->case_of,
+				 .mask = o->batches > LIN_CHILD ? -1 : ~LIN_CHILD,
+				 .cases = o->cases};
+}
+
+/* The key of a node that has no number yet. */
+static inline int64_t lin_key(const struct lin_sort *s, int32_t id)
+{
+	int32_t height = s->height[id] & s->mask;
+	return s->case_of ? (int64_t)height * s->cases + s->case_of[id] : height;
+}
+
+/* Gives the next node its number. */
+static inline int32_t lin_take_number(const struct lin_sort *s, int32_t id)
+{
+	int32_t to = s->begin[lin_key(s, id) + 1]++;
+	s->number[id] = to;
+	s->order[to] = id;
+	return to;
+}
 
 /* The name of a node in diagnostics: "node 3 of input 1", or "node 3 of structure 7" where it was read from a
  * file.  child_begin must be right; `scratch` and `marks` have an element for each node. */

@@ -6,27 +6,6 @@
 
 #include <string.h>
 
-static int32_t height_mask(const struct lin_order *o)
-{
-	return o->batches > LIN_CHILD ? -1 : ~LIN_CHILD;
-}
-
-/* Counting sort by height, stable in the id.  Nodes of height h were counted at h + 2; the sums put the begin
- * of h at h + 1, and numbering advances it to the end of h, which is where h + 1 begins. */
-void lin_number(struct lin_order *o)
-{
-	int32_t *begin = o->batch_begin, mask = height_mask(o);
-	begin[0] = begin[1] = 0;
-	for (int32_t b = 2; b <= o->batches; b++)
-		begin[b] += begin[b - 1];
-	for (int32_t n = 0; n < o->nodes; n++) {
-		int32_t to = begin[(o->height[n] & mask) + 1]++;
-		o->number[n] = to;
-		o->order[to] = n;
-	}
-	o->leaves = o->batches ? begin[1] : 0;
-}
-
 /* --- by cases --- */
 
 /* Whether a case depends on whether a node has a parent. */
@@ -85,37 +64,73 @@ static bool reserve_begins(struct lin_order *o, struct diags *diags)
 	return true;
 }
 
-/* The same counting sort by batch and case. */
-static void sort_by_case(struct lin_order *o)
+/* Counts the nodes of key k at k + 2; of the last key, nobody needs the count. */
+static void count_cases(struct lin_order *o)
 {
-	int32_t *begin = o->case_begin, *case_of = o->number, mask = height_mask(o), cases = o->cases;
-	int64_t places = (int64_t)o->batches * cases;
+	struct lin_sort s = lin_sort_of(o);
+	int64_t keys = (int64_t)o->batches * o->cases;
 	for (int32_t n = 0; n < o->nodes; n++) {
-		int64_t at = (int64_t)(o->height[n] & mask) * cases + case_of[n];
-		begin[at + 2] += at + 1 < places;
-	}
-	for (int64_t i = 2; i <= places; i++)
-		begin[i] += begin[i - 1];
-	for (int32_t n = 0; n < o->nodes; n++) {
-		int32_t c = case_of[n], to = begin[(int64_t)(o->height[n] & mask) * cases + c + 1]++;
-		o->number[n] = to;
-		o->order[to] = n;
-		o->case_of[to] = c;
+		int64_t at = lin_key(&s, n);
+		s.begin[at + 2] += at + 1 < keys;
 	}
 }
 
-bool lin_number_cases(struct lin_order *o, const struct lin_forest *f, const struct lin_rules *rules,
-		      struct diags *diags)
+/* --- begins and numbers --- */
+
+/* Counts at k + 2 become the first number of key k at k + 1. */
+static void sum_counts(int32_t *begin, int64_t keys)
 {
-	const struct lin_cases *cases = rules->cases;
-	o->cases = cases->n;
+	begin[0] = begin[1] = 0;
+	for (int64_t k = 2; k <= keys; k++)
+		begin[k] += begin[k - 1];
+}
+
+bool lin_find_begins(struct lin_order *o, const struct lin_forest *f, const struct lin_rules *rules,
+		     struct diags *diags)
+{
+	o->leaves = o->batches ? o->batch_begin[2] : 0;
+	if (!rules->cases) {
+		sum_counts(o->batch_begin, o->batches);
+		return true;
+	}
+	o->cases = rules->cases->n;
 	if (o->nodes)
-		find_cases(f, cases, o->case_of, o->number);
+		find_cases(f, rules->cases, o->order, o->case_of);
 	if (!reserve_begins(o, diags))
 		return false;
-	sort_by_case(o);
-	for (int32_t b = 0; b <= o->batches; b++)
-		o->batch_begin[b] = o->case_begin[(int64_t)b * o->cases];
-	o->leaves = o->batches ? o->batch_begin[1] : 0;
+	count_cases(o);
+	sum_counts(o->case_begin, (int64_t)o->batches * o->cases);
 	return true;
+}
+
+/* `case_of` may be a constant. */
+static inline __attribute__((always_inline)) void take_numbers(struct lin_order *o, const int32_t *case_of)
+{
+	struct lin_sort s = lin_sort_of(o);
+	int32_t nodes = o->nodes;
+	s.case_of = case_of;
+	for (int32_t n = 0; n < nodes; n++)
+		lin_take_number(&s, n);
+}
+
+void lin_number(struct lin_order *o)
+{
+	if (o->cases)
+		take_numbers(o, o->case_of);
+	else
+		take_numbers(o, NULL);
+}
+
+/* Until now `case_of` was by id. */
+void lin_end_cases(struct lin_order *o)
+{
+	const int32_t *end = o->case_begin + 1;
+	int32_t n = 0;
+	for (int32_t b = 0; b < o->batches; b++) {
+		o->batch_begin[b] = n;
+		for (int32_t c = 0; c < o->cases; c++, end++)
+			while (n < *end)
+				o->case_of[n++] = c;
+	}
+	o->batch_begin[o->batches] = n;
 }

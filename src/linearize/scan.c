@@ -102,7 +102,8 @@ static bool check_roots(const struct lin_forest *f, struct diags *diags)
 struct pass {
 	const int32_t *child_begin, *list;
 	int32_t *height, *count; /* count[h]: nodes of height h */
-	uint8_t *seen;		 /* 1 = is a child already; in the memory of `number` */
+	uint8_t *seen;		 /* 1 = is a child already; in the memory of `order` */
+	int32_t *stack;		 /* nodes + 1 elements, in the same memory */
 	int32_t nodes, batches;
 };
 
@@ -146,15 +147,62 @@ static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p,
 	return n;
 }
 
-/* The same for trees whose nodes have no child or two, without a branch on which, since it cannot be
- * predicted: a leaf is given two children behind the last node, with height -1.  Children are marked in their
- * heights, which are loaded anyway: LIN_CHILD is no height because half of the nodes are leaves.  There must
- * be two edges. */
-static int32_t sweep_pairs(struct pass *p)
+/* The same for trees whose nodes have no child or two, as long as ids are a post order.  The stack has the
+ * nodes that have no parent yet, the last one on top; the children of a node must be the upper two of them,
+ * so none is shared, and their heights are not searched for.  There is no branch on whether a node is a leaf,
+ * since it cannot be predicted; an element below the bottom of the stack stands for what is missing there.
+ * There must be two edges. */
+static __attribute__((noinline)) int32_t sweep_post_order(struct pass *p, int32_t *depth)
 {
-	int32_t past = p->nodes, *height = p->height, n;
+	const int32_t *child_begin = p->child_begin, *list = p->list;
+	int32_t *height = p->height, *count = p->count, *bottom = p->stack + 1, *top = bottom;
+	int32_t begin = child_begin[0], batches = 1, h = 0;
+	int64_t n = 1, nodes = p->nodes;
+	if (child_begin[1] != begin)
+		return *depth = 0;
+	bottom[-1] = p->nodes;
+	height[0] = 0;
+	count[0] = 1;
+	for (; n < nodes; n++) {
+		int32_t end = child_begin[n + 1], edges = end - begin, last = n - 1, left = top[-1];
+		int64_t inner = -(int64_t)(edges >> 1);
+		const int32_t *c = list + (begin & inner);
+		*top = last;
+		if ((((c[0] ^ left) | (c[1] ^ last)) & inner) | (edges & ~2))
+			break;
+		int32_t *next = top + 1 - edges;
+		if (next < bottom)
+			break;
+		h = ((height[left] > h ? height[left] : h) + 1) & inner;
+		height[n] = h;
+		if (h == batches)
+			count[batches++] = 0;
+		count[h]++;
+		top = next;
+		begin = end;
+	}
+	p->batches = batches;
+	*depth = top - p->stack;
+	return n;
+}
+
+/* Marks the nodes before n that are children: all but those on the stack. */
+static void mark_children(struct pass *p, int32_t n, int32_t depth)
+{
+	while (n-- > 0)
+		p->height[n] |= LIN_CHILD;
+	while (depth > 0)
+		p->height[p->stack[depth--]] &= ~LIN_CHILD;
+}
+
+/* The same in any order, from node n on, without that branch, too: a leaf is given two children behind the
+ * last node, with height -1.  Children are marked in their heights, which are loaded anyway: LIN_CHILD is no
+ * height because half of the nodes are leaves. */
+static int32_t sweep_pairs(struct pass *p, int32_t n)
+{
+	int32_t past = p->nodes, *height = p->height;
 	height[past] = height[past + 1] = -1;
-	for (n = 0; n < p->nodes; n++) {
+	for (; n < p->nodes; n++) {
 		int32_t begin = p->child_begin[n], count = p->child_begin[n + 1] - begin;
 		int32_t inner = -(count >> 1), mark = inner & LIN_CHILD; /* all of it, or nothing */
 		const int32_t *c = p->list + (begin & inner);
@@ -171,6 +219,17 @@ static int32_t sweep_pairs(struct pass *p)
 		p->batches = lin_set_height(height, p->count, p->batches, n, (a > b ? a : b) + 1);
 	}
 	return n;
+}
+
+/* Notes whether ids are a post order. */
+static int32_t sweep_all_pairs(struct lin_order *o, struct pass *p)
+{
+	int32_t depth, n = sweep_post_order(p, &depth);
+	o->post_order = n == p->nodes;
+	if (o->post_order)
+		return n;
+	mark_children(p, n, depth);
+	return sweep_pairs(p, n);
 }
 
 /* The first node that breaks the rules, or `nodes`. */
@@ -197,12 +256,13 @@ scan_nodes(struct lin_order *o, const struct lin_forest *f, int32_t children, bo
 			 .list = f->children,
 			 .height = o->height,
 			 .count = o->batch_begin + 2,
-			 .seen = (uint8_t *)o->number,
+			 .seen = (uint8_t *)o->order,
+			 .stack = o->order,
 			 .nodes = o->nodes};
 	bool pairs = children == 2 && !shared && o->edges >= 2;
 	if (!shared && !pairs)
 		memset(p.seen, 0, (uint32_t)p.nodes);
-	o->swept = pairs ? sweep_pairs(&p) : sweep_nodes(&p, children, shared);
+	o->swept = pairs ? sweep_all_pairs(o, &p) : sweep_nodes(&p, children, shared);
 	o->batches = p.batches;
 	if (o->swept == p.nodes)
 		return p.nodes;

@@ -107,19 +107,32 @@ static bool check_nodes(const struct image_input *in, const struct lin_order *o,
 	return true;
 }
 
+/* Reads the caller's rows one after the other, which may be far larger than the caches; what is written is
+ * read next. */
+static void permute_vectors(const struct image_input *in, const struct lin_order *o, const char *from,
+			    const struct image_buffer *b, void *to)
+{
+	size_t bytes = row_bytes(in);
+	int32_t begin, end;
+	find_read_range(in, o, &begin, &end);
+	for (int32_t id = 0; id < o->nodes; id++) {
+		int32_t n = o->number[id];
+		if (n >= begin && n < end)
+			rt_put_row(b, from + (size_t)id * bytes, n, to);
+	}
+}
+
 static void permute_nodes(const struct image_input *in, const struct lin_order *o, const void *from,
 			  const struct image_buffer *b, void *to)
 {
 	const int32_t *token = from;
-	const char *vector = from;
-	size_t bytes = row_bytes(in);
 	int32_t begin, end;
 	find_read_range(in, o, &begin, &end);
 	for (int32_t n = 0; in->token && n < o->nodes; n++)
 		((int32_t *)to)[n] =
 		    n >= begin && n < end && (!o->cases || is_read_by(in, o, n)) ? token[o->order[n]] : 0;
-	for (int32_t n = begin; !in->token && from && n < end; n++)
-		rt_put_row(b, vector + (size_t)o->order[n] * bytes, n, to);
+	if (!in->token && from)
+		permute_vectors(in, o, from, b, to);
 }
 
 /* --- data of edges: the caller's rows are in the order of `children`, kernels count edges node by node in

@@ -3,10 +3,9 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
-enum { LINE = 64, HUGE_PAGE = 2 << 20 };
+enum { LINE = 64 };
 
 /* Stands right before an aligned block. */
 struct header {
@@ -25,10 +24,7 @@ void *rt_allocate(const struct allocator *a, size_t bytes)
 	uintptr_t first = (uintptr_t)base + sizeof(struct header);
 	char *p = (char *)((first + alignment - 1) / alignment * alignment);
 	((struct header *)p)[-1] = (struct header){base, size};
-	/* Only whole huge pages of the block: the rest of the mapping belongs to others.  The system may
-	 * ignore the advice. */
-	if (alignment == HUGE_PAGE)
-		madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+	advise_huge_pages(p, bytes);
 	return p;
 }
 

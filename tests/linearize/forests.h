@@ -107,18 +107,18 @@ static inline bool parents_right(const struct lin_order *o, const struct lin_for
 static inline bool indices_right(const struct lin_order *o, const struct lin_forest *f,
 				 struct lin_rules rules)
 {
-	bool linked = !rules.unlinked, ok = (rules.children < 0 && linked) == (o->child_list != NULL) &&
-					    (uintptr_t)o->order % 64 == 0 && (linked || o->slots == 0);
+	bool linked = !rules.unlinked, fixed = rules.children >= 0, edges = !fixed || rules.edges,
+	     ok = (edges && linked) == (o->child_list != NULL) && edges == (o->child_begin != NULL) &&
+		  (uintptr_t)o->order % 64 == 0 && o->slots == (fixed && linked ? rules.children : 0);
 	for (int32_t n = 0; ok && n < f->nodes; n++) {
 		int32_t to = o->number[n], count = f->child_begin[n + 1] - f->child_begin[n];
 		ok = o->order[to] == n && (to < o->leaves) == (count == 0);
-		if (rules.children < 0)
+		if (edges)
 			ok &= o->child_begin[to + 1] - o->child_begin[to] == count;
 		for (int32_t k = 0; ok && linked && k < count; k++) {
 			int32_t child = o->number[f->children[f->child_begin[n] + k]];
-			ok =
-			    child < to && child == (rules.children < 0 ? o->child_list[o->child_begin[to] + k]
-								       : lin_child(o, k)[to]);
+			ok = child < to && (!edges || child == o->child_list[o->child_begin[to] + k]) &&
+			     (!fixed || child == lin_child(o, k)[to]);
 		}
 		for (int32_t k = 0; ok && linked && k < rules.children && !count; k++)
 			ok = lin_child(o, k)[to] == -1;

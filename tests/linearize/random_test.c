@@ -134,6 +134,84 @@ static void finds_cycles(void)
 	       cyclic, ROUNDS);
 }
 
+/* Binary trees in post order: every inner node takes the last two trees before it. */
+static void make_post_order(struct random *r)
+{
+	int32_t nodes = 1 + random_below(NODES), edges = 0, roots = 0;
+	for (int32_t n = 0; n < nodes; n++) {
+		r->begin[n] = edges;
+		if (roots > 1 && random_below(2)) {
+			roots -= 2;
+			r->list[edges++] = r->root[roots];
+			r->list[edges++] = r->root[roots + 1];
+		}
+		r->root[roots++] = n;
+	}
+	r->begin[nodes] = edges;
+	r->f = (struct lin_forest){nodes, roots, r->begin, r->list, r->root, NULL, NULL, 0};
+}
+
+/* Changes a few children, or leaves all as they are. */
+static void disturb_children(struct random *r)
+{
+	int32_t edges = r->begin[r->f.nodes];
+	for (int k = edges ? random_below(3) : 0; k > 0; k--) {
+		int32_t *at = &r->list[random_below(edges)], *with = &r->list[random_below(edges)],
+			child = *at;
+		if (random_below(3)) {
+			*at = *with;
+			*with = child;
+		} else {
+			*at = random_below((int32_t)r->f.nodes + 2) - 1;
+		}
+	}
+}
+
+/* Whether all children are nodes, of one parent each, and none is its own descendant. */
+static bool are_trees(const struct random *r)
+{
+	int parents[NODES] = {0};
+	bool trees = true;
+	for (int32_t e = 0; e < r->begin[r->f.nodes]; e++) {
+		int32_t c = r->list[e];
+		trees &= c >= 0 && c < r->f.nodes && !parents[c]++;
+	}
+	for (int32_t n = 0; trees && n < r->f.nodes; n++)
+		trees = !on_cycle(&r->f, n);
+	return trees;
+}
+
+/* Node 1 comes when only node 0 is on the stack; its other child is named as what is below. */
+static void refuses_child_below_stack(void)
+{
+	int32_t begin[] = {0, 0, 2, 2}, list[] = {3, 0}, root = 1;
+	struct lin_forest f = {3, 1, begin, list, &root, NULL, NULL, 0};
+	tap_ok(!lin_linearize(&order, &f, (struct lin_rules){.children = 2}, &diags) &&
+		   refused(DIAG_DANGLING_CHILD, "node 1 of input 0 is node 3"),
+	       "a child behind the last node is refused where a node lacks another");
+}
+
+/* All rules that let pairs in post order be numbered and linked at once, and some that do not. */
+static void test_post_order(struct lin_rules rules, bool disturb, const char *what)
+{
+	static struct random r;
+	int wrong = 0, inner = 0, refused = 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		make_post_order(&r);
+		if (disturb)
+			disturb_children(&r);
+		bool right = are_trees(&r), ok = lin_linearize(&order, &r.f, rules, &diags);
+		wrong += ok != right || (ok ? !order_right(&order, &r.f, rules) || diags.n : diags.n != 1);
+		inner += order.batches > 1;
+		refused += !ok;
+		diags_free(&diags);
+		arena_free(&arena);
+	}
+	tap_ok(wrong == 0 && inner > ROUNDS / 4 && (refused > ROUNDS / 20) == disturb,
+	       "%d forests of pairs in post order%s, %s, are %s", ROUNDS, disturb ? ", disturbed" : "", what,
+	       disturb ? "as defined or refused" : "as defined");
+}
+
 /* Bytes at random: refused or right, never read out of bounds. */
 static void survives_noise(void)
 {
@@ -177,7 +255,7 @@ static const struct image_case typed[] = {
     {"inner", true, -1, IMAGE_EITHER, 0, NULL},
 };
 
-static void agrees_typed(struct lin_rules rules, const char *what)
+static void agrees_typed(struct lin_rules rules, bool post_order, const char *what)
 {
 	static int32_t token[2][NODES];
 	static const int32_t *const tokens[] = {token[0], token[1]};
@@ -186,7 +264,10 @@ static void agrees_typed(struct lin_rules rules, const char *what)
 		for (int n = 0; n < NODES; n++)
 			token[t][n] = random_below(4) - 1;
 	rules.cases = &cases;
-	test_agreement(rules, what);
+	if (post_order)
+		test_post_order(rules, false, what);
+	else
+		test_agreement(rules, what);
 }
 
 int main(void)
@@ -210,9 +291,20 @@ int main(void)
 		       "binary trees, by place alone");
 	test_agreement(any_dag, "DAGs of any arity");
 	test_agreement((struct lin_rules){.children = 2, .shared = true, .places = true}, "binary DAGs");
-	agrees_typed(any_tree, "trees of typed nodes");
-	agrees_typed(binary, "binary trees of typed nodes");
-	agrees_typed(any_dag, "DAGs of typed nodes");
+	agrees_typed(any_tree, false, "trees of typed nodes");
+	agrees_typed(binary, false, "binary trees of typed nodes");
+	agrees_typed(any_dag, false, "DAGs of typed nodes");
+	agrees_typed(binary, true, "typed, with places and parents");
+	agrees_typed((struct lin_rules){.children = 2}, true, "typed");
+	for (int disturb = 0; disturb < 2; disturb++) {
+		test_post_order((struct lin_rules){.children = 2}, disturb, "plain");
+		test_post_order(binary, disturb, "with places and parents");
+		test_post_order((struct lin_rules){.children = 2, .places = true}, disturb, "with places");
+		test_post_order((struct lin_rules){.children = 2, .edges = true, .parents = true}, disturb,
+				"with lists");
+		test_post_order((struct lin_rules){.children = 2, .unlinked = true}, disturb, "unlinked");
+	}
+	refuses_child_below_stack();
 	finds_cycles();
 	survives_noise();
 	lin_order_free(&order);
