@@ -356,8 +356,8 @@ static void test_svg(const struct view *v)
 		   strstr(text, "<title>waits, leaves"),
 	       "with lanes, waits and a legend");
 	tap_ok(!strstr(text, "<title>waits, level 1"), "a thread without a share does not wait");
-	tap_ok(strstr(text, ">rows shared out<") && strstr(text, ">columns shared out<") &&
-		   !strstr(text, ">subtrees shared out<") && !strstr(text, ">all other kernels"),
+	tap_ok(strstr(text, ">rows divided<") && strstr(text, ">columns divided<") &&
+		   !strstr(text, ">subtrees divided<") && !strstr(text, ">all other kernels"),
 	       "the legend has what is in the picture only");
 	tap_ok(strstr(text, "of the time that all threads have in the run: 2 "),
 	       "and says what shares are of");
