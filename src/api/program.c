@@ -220,7 +220,7 @@ static bool read_options(esp_program *p, const esp_program_options *options, str
 	return ok;
 }
 
-/* Whether code is made for this machine, so that its description has to be exact. */
+/* Whether code is made for this machine, whose description may be measured for it. */
 static bool is_for_this_machine(const struct compile_options *o)
 {
 	return o->native && !compile_interprets(o);
