@@ -87,7 +87,7 @@ static bool open_program(struct objects *o, const struct options *options, int a
 }
 
 /* Prints a notice of the library: something went wrong, and no call failed. */
-static void tell_diagnostic(void *user, const esp_diagnostic *d)
+static void print_notice(void *user, const esp_diagnostic *d)
 {
 	(void)user;
 	complain("%s [%s]", d->message, d->id);
@@ -101,7 +101,7 @@ static void tell_diagnostic(void *user, const esp_diagnostic *d)
 static esp_status create_context(struct objects *o, const struct options *options, esp_error **error)
 {
 	esp_context_options c = {.size = sizeof c,
-				 .log = tell_diagnostic,
+				 .log = print_notice,
 				 .threads = options->threads,
 				 .cache = options->no_cache ? ESP_CACHE_OFF : ESP_CACHE_ON,
 				 .cache_dir = options->cache_dir,

@@ -13,7 +13,7 @@
 
 /* --- files --- */
 
-static bool cannot_write(const struct output *o, int why)
+static bool refuse_output(const struct output *o, int why)
 {
 	return complain("cannot write %s: %s", o->path ? o->path : "standard output",
 			strerror(why ? why : EIO));
@@ -83,7 +83,7 @@ bool output_open(struct output *o, const char *path)
 	}
 	if (o->file)
 		return true;
-	cannot_write(o, errno);
+	refuse_output(o, errno);
 	forget_temporary(o);
 	return false;
 }
@@ -93,14 +93,14 @@ bool output_flush(struct output *o)
 	errno = 0;
 	if (fflush(o->file) == 0 && !ferror(o->file))
 		return true;
-	return cannot_write(o, errno);
+	return refuse_output(o, errno);
 }
 
 bool output_puts(struct output *o, const char *text)
 {
 	if (fputs(text, o->file) >= 0)
 		return true;
-	cannot_write(o, errno);
+	refuse_output(o, errno);
 	output_abort(o);
 	return false;
 }
@@ -142,7 +142,7 @@ static bool replace_target(struct output *o)
 	int folder = open_folder(o->target);
 	bool ok = (folder >= 0 || errno == EACCES) && rename(o->temporary, o->target) == 0;
 	if (!ok) {
-		cannot_write(o, errno);
+		refuse_output(o, errno);
 		unlink(o->temporary);
 	} else if (folder >= 0 && !sync_folder(folder)) {
 		ok = complain("%s is written, but may not survive a power cut: %s", o->path, strerror(errno));
@@ -157,10 +157,10 @@ bool output_commit(struct output *o)
 	bool ok = output_flush(o);
 	errno = 0;
 	if (ok && o->temporary && !sync_retrying(fileno(o->file)))
-		ok = cannot_write(o, errno);
+		ok = refuse_output(o, errno);
 	errno = 0;
 	if (o->file != stdout && fclose(o->file) != 0 && ok)
-		ok = cannot_write(o, errno);
+		ok = refuse_output(o, errno);
 	if (ok && o->temporary)
 		ok = replace_target(o);
 	else if (o->temporary)

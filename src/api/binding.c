@@ -19,7 +19,7 @@ static bool read_param(void *context, int param, int64_t first, int64_t count, v
 	return io_safetensors_read(r->file, diags, tensor, first, count, as, to);
 }
 
-/* The program's sizes came from other weights, perhaps; these must give the same. */
+/* Checks that these weights give the sizes that the program was made for, perhaps by other weights. */
 static bool check_sizes(const esp_program *p, const struct io_safetensors *file, const int64_t *sizes,
 			struct diags *diags)
 {
@@ -39,7 +39,7 @@ static bool same_shape(const struct tensor_info *a, const struct tensor_info *b)
 	return a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0;
 }
 
-/* Of a program whose model is not at hand: what it says of its parameters must be there. */
+/* Checks parameters by name and shape, for loaded programs, which have no model. */
 static bool check_params(const esp_program *p, const struct io_safetensors *file, struct diags *diags)
 {
 	bool ok = true;
@@ -102,7 +102,7 @@ static bool pack_weights(struct packed *to, const esp_program *p, const esp_weig
 	return ok;
 }
 
-/* Weights of one generation, 1 at first. */
+/* Packs weights; their generation counts from 1. */
 static struct packed *new_packed(esp_program *p, const esp_weights *w, struct diags *diags)
 {
 	if ((w && !binding_check(p, w, diags)) || !program_prepare(p, diags))
@@ -172,7 +172,7 @@ struct packed *binding_hold(const esp_binding *binding)
 	return p;
 }
 
-/* Packing happens outside of the lock; the last of several swaps stays. */
+/* Packs without the lock; of several swaps the last one holds. */
 static bool swap_weights(esp_binding *b, const esp_weights *w, struct diags *diags)
 {
 	struct packed *new = new_packed(b->program, w, diags), *old;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the bodies of a model compute, and which of them is a node's. */
+/* The statements of a model's bodies, and the body that computes a node. */
 #include "api/objects.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ const char *esp_model_state(const esp_model *m, size_t i, size_t *traversal)
 
 /* --- statements --- */
 
-/* Which body of a traversal a number is for; -1 = it is for outputs, or none of them. */
+/* The body of a traversal that has this number; -1 = none, or outputs. */
 static int body_of(const struct ra_model *g, int body, bool down)
 {
 	if (body == (down ? ESP_BODY_ROOT : ESP_BODY_LEAF))
@@ -65,7 +65,7 @@ const char *esp_model_statement(const esp_model *m, const char *name, int body, 
 
 /* --- the body of a node --- */
 
-/* What nodes carry of a token input of that name; NULL when the forest's program, which may be of another model, has none. */
+/* The rows of the token input of that name; NULL = none: the forest's program may be of another model. */
 static const int32_t *find_tokens(const esp_forest *f, const char *name)
 {
 	for (int i = 0; i < f->program->interface.inputs; i++) {
@@ -127,7 +127,7 @@ static bool is_declared(const struct ra_model *g, const char *name)
 	return false;
 }
 
-/* Whether two locals can be of one state. */
+/* Whether one state can store both locals. */
 static bool is_same_local(const esp_local *a, const esp_local *b)
 {
 	return a->traversal == b->traversal && a->body != b->body && strcmp(a->shape, b->shape) == 0;

@@ -4,10 +4,10 @@
 
 struct esp_builder {
 	struct object object;
-	struct arena arena; /* of the model, once it is finished */
+	struct arena arena; /* passes to the model when it is finished */
 	struct diags diags;
 	struct ra_builder *calls; /* NULL = finished */
-	bool lost;		  /* memory ran out in a call that could not say so */
+	bool lost;		  /* memory ran out in a call that cannot report it */
 };
 
 static void destroy_builder(void *object)
@@ -24,7 +24,7 @@ struct creation {
 	const char *name, *structure;
 };
 
-/* Values of the builders of one context are told apart, those of several most likely. */
+/* Distinguishes values of different builders: always within a context, most likely between contexts. */
 static unsigned next_tag(struct esp_context *c)
 {
 	unsigned n = atomic_fetch_add_explicit(&c->builders, 1, memory_order_relaxed);
@@ -76,14 +76,14 @@ void esp_builder_free(esp_builder *b)
 	object_release(b);
 }
 
-/* --- calls: they cannot fail, only be wrong, which the builder remembers --- */
+/* --- calls: they return no errors; the builder collects diagnostics --- */
 
 static bool is_open(const esp_builder *b)
 {
 	return b && b->calls && !b->lost && b->object.context->process == fork_generation();
 }
 
-/* The rest runs under the arena's guard: memory that is out is told when the builder is finished. */
+/* Runs the rest under the arena's guard; if memory runs out, esp_builder_finish reports it. */
 #define BUILD(b, ...)                                                                                        \
 	do {                                                                                                 \
 		jmp_buf escape;                                                                              \
@@ -112,7 +112,7 @@ static bool need_argument(esp_builder *b, const void *p, const char *function, c
 	return p || refuse_argument(b, function, argument, "must not be NULL");
 }
 
-/* A value that a name makes. */
+/* Adds a value that is made from a name. */
 static esp_value add_named(esp_builder *b, const char *function, const char *argument, const char *name,
 			   uint32_t (*call)(struct ra_builder *, const char *))
 {
@@ -121,7 +121,7 @@ static esp_value add_named(esp_builder *b, const char *function, const char *arg
 	return v;
 }
 
-/* One that a name and a shape make. */
+/* Adds a value that is made from a name and a shape. */
 static esp_value add_shaped(esp_builder *b, const char *function, const char *name, const char *shape,
 			    uint32_t (*call)(struct ra_builder *, const char *, const char *))
 {
@@ -130,7 +130,7 @@ static esp_value add_shaped(esp_builder *b, const char *function, const char *na
 	return v;
 }
 
-/* One of many: what a function makes of a value of each. */
+/* Adds the reduction of a value over children, parents or members. */
 static esp_value add_gathered(esp_builder *b, const char *function, const char *name, esp_value of_each,
 			      uint32_t (*call)(struct ra_builder *, const char *, uint32_t))
 {
@@ -186,9 +186,9 @@ _Static_assert(ESP_BODY_INNER == RA_BODY_INNER + FIRST_BODY && ESP_BODY_NODE == 
 		   ESP_BODY_ROOT == RA_BODY_ROOT + FIRST_BODY &&
 		   ESP_BODY_BELOW == RA_BODY_BELOW + FIRST_BODY &&
 		   ESP_BODY_BELOW == FIRST_BODY + RA_BODY_CASE - 1,
-	       "bodies are told by their numbers");
+	       "bodies have the numbers of the public header");
 
-/* The number that callers have for a body, and back; -1 = there is no such body. */
+/* Converts the number of a body to the public one, and back; -1 = there is no such body. */
 static int body_for_caller(int body)
 {
 	return body >= RA_BODY_CASE ? ESP_BODY_CASE + body - RA_BODY_CASE : FIRST_BODY + body;
@@ -227,7 +227,7 @@ esp_value esp_builder_number(esp_builder *b, double number)
 	return v;
 }
 
-_Static_assert(sizeof(esp_value) == sizeof(uint32_t), "an array of values is one of their numbers");
+_Static_assert(sizeof(esp_value) == sizeof(uint32_t), "an array of values is an array of their numbers");
 
 esp_value esp_builder_call(esp_builder *b, const char *function, const esp_value *arguments, size_t n)
 {
@@ -349,7 +349,7 @@ static bool finish_graph(void *job)
 	return f->graph;
 }
 
-/* The builder's diagnostics become those of the call. */
+/* Moves the builder's diagnostics to those of the call. */
 static esp_model *refuse_model(esp_builder *b, struct diags *diags)
 {
 	diags_free(diags);

@@ -17,7 +17,7 @@ const char *esp_version(void)
 	return ESP_VERSION;
 }
 
-/* --- memory: the caller's hook behind a counter --- */
+/* --- memory: the caller's hook, counted --- */
 
 static void note_peak(struct esp_context *c, size_t used)
 {
@@ -27,7 +27,7 @@ static void note_peak(struct esp_context *c, size_t used)
 		;
 }
 
-/* Takes bytes from the cap; false when there are not so many left. */
+/* Charges bytes to the cap; false if it would be exceeded. */
 static bool charge_bytes(struct esp_context *c, size_t bytes)
 {
 	size_t used = atomic_fetch_add_explicit(&c->used, bytes, memory_order_relaxed) + bytes;
@@ -45,8 +45,7 @@ static void discharge_bytes(struct esp_context *c, size_t bytes)
 	atomic_fetch_sub_explicit(&c->used, bytes, memory_order_relaxed);
 }
 
-/* A block that grows is charged for what it grows by before the hook is asked, and one that shrinks is
- * discharged after. */
+/* Charges growth before it calls the hook, and discharges shrinkage after. */
 static void *counted_resize(void *context, void *p, size_t old_size, size_t new_size)
 {
 	struct esp_context *c = context;
@@ -70,21 +69,22 @@ size_t esp_context_memory(const esp_context *c, size_t *peak)
 
 /* --- calls in flight --- */
 
-/* The counter goes up before `closed` is read and close sets `closed` before it reads the counter: one of
- * them sees the other. */
+/* Increments the counter before it reads `closed`; closing sets `closed` before it reads the counter.  So
+ * either the call sees that the context is closed, or closing waits for the call. */
 bool context_enter(struct esp_context *c)
 {
 	atomic_fetch_add(&c->calls, 1);
 	return !atomic_load(&c->closed);
 }
 
-/* Nothing of the context is touched after this: whoever closed it may free it at once. */
+/* The context must not be used after this: the thread that closes it may free it at once. */
 void context_leave(struct esp_context *c)
 {
 	atomic_fetch_sub(&c->calls, 1);
 }
 
-/* Looks again and again, at most a millisecond apart: a lock to wait with would be one to leave, too. */
+/* Polls, at most a millisecond apart: to release a lock, the last call would use the context after it may be
+ * freed. */
 static void wait_for_calls(struct esp_context *c)
 {
 	struct timespec pause = {.tv_nsec = 20000};
@@ -95,7 +95,7 @@ static void wait_for_calls(struct esp_context *c)
 	}
 }
 
-/* A team without threads is as good as one, only slower. */
+/* Logs that a team has no threads: runs are correct without them, only slower. */
 void context_check_team(struct esp_context *c)
 {
 	int trouble = rt_team_error(&c->team);
@@ -107,7 +107,7 @@ void context_check_team(struct esp_context *c)
 		    strerror(trouble));
 }
 
-/* Does not enter: it would wait for itself. */
+/* Does not call context_enter: it would wait for itself. */
 esp_status esp_context_close(esp_context *context, esp_error **error)
 {
 	struct api_call call = {.open = true, .mode = float_mode_enter(false)};
@@ -153,7 +153,7 @@ static void destroy_context(void *object)
 		c->hooks.resize(c->hooks.context, c->cache_dir, strlen(c->cache_dir) + 1, 0);
 }
 
-/* The environment decides where the options do not; -1 = it names no source. */
+/* Source of the machine's description, by the options or else the environment; -1 = an unknown name. */
 static int source_of_machine(const esp_context_options *o)
 {
 	static const char *const words[] = {[ESP_MACHINE_MEASURED] = "measured",
@@ -208,7 +208,7 @@ static bool copy_cache_dir(esp_context *c, const char *path)
 	return true;
 }
 
-/* Those that the process may run on, or fewer where a quota allows less time than theirs. */
+/* Counts the processors that the process may run on, or as many as its CPU quota allows, if fewer. */
 static int count_processors(void)
 {
 	cpu_set_t set;
@@ -219,7 +219,7 @@ static int count_processors(void)
 	return n < 1 ? 1 : n < ESP_THREADS_MAX ? (int)n : ESP_THREADS_MAX;
 }
 
-static bool wants_perf_map(const esp_context_options *o)
+static bool needs_perf_map(const esp_context_options *o)
 {
 	const char *asked = secure_getenv("ESPALIER_PERF_MAP");
 	return o->perf_map || (asked && *asked && strcmp(asked, "0") != 0);
@@ -241,7 +241,7 @@ static bool fill_context(esp_context *c, const esp_context_options *o)
 	c->cancel = o->cancel;
 	c->cache = o->cache;
 	c->cache_limit = o->cache_limit;
-	c->perf_map = wants_perf_map(o);
+	c->perf_map = needs_perf_map(o);
 	c->machine_from = source_of_machine(o);
 	c->process = fork_generation();
 	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : count_processors());

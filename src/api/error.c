@@ -6,16 +6,16 @@ struct esp_error {
 	struct allocator allocator;
 	struct diags diags;
 	struct arena arena; /* of the texts below */
-	esp_diagnostic *told;
+	esp_diagnostic *diagnostic;
 	const char *text;
 };
 
 /* What is returned when there is no memory for an error; never written or freed. */
 static struct diag no_memory_diag = {.id = DIAG_OUT_OF_MEMORY, .message = "memory ran out"};
-static esp_diagnostic no_memory_told = {
+static esp_diagnostic no_memory_diagnostic = {
     .id = "out-of-memory", .message = "memory ran out", .structure = -1, .node = -1};
 static const esp_error no_memory = {
-    .told = &no_memory_told,
+    .diagnostic = &no_memory_diagnostic,
     .diags = {.at = &no_memory_diag, .n = 1},
     .text = "error: memory ran out [out-of-memory]\n",
 };
@@ -49,9 +49,9 @@ static bool print_text(void *job)
 {
 	esp_error *e = job;
 	struct str text = str_in(&e->arena);
-	e->told = ARENA_ARRAY(&e->arena, esp_diagnostic, e->diags.n);
+	e->diagnostic = ARENA_ARRAY(&e->arena, esp_diagnostic, e->diags.n);
 	for (size_t i = 0; i < e->diags.n; i++) {
-		e->told[i] = copy_diagnostic(&e->diags.at[i]);
+		e->diagnostic[i] = copy_diagnostic(&e->diags.at[i]);
 		diag_print(&e->diags.at[i], &text);
 	}
 	e->text = str_text(&text);
@@ -97,7 +97,7 @@ size_t esp_error_count(const esp_error *e)
 
 const esp_diagnostic *esp_error_get(const esp_error *e, size_t i)
 {
-	return i < esp_error_count(e) ? &e->told[i] : NULL;
+	return i < esp_error_count(e) ? &e->diagnostic[i] : NULL;
 }
 
 const char *esp_error_text(const esp_error *e)

@@ -47,7 +47,7 @@ static void destroy_export(void *object)
 	object_release(e->program);
 }
 
-static bool out_of_memory(struct diags *diags, const char *what)
+static bool report_no_memory(struct diags *diags, const char *what)
 {
 	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0},
 			"write what there is, and begin another export", "no memory for %s", what);
@@ -74,7 +74,7 @@ static void describe_columns(esp_export *e)
 	}
 }
 
-/* Names in a file that mean something else there. */
+/* Refuses names that exported files use for something else. */
 static bool check_names(const esp_export *e, struct diags *diags)
 {
 	for (size_t i = 0; i < e->columns; i++) {
@@ -102,7 +102,7 @@ static esp_export *new_export(esp_program *p, struct diags *diags)
 		if (check_names(e, diags))
 			return e;
 	} else {
-		out_of_memory(diags, "an export");
+		report_no_memory(diags, "an export");
 	}
 	object_release(e);
 	return NULL;
@@ -126,7 +126,7 @@ void esp_export_free(esp_export *e)
 
 /* --- adding --- */
 
-/* Reserves so many bytes in all; the capacity doubles. */
+/* Reserves so many bytes in all; capacities at least double. */
 static bool reserve_bytes(const esp_export *e, void **at, size_t *capacity, size_t wanted,
 			  struct diags *diags)
 {
@@ -135,7 +135,7 @@ static bool reserve_bytes(const esp_export *e, void **at, size_t *capacity, size
 	size_t n = wanted > 2 * *capacity ? wanted : 2 * *capacity;
 	void *p = n <= PTRDIFF_MAX ? resize_bytes(e, *at, *capacity, n) : NULL;
 	if (!p)
-		return out_of_memory(diags, "the results of a run");
+		return report_no_memory(diags, "the results of a run");
 	*at = p;
 	*capacity = n;
 	return true;

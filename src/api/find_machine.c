@@ -1,16 +1,16 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The description of the machine at hand: where it is from, and how it is kept.
+/* Finds the description of this machine, and keeps it in the cache.
  *
- * A file of the cache's folder "machines", found by the processor, so that machines may share the folder:
+ * Its file in the cache's folder "machines" is named by the processor, so that machines can share the folder:
  *
  *     espalier machine 1
  *     identity x86-64 saves ...
  *     target avx512
  *     l1_bytes 32768 bytes          and all other numbers of base/target.def
  *     processor AMD EPYC            for people
- *     checksum 0123...              of all that is before
+ *     checksum 0123...              of all lines before
  *
- * What is not such a file, or has a number that no machine has, is as if it were not there. */
+ * Other files, and files with impossible numbers, are ignored. */
 #include "api/objects.h"
 #include "base/cpu.h"
 #include "base/machine.h"
@@ -45,18 +45,18 @@ void describe_machine_for_key(struct str *s, const struct machine_known *m)
 	target_print(&m->target, s);
 }
 
-/* --- one description that is looked for --- */
+/* --- a search --- */
 
 struct search {
 	esp_context *context;
-	bool may_measure; /* when nothing is kept */
+	bool may_measure; /* if no file is kept */
 	bool must_measure;
-	bool measured; /* otherwise there was neither the memory nor the threads */
+	bool measured; /* false = memory or threads are out */
 	struct arena arena;
 	struct target target;
-	const char *source, *processor; /* processor: a text of cpu_print; "" when nobody asks the machine */
+	const char *source, *processor; /* processor: a text of cpu_print; "" = the machine is not examined */
 	const char *folder;		/* NULL = none */
-	const char *problem;		/* of what is kept there; NULL = none */
+	const char *problem;		/* of the kept file; NULL = none */
 };
 
 static void note_unusable(const struct search *s, const struct io_store *store)
@@ -85,7 +85,7 @@ static void print_beginning(const struct search *s, struct str *to)
 
 /* --- reading --- */
 
-/* Whether the text ends with the checksum of what is before. */
+/* Whether the text ends with the checksum of the lines before. */
 static bool is_whole(struct search *s, const char *text, size_t n)
 {
 	static const char word[] = "checksum ";
@@ -98,7 +98,7 @@ static bool is_whole(struct search *s, const char *text, size_t n)
 	return memcmp(text + n - DIGITS - 1, sum.text, DIGITS) == 0;
 }
 
-/* What is wrong with a text; NULL = nothing, and it is the description now. */
+/* Parses a text as the description; returns its problem, NULL = none. */
 static const char *read_text(struct search *s, const char *text, size_t n)
 {
 	struct str beginning = str_in(&s->arena);
@@ -165,8 +165,8 @@ static void write_kept(struct search *s, struct io_store *store)
 		note_unusable(s, store);
 }
 
-/* On request measures whether it can be kept or not; else only where it can, and no other process does the
- * same. */
+/* Measures the machine and keeps the result.  If nobody requested it, measures only if the result can be kept
+ * and no other process is measuring. */
 static bool measure_and_keep(struct search *s)
 {
 	struct io_store store = {.folder = -1};
@@ -182,7 +182,7 @@ static bool measure_and_keep(struct search *s)
 
 /* --- the context's --- */
 
-static void say_problem(const struct search *s)
+static void log_problem(const struct search *s)
 {
 	if (s->problem)
 		context_log(s->context, DIAG_CACHE_ENTRY_DAMAGED, NULL,
@@ -190,7 +190,7 @@ static void say_problem(const struct search *s)
 			    s->problem);
 }
 
-static bool asks_machine(const struct search *s)
+static bool examines_machine(const struct search *s)
 {
 	return s->context->machine_from != ESP_MACHINE_DEFAULTS || s->must_measure;
 }
@@ -198,7 +198,7 @@ static bool asks_machine(const struct search *s)
 static void look_up(struct search *s)
 {
 	s->source = "defaults";
-	if (!asks_machine(s))
+	if (!examines_machine(s))
 		return;
 	struct cache cache = context_cache(s->context);
 	struct str name = str_in(&s->arena);
@@ -209,7 +209,7 @@ static void look_up(struct search *s)
 		s->source = "measured";
 		return;
 	}
-	say_problem(s);
+	log_problem(s);
 	machine_read_caches(&s->target, "");
 	s->source = "system";
 	bool wanted = s->may_measure && s->folder && s->context->machine_from == ESP_MACHINE_MEASURED;
@@ -223,7 +223,7 @@ static bool search_machine(void *job)
 	return true;
 }
 
-/* Without memory the description is the target's.  The arena is left to the caller. */
+/* Falls back to the target's defaults if memory is out.  The caller frees the arena. */
 static void find_machine(struct search *s)
 {
 	struct diags unheard;
@@ -239,7 +239,7 @@ static void find_machine(struct search *s)
 	diags_free(&unheard);
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void set_machine(esp_context *c, const struct search *s)
 {
 	snprintf(c->processor, sizeof c->processor, "%s", s->processor);
@@ -264,9 +264,9 @@ const struct machine_known *context_machine(esp_context *c, bool may_measure)
 	return &c->machine;
 }
 
-/* --- for people --- */
+/* --- printing --- */
 
-/* Measures anew; what the context goes by already stays, since programs were made by it. */
+/* Measures again; the context's own description does not change, since programs were made for it. */
 static bool measure_on_request(esp_context *c, struct search *s)
 {
 	*s = (struct search){.context = c, .must_measure = true};

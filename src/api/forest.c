@@ -40,7 +40,7 @@ static bool reserve_file(esp_forest *f, struct diags *diags)
 	return true;
 }
 
-/* Structures that are read from one file mostly follow each other: it is held once for all of them. */
+/* Holds a name once for adjacent structures: most of those of a file are added one after the other. */
 bool forest_hold_file(esp_forest *f, struct file_name *name, struct diags *diags)
 {
 	if (f->files && f->file[f->files - 1] == name)
@@ -184,7 +184,7 @@ bool forest_reserve(esp_forest *f, int input, size_t rows, struct diags *diags)
 	return true;
 }
 
-/* Behind the data that counts, which it becomes part of once the nodes are appended. */
+/* Writes after the last row of the forest; the rows count once the nodes are appended. */
 static bool copy_data(esp_forest *f, const esp_structure *s, int input, struct diags *diags)
 {
 	bool edges = f->program->interface.input[input].on_edge;
@@ -198,7 +198,7 @@ static bool copy_data(esp_forest *f, const esp_structure *s, int input, struct d
 	return true;
 }
 
-/* Whether edges can be counted. */
+/* Checks child_begin before edges are counted by it. */
 static bool check_edges(const esp_structure *s, struct diags *diags)
 {
 	struct lin_forest f = {.nodes = s->nodes, .child_begin = s->child_begin, .children = s->children};
@@ -260,7 +260,7 @@ esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, es
 	return api_end(&call, ok, error);
 }
 
-/* Closes the gap that a structure's rows of an input leave. */
+/* Removes the rows that a structure has of an input: moves the later rows down. */
 static void remove_rows(esp_forest *f, const struct lin_forest *all, int64_t structure, int input)
 {
 	bool edges = f->program->interface.input[input].on_edge;
@@ -283,7 +283,7 @@ void esp_forest_remove(esp_forest *f, size_t structure)
 	lin_collect_remove(&f->collect, (int64_t)structure);
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 size_t esp_forest_structures(const esp_forest *f)
 {

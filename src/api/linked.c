@@ -34,14 +34,14 @@ static bool refuse_missing(const esp_forest *f, const struct image_input *in, in
 	return diag_about(diags, input, node);
 }
 
-/* Whether the model reads the input at the node. */
+/* Whether the model reads the input at this node. */
 static bool is_read(const esp_forest *f, const struct image_input *in, int32_t node)
 {
 	const int32_t *begin = f->walk.child_begin;
 	return begin[node] == begin[node + 1] ? in->at_leaf : in->at_inner;
 }
 
-/* A token of -1 is as good as in an array; a vector that is not there has no such sign. */
+/* Copies the vectors of all nodes.  A missing vector is NULL, an error only if the model reads it. */
 static bool fill_vectors(esp_forest *f, const esp_walk *w, int which, char *to, struct diags *diags)
 {
 	const struct image_input *in = &f->program->interface.input[which];
@@ -58,8 +58,8 @@ static bool fill_vectors(esp_forest *f, const esp_walk *w, int which, char *to, 
 	return true;
 }
 
-static bool missing_edge(const esp_forest *f, const struct image_input *in, int32_t node, size_t slot,
-			 struct diags *diags)
+static bool refuse_edge(const esp_forest *f, const struct image_input *in, int32_t node, size_t slot,
+			struct diags *diags)
 {
 	long long input = f->collect.inputs;
 	diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0}, "give every edge a value",
@@ -78,7 +78,7 @@ static bool fill_edge(const esp_forest *f, const esp_walk *w, int which, int32_t
 	}
 	const void *from = w->edge_vector(w->user, of, slot, (size_t)which);
 	if (!from)
-		return missing_edge(f, in, node, slot, diags);
+		return refuse_edge(f, in, node, slot, diags);
 	memcpy(to, from, forest_row_bytes(in));
 	return true;
 }
@@ -96,7 +96,7 @@ static bool fill_edges(esp_forest *f, const esp_walk *w, int which, struct diags
 	return true;
 }
 
-/* Behind the data that counts, which it becomes part of once the nodes are appended. */
+/* Writes after the last row of the forest; the rows count once the nodes are appended. */
 static bool fill_input(esp_forest *f, const esp_walk *w, int which, struct diags *diags)
 {
 	const struct image_input *in = &f->program->interface.input[which];

@@ -1,8 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: the record of a run by thread.
+/* Profiles: converts the record of a run from chunks to threads.
  *
- * The record is by chunk, since each chunk has a track of its own; the caller may have run chunks that belong
- * to others. */
+ * Each chunk has a track of its own in the record; the caller may have run chunks of other threads. */
 #include "api/profile.h"
 
 #include "api/objects.h"
@@ -11,7 +10,7 @@
 
 /* --- a profile and its arrays --- */
 
-/* Of what a step goes over; a domain that runs node by node has the rows of all. */
+/* The rows that a step of each domain computes; domains of single nodes count those of all nodes. */
 static const int over[] = {
     [IMAGE_DOMAIN_ONCE] = ESP_OVER_NODES,	 [IMAGE_DOMAIN_LEAVES] = ESP_OVER_LEAVES,
     [IMAGE_DOMAIN_INNER] = ESP_OVER_INNER,	 [IMAGE_DOMAIN_INNER_NODE] = ESP_OVER_INNER,
@@ -21,7 +20,7 @@ static const int over[] = {
     [IMAGE_DOMAIN_NODE_DOWN] = ESP_OVER_NODES,
 };
 
-static void tell_steps(struct esp_profile *p, const struct image *image)
+static void write_steps(struct esp_profile *p, const struct image *image)
 {
 	for (size_t i = 0; i < p->facts.steps; i++) {
 		const struct image_step *s = &image->step[image->folds + i];
@@ -50,7 +49,7 @@ struct esp_profile *profile_create(const struct allocator *a, const struct image
 		profile_free(p);
 		return NULL;
 	}
-	tell_steps(p, image);
+	write_steps(p, image);
 	return p;
 }
 
@@ -94,7 +93,7 @@ static void *grow_bytes(const struct allocator *a, void *at, size_t *has, size_t
 	return p;
 }
 
-/* There is always a range and an event more than are told. */
+/* Reserves one range and one event more than there are, so that neither array is NULL. */
 static bool reserve_profile(struct esp_profile *p)
 {
 	p->range =
@@ -110,8 +109,8 @@ _Static_assert((int)RT_ALONE == ESP_SPLIT_NONE && (int)RT_ROWS == ESP_SPLIT_ROWS
 		   (int)RT_COLUMNS == ESP_SPLIT_COLUMNS && (int)RT_SUBTREES == ESP_SPLIT_SUBTREES,
 	       "strategies have the numbers of the public header");
 
-/* Leaves are the lowest level, whoever goes over them. */
-static void tell_ranges(struct esp_profile *p, int folds)
+/* Steps over leaves have level 0, whatever the record contains. */
+static void write_ranges(struct esp_profile *p, int folds)
 {
 	const struct rt_profile *r = &p->record;
 	p->facts.ranges = r->jobs;
@@ -143,7 +142,7 @@ size_t profile_most_events(const struct rt_profile *r)
 	return most + split * r->threads;
 }
 
-/* The events of one thread as they are found. */
+/* A thread whose events are being written. */
 struct thread {
 	const struct rt_profile *record;
 	int number, folds;
@@ -152,7 +151,7 @@ struct thread {
 	int64_t stop; /* of the last call */
 };
 
-static void tell_call(struct thread *t, int chunk, const struct rt_event *e)
+static void write_call(struct thread *t, int chunk, const struct rt_event *e)
 {
 	int64_t begin = t->record->phase[0];
 	*t->to++ = (esp_event){
@@ -172,8 +171,8 @@ static void tell_call(struct thread *t, int chunk, const struct rt_event *e)
 	t->stop = e->stop;
 }
 
-/* Tells those calls of a chunk in the jobs before `behind` that this thread made. */
-static void tell_calls(struct thread *t, int chunk, int64_t behind)
+/* Writes the calls of a chunk, in the jobs before `behind`, that this thread made. */
+static void write_calls(struct thread *t, int chunk, int64_t behind)
 {
 	const struct rt_track *track = &t->record->track[chunk];
 	for (; t->next[chunk] < track->events; t->next[chunk]++) {
@@ -181,11 +180,11 @@ static void tell_calls(struct thread *t, int chunk, int64_t behind)
 		if (e->job >= behind)
 			break;
 		if ((e->taken ? 0 : chunk) == t->number)
-			tell_call(t, chunk, e);
+			write_call(t, chunk, e);
 	}
 }
 
-static void tell_wait(struct thread *t, int64_t job)
+static void write_wait(struct thread *t, int64_t job)
 {
 	const struct rt_job *j = &t->record->job[job];
 	int64_t begin = t->record->phase[0];
@@ -201,7 +200,7 @@ static void tell_wait(struct thread *t, int64_t job)
 		};
 }
 
-/* The first job after this one that begins with a barrier. */
+/* The first job after this one that begins after a barrier. */
 static int64_t next_barrier(const struct rt_profile *r, int64_t job)
 {
 	do
@@ -210,16 +209,16 @@ static int64_t next_barrier(const struct rt_profile *r, int64_t job)
 	return job;
 }
 
-/* Between two barriers the caller runs chunks in their order, so its calls are found in order of time. */
-static esp_event *tell_thread(const struct rt_profile *r, int number, int folds, esp_event *to)
+/* Between two barriers the caller runs chunks in order, so its calls are written in order of time. */
+static esp_event *write_thread(const struct rt_profile *r, int number, int folds, esp_event *to)
 {
 	struct thread t = {.record = r, .number = number, .folds = folds, .to = to};
 	for (int64_t job = 0, next; job < r->jobs; job = next) {
 		next = next_barrier(r, job);
 		t.stop = r->job[job].start;
 		for (int chunk = number; chunk < (number ? number + 1 : r->threads); chunk++)
-			tell_calls(&t, chunk, next);
-		tell_wait(&t, next - 1);
+			write_calls(&t, chunk, next);
+		write_wait(&t, next - 1);
 	}
 	return t.to;
 }
@@ -228,13 +227,13 @@ size_t profile_events(const struct rt_profile *r, int folds, esp_event *to)
 {
 	esp_event *end = to;
 	for (int thread = 0; thread < r->threads; thread++)
-		end = tell_thread(r, thread, folds, end);
+		end = write_thread(r, thread, folds, end);
 	return end - to;
 }
 
 /* --- a run --- */
 
-/* Where the bytes of a buffer of the session are counted; NULL = they are not. */
+/* The sum that buffers of a kind are counted in; NULL = none. */
 static uint64_t *bytes_of(esp_profile_facts *f, enum image_buffer_kind kind)
 {
 	switch (kind) {
@@ -252,7 +251,7 @@ static uint64_t *bytes_of(esp_profile_facts *f, enum image_buffer_kind kind)
 	}
 }
 
-static void tell_memory(esp_profile_facts *f, const struct rt_session *s, const struct rt_binding *b)
+static void write_memory(esp_profile_facts *f, const struct rt_session *s, const struct rt_binding *b)
 {
 	f->state_bytes = f->scratch_bytes = f->output_bytes = f->data_bytes = 0;
 	for (int i = 0; i < s->image->buffers; i++) {
@@ -266,7 +265,7 @@ static void tell_memory(esp_profile_facts *f, const struct rt_session *s, const 
 	f->code_bytes = s->image->code.bytes;
 }
 
-static void tell_sizes(esp_profile_facts *f, const struct rt_session *s)
+static void write_sizes(esp_profile_facts *f, const struct rt_session *s)
 {
 	f->structures = s->sizes[IMAGE_INPUTS];
 	f->nodes = s->sizes[IMAGE_NODES];
@@ -275,7 +274,7 @@ static void tell_sizes(esp_profile_facts *f, const struct rt_session *s)
 	f->levels = s->sizes[IMAGE_BATCHES];
 }
 
-bool profile_tell(struct esp_profile *p, const struct rt_session *s, const struct rt_binding *binding)
+bool profile_fill(struct esp_profile *p, const struct rt_session *s, const struct rt_binding *binding)
 {
 	const struct rt_profile *r = &p->record;
 	if (r->lost || !reserve_profile(p))
@@ -286,14 +285,14 @@ bool profile_tell(struct esp_profile *p, const struct rt_session *s, const struc
 	p->facts.fill = r->phase[RT_PHASE_STEPS] - r->phase[RT_PHASE_FILL];
 	p->facts.run = r->phase[RT_PHASES] - r->phase[RT_PHASE_STEPS];
 	p->facts.threads = r->threads;
-	tell_sizes(&p->facts, s);
-	tell_memory(&p->facts, s, binding);
-	tell_ranges(p, s->image->folds);
+	write_sizes(&p->facts, s);
+	write_memory(&p->facts, s, binding);
+	write_ranges(p, s->image->folds);
 	p->facts.events = profile_events(r, s->image->folds, p->event);
 	return true;
 }
 
-/* --- what is asked --- */
+/* --- queries --- */
 
 const esp_profile_facts *esp_profile_describe(const esp_profile *p)
 {

@@ -23,9 +23,9 @@ struct esp_profile *profile_create(const struct allocator *, const struct image 
 void profile_trim(struct esp_profile *);
 void profile_free(struct esp_profile *);
 /* Fills the profile from the run that the session recorded last; false when there was no memory for it. */
-bool profile_tell(struct esp_profile *, const struct rt_session *, const struct rt_binding *);
+bool profile_fill(struct esp_profile *, const struct rt_session *, const struct rt_binding *);
 
-/* --- the parts of profile_tell --- */
+/* --- the parts of profile_fill --- */
 
 /* The most events of a record: its calls, and a wait of each thread in each job that is divided. */
 size_t profile_most_events(const struct rt_profile *);

@@ -133,7 +133,7 @@ static void keep_image(esp_program *p)
 	log_notices(p, &notices);
 }
 
-/* As many as compute, and where they may: the team knows nowhere when it could not ask. */
+/* The team's threads and processors, for compiling; NULL = its processors are unknown. */
 static struct jit_threads threads_of(const esp_context *c)
 {
 	const struct rt_processors *p = &c->team.processors;
@@ -170,7 +170,7 @@ static bool goes_on(void *program, struct diags *diags)
 			p->object.context->compile_seconds);
 }
 
-/* Before anything is made of it that would take as long. */
+/* Refuses models that are too large, before any work whose time grows with their size. */
 static bool check_size(const esp_model *m, struct diags *diags)
 {
 	size_t operators = m->graph->nodes.n - 1, most = m->object.context->operators;
@@ -182,8 +182,8 @@ static bool check_size(const esp_model *m, struct diags *diags)
 			"the model has %zu operators, and no more than %zu are compiled", operators, most);
 }
 
-/* The sizes that are told are those that weights of their shapes would give. */
-static bool bind_told(struct creation *c)
+/* Binds the sizes of the caller's options, by the same checks as the shapes of weights. */
+static bool bind_given_sizes(struct creation *c)
 {
 	const struct ra_model *m = c->program->model->graph;
 	struct tensor_info *tensors = ARENA_ARRAY(&c->program->arena, struct tensor_info, m->params.n + 1);
@@ -206,7 +206,7 @@ static bool bind_sizes(struct creation *c)
 	esp_program *p = c->program;
 	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
 	return file ? ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes)
-		    : bind_told(c);
+		    : bind_given_sizes(c);
 }
 
 static bool read_options(esp_program *p, const esp_program_options *options, struct diags *diags)
@@ -220,13 +220,13 @@ static bool read_options(esp_program *p, const esp_program_options *options, str
 	return ok;
 }
 
-/* Whether code will be made that the description of this machine is good for. */
+/* Whether code is made for this machine, whose description may be measured for it. */
 static bool is_for_this_machine(const struct compile_options *o)
 {
 	return o->native && !compile_interprets(o);
 }
 
-/* Everything up to the interface. */
+/* Compiles up to the interface, or finds the program in the cache. */
 static bool create_program(void *job)
 {
 	struct creation *c = job;
@@ -298,7 +298,7 @@ static bool compile_code(void *job)
 	return p->found || compile_finish(p->begun, &p->code_arena, c->diags, &p->image, &p->times);
 }
 
-/* For profilers. */
+/* Names the kernels for profilers. */
 static void name_code(esp_program *p)
 {
 	struct diags notices;
@@ -307,7 +307,7 @@ static void name_code(esp_program *p)
 	log_notices(p, &notices);
 }
 
-/* Whether a back end is to be loaded by a thread of its own, while there are no kernels yet. */
+/* Whether to load the back end in a thread of its own while kernels are being built. */
 static bool may_load_ahead(const esp_program *p)
 {
 	return !p->found && !p->options.apart && p->options.threads.most > 1 &&
@@ -324,7 +324,7 @@ static bool guarded_compile(esp_program *p, struct diags *diags)
 	return ok;
 }
 
-/* All but loading the code; with the lock held, as the next. */
+/* Compiles without loading the code.  The caller holds the lock. */
 static bool make_image(esp_program *p, struct diags *diags)
 {
 	double begin = times_clock();
@@ -453,14 +453,14 @@ const char *esp_dump_stage(size_t i)
 
 struct dumping {
 	const esp_program *program;
-	const char *stage; /* to be dumped; or else explained, */
-	bool json;	   /* in that form */
+	const char *stage; /* for a dump */
+	bool json;	   /* for an explanation */
 	struct arena *arena;
 	struct str text;
 	struct diags *diags;
 };
 
-static bool unknown_stage(struct dumping *d)
+static bool refuse_stage(struct dumping *d)
 {
 	struct str stages = str_in(d->arena);
 	for (size_t i = 0; compile_stage(i); i++)
@@ -489,10 +489,10 @@ static bool dump_stage(void *job)
 		if (strcmp(compile_stage(i), d->stage) == 0)
 			return compile_dump(d->arena, d->diags, p->model->graph, p->sizes, &options,
 					    d->stage, &d->text);
-	return unknown_stage(d);
+	return refuse_stage(d);
 }
 
-/* Runs `work`, which writes to job->text and has job->arena to itself. */
+/* Runs `work`, which writes to job->text and may use job->arena, and copies the text. */
 static char *text_of(esp_program *program, bool (*work)(void *job), struct dumping *job, struct diags *diags)
 {
 	struct arena arena;
@@ -519,7 +519,7 @@ esp_status esp_program_dump(esp_program *program, const char *stage, char **text
 	return api_end(&call, copy, error);
 }
 
-/* What the cache took came before everything else. */
+/* Begins with the time of the cache, which is searched first. */
 static bool print_times(void *job)
 {
 	struct dumping *d = job;

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Programs that were compiled ahead of time: written to files, and read again.
+/* Saving programs that were compiled ahead of time, and loading them.
  *
- * A saved program is an image as the cache keeps it, but for what only this machine knows of it: the key, and
- * the tools that made it. */
+ * A saved program is an image as in the cache, without what is specific to this machine: its key and the
+ * list of tools that made it. */
 #include "api/objects.h"
 
 #include "image/code.h"
@@ -24,13 +24,13 @@ struct saving {
 	const esp_save_options *options;
 	struct arena arena;
 	struct image image;	   /* the program's, without code */
-	struct image caller;	   /* that packs the weights */
-	struct rt_binding binding; /* the weights, as it packs them */
+	struct image caller;	   /* its code packs the weights */
+	struct rt_binding binding; /* the packed weights */
 	struct diags *diags;
 };
 
-/* What weights alone decide is computed by the code or, where it cannot run, by the interpreter: the bits are
- * the same, and so are the recipes. */
+/* Makes the image that computes values of weights alone: the program's code or, if it cannot run here, the
+ * interpreter, which gives the same bits by the same recipes. */
 static bool make_caller(void *job)
 {
 	struct saving *s = job;
@@ -50,7 +50,7 @@ static bool make_caller(void *job)
 	return true;
 }
 
-/* Packed weights that the program itself came with stay, unless there are others. */
+/* Packs the weights of the options; without any, the program keeps those that it was loaded with. */
 static bool pack_weights(struct saving *s)
 {
 	const esp_weights *w = s->options->weights;
@@ -163,7 +163,7 @@ static bool read_image(void *job)
 	return true;
 }
 
-/* What is said of the bytes names the file that they are of. */
+/* Reads the image; adds the path to the diagnostics. */
 static bool read_named(struct loading *l, const char *path, struct diags *diags)
 {
 	const struct allocator *a = &l->program->object.context->allocator;
@@ -179,7 +179,7 @@ static bool read_named(struct loading *l, const char *path, struct diags *diags)
 	return ok;
 }
 
-/* The whole file, as memory is for weights: nothing that happens to the file later can be seen. */
+/* Reads the whole file into memory aligned for weights, so that later changes of the file have no effect. */
 static bool read_file(struct loading *l, int fd, const char *path, struct diags *diags)
 {
 	esp_program *p = l->program;
@@ -204,7 +204,7 @@ static bool open_file(struct loading *l, const char *path, struct diags *diags)
 	return ok;
 }
 
-/* A file when there is a path, or else bytes. */
+/* Loads a file if there is a path, else the bytes. */
 static esp_program *load_program(esp_context *context, const char *path, const void *bytes, size_t n,
 				 struct diags *diags)
 {

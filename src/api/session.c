@@ -88,7 +88,7 @@ void esp_session_free(esp_session *s)
 
 /* --- runs --- */
 
-/* Results are found by structure and node, perhaps after the forest was freed. */
+/* Copies where structures begin: results are found by structure and node even after the forest is freed. */
 static bool remember_structures(esp_session *s, const struct lin_forest *f, struct diags *diags)
 {
 	const struct allocator *a = &s->object.context->allocator;
@@ -128,11 +128,11 @@ static bool run_with(esp_session *s, const esp_forest *f, const struct packed *p
 	s->structures = m.forest.inputs;
 	s->generation = p->generation;
 	note_costs(s, p);
-	s->recorded = s->run.profile && profile_tell(s->profile, &s->run, &p->weights);
+	s->recorded = s->run.profile && profile_fill(s->profile, &s->run, &p->weights);
 	return true;
 }
 
-/* False after a diagnostic; then the session is not to be touched. */
+/* Marks the session as in use.  False after a diagnostic; then the caller must not touch the session. */
 static bool begin_use(esp_session *s, struct diags *diags)
 {
 	return !atomic_exchange_explicit(&s->busy, true, memory_order_acquire) ||
@@ -145,7 +145,7 @@ static void end_use(esp_session *s)
 	atomic_store_explicit(&s->busy, false, memory_order_release);
 }
 
-/* The weights are held for the whole run, so that an exchange meanwhile does not show in it. */
+/* Holds the weights for the whole run, so that a swap meanwhile does not affect it. */
 static bool run_forest(esp_session *s, const esp_forest *f, struct diags *diags)
 {
 	if (f->program != s->binding->program)
@@ -239,7 +239,7 @@ static bool has_output(const esp_session *s, size_t output, size_t structure)
 	return s && structure < s->structures && output < (size_t)s->run.image->outputs;
 }
 
-/* The number in the forest of a node that the structure has. */
+/* Finds the number in the forest of a node of a structure; false if there is no such node. */
 static bool find_node(const esp_session *s, size_t structure, size_t node, int64_t *number)
 {
 	if (structure >= s->structures || node >= session_nodes(s, structure))

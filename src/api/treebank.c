@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* Where an input comes from, as esp_column. */
+/* The column that an input is read from: a copy of an esp_column. */
 struct source {
-	const char *input, *column; /* column: NULL = by the input's name */
+	const char *input, *column; /* column: NULL = the input's name */
 	esp_vocab *vocab;	    /* held; may be NULL */
 };
 
@@ -16,16 +16,16 @@ struct esp_treebank {
 	struct object object;
 	struct arena arena; /* the sources */
 	struct io_stream stream;
-	struct io_text reader;	/* over it */
-	struct io_view view;	/* its format is IO_AUTO until the first bytes have told it */
-	struct file_name *file; /* as diagnostics call it */
+	struct io_text reader;	/* of `stream` */
+	struct io_view view;	/* its format is IO_AUTO until it is found by the first bytes */
+	struct file_name *file; /* held, for diagnostics */
 	esp_vocab *vocab;
 	struct source *source;
 	size_t sources;
 	bool cut_labels;
-	struct arena structure; /* the one read last */
+	struct arena structure; /* memory of the structure read last */
 	struct io_structure last;
-	const char *sentence; /* of it, NULL = there is none */
+	const char *sentence; /* of `last`; NULL = none */
 };
 
 /* --- opening --- */
@@ -79,7 +79,7 @@ static bool open_treebank(void *job)
 	return true;
 }
 
-/* The path is the caller's, the name of the file is kept. */
+/* Copies the path, which the caller may free: diagnostics name the file later. */
 static bool open_file(esp_treebank *t, const char *path, struct diags *diags)
 {
 	struct esp_context *c = t->object.context;
@@ -228,7 +228,8 @@ static struct diag_at place_of(const esp_treebank *t)
 	return (struct diag_at){.file = t->reader.file, .line = io_place(t->reader.line.number)};
 }
 
-static bool no_column(const struct next *x, const struct io_structure *s, const char *name, const char *what)
+static bool refuse_column(const struct next *x, const struct io_structure *s, const char *name,
+			  const char *what)
 {
 	struct arena *arena = &x->treebank->structure;
 	struct str hint = str_in(arena);
@@ -250,10 +251,10 @@ static const struct io_column *column_of(const struct next *x, const struct io_s
 	if (!c && only && s->columns && s->column[0].text)
 		c = &s->column[0];
 	if (!c)
-		no_column(x, s, w->input,
-			  name == w->input ? "no column" : "to be read from a column that is none");
+		refuse_column(x, s, w->input,
+			      name == w->input ? "no column" : "to be read from a column that is none");
 	else if (!w->token && c->text)
-		no_column(x, s, w->input, "a vector, and columns of this format are texts");
+		refuse_column(x, s, w->input, "a vector, and columns of this format are texts");
 	else if (c->text && !w->vocab)
 		diag_add(x->diags, DIAG_BAD_ARGUMENT, (struct diag_at){.file = x->treebank->reader.file},
 			 "give --vocab FILE (esp_treebank_options.vocab, esp_column.vocab)",
@@ -265,7 +266,7 @@ static const struct io_column *column_of(const struct next *x, const struct io_s
 	return NULL;
 }
 
-/* Whether the input is one integer, which files have where they have tokens. */
+/* Whether the input is a single integer; files store it where they store tokens. */
 static bool is_integer(const struct image_input *in)
 {
 	return in->dtype == DTYPE_I32 && !in->rank;
@@ -289,7 +290,7 @@ static struct io_wanted wanted_of(const struct next *x, int input)
 				  .cut = x->treebank->cut_labels};
 }
 
-/* Files of structures have numbers and tokens. */
+/* Whether files can store the input: f32, tokens and single i32. */
 static bool has_readable_type(const struct next *x, int input)
 {
 	const struct image_input *in = &x->forest->program->interface.input[input];
@@ -301,7 +302,7 @@ static bool has_readable_type(const struct next *x, int input)
 			in->rank ? "an array" : "a number", dtype_traits_of(in->dtype)->spelling);
 }
 
-/* The rows of an input; NULL after a diagnostic. */
+/* Reads the rows of an input; NULL after a diagnostic. */
 static void *fill_data(const struct next *x, const struct io_structure *s, int input)
 {
 	struct arena *arena = &x->treebank->structure;
@@ -367,8 +368,8 @@ static bool refuse_unreached(const struct next *x, const struct io_structure *s,
 	    (long long)x->treebank->reader.structures - 1, s->root);
 }
 
-/* In a tree every node but the root has a parent; who has two, or is below itself, is told when the forest
- * runs. */
+/* Checks that every node of a tree but the root has a parent.  Nodes with two parents and cycles are
+ * diagnosed when the forest runs. */
 static bool check_reach(const struct next *x, const struct io_structure *s)
 {
 	bool *child = ARENA_ARRAY(&x->treebank->structure, bool, s->nodes), twice = false;
@@ -393,8 +394,8 @@ static bool takes_sequences(const esp_forest *f)
 	return f->program->interface.children == 1 && !f->program->interface.shared_children;
 }
 
-/* Makes the text hold the next structure.  Text of no other format is plain when the program takes what that
- * holds. */
+/* Reads on until the text contains the next structure.  Text of unknown format is plain if the program takes
+ * sequences, else brackets. */
 static bool fetch_structure(struct next *x)
 {
 	esp_treebank *t = x->treebank;
@@ -418,7 +419,7 @@ static bool next_structure(void *job)
 	return next == IO_END || (next == IO_TREE && check_reach(x, &s) && add_structure(x, &s));
 }
 
-/* A structure for which there was no memory is read again by the next call. */
+/* Whether the next call reads the structure again: it does if memory was out. */
 static bool may_retry(const struct diags *diags)
 {
 	return !diags->n || diags->at[0].id == DIAG_OUT_OF_MEMORY;

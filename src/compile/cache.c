@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-enum { LARGEST = 64 << 20 }; /* a program that is kept */
+enum { LARGEST = 64 << 20 }; /* size of a kept program [bytes] */
 
 /* --- the folder --- */
 
@@ -63,7 +63,7 @@ static void note_status(enum io_store_status status, const char *folder, const s
 
 /* --- finding --- */
 
-/* Files that nothing else holds while memory may escape. */
+/* Reads an entry into the arena.  The arena may escape: nothing else is held then. */
 static bool read_file(const char *folder, struct arena *a, const char *key, void **bytes, size_t *n,
 		      struct diags *notices)
 {
@@ -77,7 +77,7 @@ static bool read_file(const char *folder, struct arena *a, const char *key, void
 	return status == IO_STORE_OK;
 }
 
-/* Whether the code would be made otherwise today. */
+/* Whether a tool that made the code has changed since. */
 static bool is_stale(const struct image *image)
 {
 	int64_t size, modified;
@@ -89,7 +89,7 @@ static bool is_stale(const struct image *image)
 	return false;
 }
 
-/* What image_read has to say becomes a notice. */
+/* Reads an image; its diagnostic becomes a notice. */
 static bool read_image(const char *folder, struct arena *a, const void *bytes, size_t n, struct image *image,
 		       struct diags *notices)
 {

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The compile leg, from the model's graph to an image: one list of calls. */
+/* The compiler, from the model's graph to an image: one list of calls. */
 #include "compile/compilation.h"
 
 #include <string.h>
@@ -120,7 +120,7 @@ struct compilation *compile_begin(struct arena *arena, struct diags *diags, cons
 	return c;
 }
 
-/* The first half as it is, but for where new things go. */
+/* Copies the first half of a compilation; the second half allocates from another arena. */
 static struct compilation second_half(const struct compilation *first, struct arena *arena,
 				      struct diags *diags, struct times *times)
 {

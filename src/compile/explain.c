@@ -284,8 +284,8 @@ static void put_json(struct explanation *e)
 	str_puts(e->s, "]}\n");
 }
 
-/* The schedule with moving switched off: of several lines of a directive the last one holds. */
-static const char *as_it_stands(struct arena *a, const char *schedule)
+/* Appends lines that disable moves; of several lines of a directive the last one holds. */
+static const char *disable_moves(struct arena *a, const char *schedule)
 {
 	struct str s = str_in(a);
 	str_printf(&s, "%s\nrefactor off\nhoist off\n", schedule);
@@ -298,7 +298,7 @@ bool compile_explain(struct arena *a, struct diags *diags, const struct ra_model
 	struct explanation e = {.model = model, .sizes = sizes, .options = options, .s = s};
 	struct compile_options as_written = *options;
 	as_written.rules_off = (1u << REWRITE_FAMILIES) - 1;
-	as_written.schedule = as_it_stands(a, options->schedule);
+	as_written.schedule = disable_moves(a, options->schedule);
 	if (!compile_plan(a, diags, model, sizes, &as_written, &e.written, &e.written_plan, NULL) ||
 	    !compile_plan(a, diags, model, sizes, options, &e.computed, &e.computed_plan, &e.trace))
 		return false;

@@ -65,7 +65,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-/* A file by its path and what tells it from what it was. */
+/* Adds the path, size and time of a file, which change when the file does. */
 static bool add_file(struct str *s, const char *what, const char *path)
 {
 	int64_t size, modified;
@@ -75,7 +75,7 @@ static bool add_file(struct str *s, const char *what, const char *path)
 	return true;
 }
 
-/* The build-id is made of the content; without one, the file that was loaded has to do. */
+/* Adds the build-id, a hash of the content; if there is none, the file of the library. */
 static bool add_library(struct str *s)
 {
 	struct search search = {.address = (uintptr_t)&cache_key};
@@ -90,7 +90,7 @@ static bool add_library(struct str *s)
 	return true;
 }
 
-/* --- options: a line of each, or more; false when what a program depends on cannot be told --- */
+/* --- options: a line or more for each; false if a dependency of the program cannot be read --- */
 
 static bool put_number(struct str *s, const char *name, int64_t value)
 {
@@ -98,7 +98,7 @@ static bool put_number(struct str *s, const char *name, int64_t value)
 	return true;
 }
 
-/* Texts are told with their lengths, so that no text can look like what follows it. */
+/* Writes the length before the text, so that no text can be mistaken for the lines after it. */
 static bool put_text(struct str *s, const char *name, const char *text)
 {
 	str_printf(s, "%s %zu\n%s\n", name, strlen(text), text);
@@ -117,7 +117,7 @@ static bool put_target(struct str *s, const char *name, const struct target *tar
 	return true;
 }
 
-/* Code for this machine depends on all that its processor has. */
+/* Native code depends on all features of the processor. */
 static bool put_native(struct str *s, const char *name, bool native)
 {
 	str_printf(s, "%s %d ", name, native);
@@ -127,7 +127,7 @@ static bool put_native(struct str *s, const char *name, bool native)
 	return true;
 }
 
-/* NULL = schedules are chosen by the description of the target, which is a part of the library. */
+/* machine: NULL = schedules are chosen by the description of the target, which is part of the library. */
 static bool put_machine(struct str *s, const char *name, const struct machine_known *machine)
 {
 	str_puts(s, name);

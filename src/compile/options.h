@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a compilation is told, as values: texts are read once (api/read_options.c). */
+/* The options of a compilation, as values: texts are read once (api/read_options.c). */
 #ifndef ESPALIER_COMPILE_OPTIONS_H
 #define ESPALIER_COMPILE_OPTIONS_H
 

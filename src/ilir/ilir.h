@@ -289,7 +289,7 @@ enum ilir_property {
 	ILIR_BOUNDED = 1,    /* no INFERRED bound */
 	ILIR_IN_BOUNDS = 2,  /* every index whose range is known lies in the padded extent of its dimension */
 	ILIR_OUTLINED = 4,   /* no STEP, no BARRIER: a kernel is a step or a part of one; names are unique */
-	ILIR_VECTORISED = 8, /* no VECTOR loop */
+	ILIR_VECTORIZED = 8, /* no VECTOR loop */
 	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers are indexed by constants */
 	ILIR_PRIMITIVE = 32	/* no ILIR_COMPOUND of ilir_ops.def */
 };

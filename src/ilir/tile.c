@@ -73,7 +73,7 @@ static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check 
 	return ilir_loaded_index(m, e).i || (n->op == ILIR_VAR && c->is_row[n->var.i]);
 }
 
-/* Checks an access, even if conditions around it never hold, since it is vectorised all the same.
+/* Checks an access, even if conditions around it never hold, since it is vectorized all the same.
  * Elements stored past the end of the loop must be padding. */
 static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int indices, bool store,
 			 struct check *c)
@@ -156,7 +156,7 @@ static void reserve_vars(struct tiler *t, const struct ilir_module *m)
 	}
 }
 
-static bool can_vectorise(struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop)
+static bool can_vectorize(struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	reserve_vars(t, m);
 	struct check c = {.var = loop->loop.var,
@@ -182,7 +182,7 @@ static struct ilir_stmt *cut_vectors(struct tiler *tiler, struct ilir_module *m,
 {
 	int64_t begin, end, lanes = t->size[0], piece = lanes * t->columns;
 	if (!ilir_constant(m, s->loop.begin, &begin) || !ilir_constant(m, s->loop.end, &end) ||
-	    !can_vectorise(tiler, m, s))
+	    !can_vectorize(tiler, m, s))
 		return s;
 	const char *name = m->vars.at[s->loop.var.i].name;
 	ilir_var outer = ilir_new_var(m, name, index_type);

@@ -385,7 +385,7 @@ static bool check_loop_kind(struct check *c, const struct ilir_stmt *s)
 	if ((s->loop.kind == ILIR_VECTOR || s->loop.kind == ILIR_UNROLLED) && !has_constant_trip_count(c, s))
 		return report_fault(c, "this %s loop has no constant number of iterations",
 				    ilir_loop_word[s->loop.kind]);
-	if ((c->properties & ILIR_VECTORISED) && s->loop.kind == ILIR_VECTOR)
+	if ((c->properties & ILIR_VECTORIZED) && s->loop.kind == ILIR_VECTOR)
 		return report_fault(c, "a vector loop is left");
 	if ((c->properties & ILIR_UNROLLED_ALL) && s->loop.kind == ILIR_UNROLLED)
 		return report_fault(c, "an unrolled loop is left");

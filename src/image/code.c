@@ -40,7 +40,7 @@ void image_code_release(struct image_code *code)
 	*code = (struct image_code){0};
 }
 
-static bool no_memory(const char *what, struct diags *diags)
+static bool report_no_memory(const char *what, struct diags *diags)
 {
 	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
 			"no memory for the code of '%s'", what);
@@ -67,7 +67,7 @@ static void *map_code(const struct image_blob *blob, size_t mapped, const char *
 {
 	void *code = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (code == MAP_FAILED) {
-		no_memory(what, diags);
+		report_no_memory(what, diags);
 		return NULL;
 	}
 	memcpy(code, blob->bytes, blob->size);
@@ -90,7 +90,7 @@ bool image_code_load(const struct image_blob *blob, const struct allocator *a, c
 		return refuse_machine(what, blob->machine, diags);
 	struct loaded *l = a->resize(a->context, NULL, 0, size);
 	if (!l)
-		return no_memory(what, diags);
+		return report_no_memory(what, diags);
 	*l = (struct loaded){.allocator = *a, .size = size, .mapped = mapped};
 	l->code = map_code(blob, mapped, what, diags);
 	if (!l->code) {

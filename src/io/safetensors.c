@@ -41,7 +41,7 @@ static const char convert[] =
     "convert it to F32 before saving: tensor.float() in PyTorch, array.astype('f4') in NumPy";
 static const char again[] = "write the file again with a safetensors library, or copy it again";
 
-static bool no_memory(const struct opening *o)
+static bool report_no_memory(const struct opening *o)
 {
 	return diag_add(o->diags, DIAG_OUT_OF_MEMORY, AT(o), NULL, "no memory for the header of '%s'",
 			o->path);
@@ -72,7 +72,7 @@ static bool refuse_foreign(const struct opening *o, const struct io_foreign *for
 
 /* Called when the header makes no sense.  True after a diagnostic: the file is of another format, or cannot
  * be read. A header that begins with '{' is of no other format. */
-static bool recognise_foreign(const struct opening *o)
+static bool recognize_foreign(const struct opening *o)
 {
 	unsigned char bytes[IO_FOREIGN_BYTES];
 	size_t n = o->size < IO_FOREIGN_BYTES ? o->size : IO_FOREIGN_BYTES;
@@ -97,7 +97,7 @@ static bool measure_header(struct opening *o)
 	if (!read_bytes(o->diags, o->path, o->fd, o->bytes, &header, sizeof header, 0))
 		return false;
 	if (header > IO_SAFETENSORS_HEADER_LIMIT || (int64_t)header > o->size - 8)
-		return !recognise_foreign(o) &&
+		return !recognize_foreign(o) &&
 		       diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				"by the first 8 bytes of '%s' its header has %llu bytes; the file has %lld, "
 				"and the "
@@ -113,7 +113,7 @@ static bool read_header(struct opening *o)
 {
 	char *text = o->bytes ? NULL : arena_try(o->arena, o->header + 1, 1);
 	if (!o->bytes && !text)
-		return no_memory(o);
+		return report_no_memory(o);
 	o->text = o->bytes ? o->bytes + 8 : text;
 	return o->bytes || io_read_at(o->diags, o->path, o->fd, text, o->header, 8);
 }
@@ -124,13 +124,13 @@ static bool parse_header(struct opening *o)
 	if (!read_header(o))
 		return false;
 	if (!o->header || o->text[0] != '{')
-		return !recognise_foreign(o) &&
+		return !recognize_foreign(o) &&
 		       diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				"the header of '%s' does not begin with '{'", o->path);
 	json_error_t error;
 	o->json = json_loadb(o->text, o->header, JSON_REJECT_DUPLICATES, &error);
 	if (!o->json && json_error_code(&error) == json_error_out_of_memory)
-		return no_memory(o);
+		return report_no_memory(o);
 	return o->json || diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				   "the header of '%s' is not proper JSON: %s (byte %d)", o->path, error.text,
 				   error.position + 8);
@@ -210,7 +210,7 @@ static bool read_entry(const struct opening *o, struct entry *e, const char *nam
 	size_t length = strlen(name);
 	char *copy = arena_try(o->arena, length + 1, 1);
 	if (!copy)
-		return no_memory(o);
+		return report_no_memory(o);
 	e->info.name = memcpy(copy, name, length);
 	if (!length)
 		return bad_tensor(o, name, "its name is empty");
@@ -235,7 +235,7 @@ static bool read_entries(struct opening *o)
 {
 	o->entry = arena_try(o->arena, json_object_size(o->json) + 1, sizeof *o->entry);
 	if (!o->entry)
-		return no_memory(o);
+		return report_no_memory(o);
 	const char *name;
 	json_t *value;
 	json_object_foreach(o->json, name, value)
@@ -297,7 +297,7 @@ static struct io_safetensors *make_result(const struct opening *o)
 	size_t length = strlen(o->path);
 	char *path = arena_try(o->arena, length + 1, 1);
 	if (!w || !tensor || !begin || !path)
-		return no_memory(o), NULL;
+		return report_no_memory(o), NULL;
 	for (int i = 0; i < o->n; i++) {
 		tensor[i] = o->entry[i].info;
 		begin[i] = o->entry[i].begin;

@@ -12,7 +12,7 @@
 
 enum { CHUNK = 64 * 1024 };
 
-static bool cannot_read(const struct io_stream *s, int why, struct diags *diags)
+static bool refuse_stream(const struct io_stream *s, int why, struct diags *diags)
 {
 	return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = s->path},
 			"check the path and the permissions", "cannot read '%s': %s", s->path, strerror(why));
@@ -23,9 +23,9 @@ static bool note_size(struct io_stream *s, struct diags *diags)
 {
 	struct stat st;
 	if (fstat(s->fd, &st) != 0)
-		return cannot_read(s, errno, diags);
+		return refuse_stream(s, errno, diags);
 	if (S_ISDIR(st.st_mode))
-		return cannot_read(s, EISDIR, diags);
+		return refuse_stream(s, EISDIR, diags);
 	s->size = S_ISREG(st.st_mode) ? st.st_size : 0;
 	return true;
 }
@@ -134,7 +134,7 @@ static bool read_some(struct io_stream *s, struct io_text *t, struct diags *diag
 		got = read(s->fd, s->bytes + s->n, space < s->chunk ? space : s->chunk);
 	while (got < 0 && wait_to_read(s, errno));
 	if (got < 0) {
-		cannot_read(s, errno, diags);
+		refuse_stream(s, errno, diags);
 		io_text_stop(t);
 		return false;
 	}

@@ -35,7 +35,7 @@ struct jit_options {
 };
 
 /* The phases of a back end, in order. */
-enum jit_phase { JIT_EMIT, JIT_CHECK, JIT_OPTIMISE, JIT_GENERATE, JIT_PHASES };
+enum jit_phase { JIT_EMIT, JIT_CHECK, JIT_OPTIMIZE, JIT_GENERATE, JIT_PHASES };
 
 struct jit_backend {
 	int abi;

@@ -76,7 +76,7 @@ static bool reserve_block(struct lin_order *o, struct lin_block *b, size_t bytes
 	return b->at;
 }
 
-static bool out_of_memory(const struct lin_order *o, struct diags *diags)
+static bool report_no_memory(const struct lin_order *o, struct diags *diags)
 {
 	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
 			"no memory for the index arrays of %d nodes", o->nodes);
@@ -85,7 +85,7 @@ static bool out_of_memory(const struct lin_order *o, struct diags *diags)
 bool lin_reserve(struct lin_order *o, struct lin_block *b, size_t bytes, struct diags *diags)
 {
 	bool fits = !__builtin_add_overflow(bytes, ALIGNMENT, &bytes) && bytes <= PTRDIFF_MAX / 2;
-	return (fits && reserve_block(o, b, bytes)) || out_of_memory(o, diags);
+	return (fits && reserve_block(o, b, bytes)) || report_no_memory(o, diags);
 }
 
 int32_t *lin_block_begin(const struct lin_block *b)
@@ -145,7 +145,7 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
 	if (!measure_pieces(pieces, PIECES, &bytes) || !reserve_block(o, &o->block, bytes))
-		return out_of_memory(o, diags);
+		return report_no_memory(o, diags);
 	divide_block(o, pieces, PIECES);
 	if (!o->height)
 		o->height = find_height_memory(o);

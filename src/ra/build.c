@@ -233,7 +233,8 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 
 /* --- along axes --- */
 
-static ra_ref wrong_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span, const char *wanted)
+static ra_ref refuse_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span,
+			  const char *wanted)
 {
 	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s': '%s' takes %s, not %s",
 		  ra_excerpt(g->arena, span), ops[op].spelling, wanted, shape_text(g, a));
@@ -261,9 +262,9 @@ ra_ref ra_build_matmul(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span sp
 		return none;
 	const struct ra_shape *x = shape_of(g, a), *y = shape_of(g, b);
 	if (!x->rank)
-		return wrong_rank(g, RA_MATMUL, a, span, "a vector, a matrix or matrices on its left");
+		return refuse_rank(g, RA_MATMUL, a, span, "a vector, a matrix or matrices on its left");
 	if (!y->rank)
-		return wrong_rank(g, RA_MATMUL, b, span, "a vector, a matrix or matrices on its right");
+		return refuse_rank(g, RA_MATMUL, b, span, "a vector, a matrix or matrices on its right");
 	const struct ra_dim *left = &x->dim[x->rank - 1], *right = &y->dim[y->rank > 1 ? y->rank - 2 : 0];
 	if (!ra_dim_equal(left, right))
 		return refuse_shapes(g, RA_MATMUL, a, b, left, right, span);
@@ -292,8 +293,8 @@ ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, int number, 
 	if (!a.i)
 		return none;
 	if (!shape_of(g, a)->rank)
-		return wrong_rank(g, op, a, span,
-				  "a vector or a matrix, or ranges over children ('for k in children')");
+		return refuse_rank(g, op, a, span,
+				   "a vector or a matrix, or ranges over children ('for k in children')");
 	int axis = ra_find_axis(g, a, number, span);
 	if (axis < 0)
 		return none;
@@ -353,7 +354,8 @@ ra_ref ra_build_concat(struct ra_graph *g, ra_ref a, ra_ref b, int number, struc
 		return none;
 	const struct ra_shape *x = shape_of(g, a), *y = shape_of(g, b);
 	if (!x->rank || x->rank != y->rank)
-		return wrong_rank(g, RA_CONCAT, x->rank ? b : a, span, "values of as many axes each, at least one");
+		return refuse_rank(g, RA_CONCAT, x->rank ? b : a, span,
+				   "values of as many axes each, at least one");
 	int axis = ra_find_axis(g, a, number, span);
 	if (axis < 0)
 		return none;
@@ -375,7 +377,7 @@ ra_ref ra_build_transpose(struct ra_graph *g, ra_ref a, struct ra_span span)
 		return none;
 	int rank = shape_of(g, a)->rank;
 	if (rank < 2)
-		return wrong_rank(g, RA_TRANSPOSE, a, span, "a matrix");
+		return refuse_rank(g, RA_TRANSPOSE, a, span, "a matrix");
 	int order[RA_MAX_RANK] = {0};
 	for (int d = 0; d < rank; d++)
 		order[d] = d < rank - 2 ? d : 2 * rank - 3 - d;

@@ -205,7 +205,7 @@ static ra_ref call_builtin(struct ra_graph *g, const struct builtin *b, const ra
 	return b->build(g, b->op, args, e->args.n, e->along ? e->axis : -1, e->span);
 }
 
-static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
+static ra_ref refuse_function(struct ra_graph *g, const struct ra_expr *e)
 {
 	if (!ra_is_news(g->report, DIAG_MODEL_FUNCTION, ra_place_of(g, e->span.at)))
 		return none;
@@ -257,6 +257,6 @@ ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const st
 		return call_builtin(g, b, args, e);
 	int def = map_get(&g->functions, e->name.text, e->name.length);
 	if (def < 0)
-		return unknown_function(g, e);
+		return refuse_function(g, e);
 	return (e->along ? expand_along : expand_def)(g, g->syntax->defs.at[def], args, e);
 }

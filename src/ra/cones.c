@@ -222,7 +222,7 @@ static bool is_state(const struct map *states, struct ra_span name)
 	return map_get(states, name.text, name.length) >= 0;
 }
 
-static void unknown_state(struct ra_builder *b, struct ra_span name)
+static void refuse_state(struct ra_builder *b, struct ra_span name)
 {
 	if (!ra_is_news(&b->report, DIAG_MODEL_UNKNOWN, name.at))
 		return;
@@ -246,7 +246,7 @@ static void check_assignments(struct ra_builder *b)
 		if (is_state(&states, s->name))
 			continue;
 		if (b->report.seen.n < RA_REPORT_LIMIT)
-			unknown_state(b, s->name);
+			refuse_state(b, s->name);
 		s->name = ra_here_span(b, ra_format(b->arena, "%c=%zu", RA_VALUE_LETTER, i));
 	}
 }

@@ -85,7 +85,7 @@ static int add_symbol(struct ra_graph *g, struct ra_span span)
 	return symbol;
 }
 
-static void unknown_symbol(struct ra_graph *g, struct ra_span span)
+static void refuse_symbol(struct ra_graph *g, struct ra_span span)
 {
 	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place_of(g, span.at)))
 		return;
@@ -113,7 +113,7 @@ static int find_symbol(struct ra_graph *g, struct ra_span span, bool declare)
 	}
 	if (declare)
 		return add_symbol(g, span);
-	unknown_symbol(g, span);
+	refuse_symbol(g, span);
 	return -1;
 }
 

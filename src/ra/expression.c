@@ -466,7 +466,7 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 	return outermost;
 }
 
-static bool too_deep(struct ra_parser *p)
+static bool refuse_depth(struct ra_parser *p)
 {
 	return !ra_report(p->report, DIAG_MODEL_DEEP, p->token.span.at,
 			  "give parts of the expression names of their own",
@@ -477,13 +477,13 @@ static struct ra_expr *parse_postfix(struct ra_parser *p)
 {
 	struct ra_expr *e = parse_primary(p);
 	for (int n = p->depth; e && ra_take_token(p, '['); n++)
-		e = n > RA_NESTING_LIMIT && too_deep(p) ? NULL : parse_subscript(p, e);
+		e = n > RA_NESTING_LIMIT && refuse_depth(p) ? NULL : parse_subscript(p, e);
 	return e;
 }
 
 static struct ra_expr *parse_unary(struct ra_parser *p)
 {
-	if (p->depth > RA_NESTING_LIMIT && too_deep(p))
+	if (p->depth > RA_NESTING_LIMIT && refuse_depth(p))
 		return NULL;
 	struct ra_span begin = p->token.span;
 	if (!ra_take_token(p, '-'))
@@ -541,7 +541,7 @@ static bool at_not(const struct ra_parser *p)
 static struct ra_expr *parse_not(struct ra_parser *p)
 {
 	struct ra_span name = p->token.span;
-	if (p->depth > RA_NESTING_LIMIT && too_deep(p))
+	if (p->depth > RA_NESTING_LIMIT && refuse_depth(p))
 		return NULL;
 	ra_advance_token(p);
 	p->depth++;

@@ -97,7 +97,7 @@ static struct ra_token token_to(struct ra_lexer *l, const char *end, int kind)
 	return t;
 }
 
-static struct ra_token bad_token(struct ra_token t, enum diag_id problem, const char *hint)
+static struct ra_token refuse_token(struct ra_token t, enum diag_id problem, const char *hint)
 {
 	t.kind = RA_TOKEN_BAD;
 	t.problem = problem;
@@ -136,7 +136,7 @@ static struct ra_token lex_name(struct ra_lexer *l)
 	while (end < l->end && *end == '{') {
 		const char *after = group_end(l, end);
 		if (!after)
-			return bad_token(
+			return refuse_token(
 			    token_to(l, end + 1, RA_TOKEN_BAD), DIAG_MODEL_BRACES,
 			    "braces hold names between commas, on one line and not nested: U_{i, o}");
 		kind = RA_TOKEN_PATTERN;
@@ -144,7 +144,7 @@ static struct ra_token lex_name(struct ra_lexer *l)
 	}
 	struct ra_token t = token_to(l, end, kind);
 	if (kind == RA_TOKEN_NAME && t.span.length > RA_NAME_LIMIT)
-		return bad_token(t, DIAG_MODEL_LARGE, "names have at most 255 bytes");
+		return refuse_token(t, DIAG_MODEL_LARGE, "names have at most 255 bytes");
 	t.word = kind == RA_TOKEN_NAME ? word_of(t.span) : RA_WORD_NONE;
 	return t;
 }
@@ -175,11 +175,12 @@ static struct ra_token lex_number(struct ra_lexer *l)
 		end = digits_end(l, end + 1);
 	end = exponent_end(l, end);
 	if (end < l->end && in_name(*end))
-		return bad_token(token_to(l, name_end(l, end), RA_TOKEN_BAD), DIAG_MODEL_NUMBER,
-				 "numbers are written 2, 0.5 or 1e-5; a product is written 2*D");
+		return refuse_token(token_to(l, name_end(l, end), RA_TOKEN_BAD), DIAG_MODEL_NUMBER,
+				    "numbers are written 2, 0.5 or 1e-5; a product is written 2*D");
 	struct ra_token t = token_to(l, end, RA_TOKEN_NUMBER);
 	t.number = str_read_double(t.span.text);
-	return isfinite((float)t.number) ? t : bad_token(t, DIAG_MODEL_NUMBER, "numbers are at most 3.4e38");
+	return isfinite((float)t.number) ? t
+					 : refuse_token(t, DIAG_MODEL_NUMBER, "numbers are at most 3.4e38");
 }
 
 static struct ra_token lex_string(struct ra_lexer *l)
@@ -191,8 +192,8 @@ static struct ra_token lex_string(struct ra_lexer *l)
 		if (*p == '\\' && p + 1 < l->end && (p[1] == '"' || p[1] == '\\'))
 			p++;
 	}
-	return bad_token(token_to(l, p, RA_TOKEN_BAD), DIAG_MODEL_STRING,
-			 "strings end with \" on the line they begin on; a quote in one is written \\\"");
+	return refuse_token(token_to(l, p, RA_TOKEN_BAD), DIAG_MODEL_STRING,
+			    "strings end with \" on the line they begin on; a quote in one is written \\\"");
 }
 
 /* < <= == != > >= are tokens of one kind, of one byte or two; a single = is punctuation. */
@@ -211,7 +212,7 @@ static struct ra_token lex_punctuation(struct ra_lexer *l)
 	if (comparison)
 		return token_to(l, l->p + comparison, RA_TOKEN_COMPARE);
 	if (!c || !strchr("()[]:,=+-*/@.;", c))
-		return bad_token(
+		return refuse_token(
 		    token_to(l, l->p + 1, RA_TOKEN_BAD), DIAG_MODEL_CHARACTER,
 		    "outside of comments and strings a text is made of names, numbers and ( ) [ ] { } "
 		    ": , ; = + - * / @ < > !");

@@ -67,7 +67,7 @@ static bool is_seen(struct ra_graph *g, bool down, const struct ra_name *field, 
 	return true;
 }
 
-static ra_ref no_value(struct ra_graph *, struct ra_span, const char *what, const char *hint);
+static ra_ref refuse_value(struct ra_graph *, struct ra_span, const char *what, const char *hint);
 
 static ra_ref neighbour_field(struct ra_graph *g, bool down, int slot, const struct ra_name *field,
 			      struct ra_span span)
@@ -76,8 +76,9 @@ static ra_ref neighbour_field(struct ra_graph *g, bool down, int slot, const str
 	if (field->broken || !is_seen(g, down, field, span))
 		return none;
 	if (!state && g->model->inputs.at[field->index].token)
-		return no_value(g, span, "a token",
-				"look a parameter up with it: U[k.rel]; declared i32 it is a number as well");
+		return refuse_value(
+		    g, span, "a token",
+		    "look a parameter up with it: U[k.rel]; declared i32 it is a number as well");
 	const struct ra_shape *shape =
 	    state ? &g->model->states.at[field->index].shape : &g->model->inputs.at[field->index].shape;
 	enum dtype dtype = state ? g->model->states.at[field->index].dtype
@@ -156,7 +157,7 @@ static const char *child_meant(const struct ra_graph *g, struct ra_span span, co
 			 (int)(span.length - prefix), dot);
 }
 
-static ra_ref unknown_name(struct ra_graph *g, const struct ra_scope *scope, struct ra_span span)
+static ra_ref refuse_unknown_name(struct ra_graph *g, const struct ra_scope *scope, struct ra_span span)
 {
 	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place_of(g, span.at)))
 		return none;
@@ -172,7 +173,7 @@ static ra_ref unknown_name(struct ra_graph *g, const struct ra_scope *scope, str
 	return none;
 }
 
-static ra_ref no_value(struct ra_graph *g, struct ra_span span, const char *what, const char *hint)
+static ra_ref refuse_value(struct ra_graph *g, struct ra_span span, const char *what, const char *hint)
 {
 	ra_refuse(g, DIAG_MODEL_VALUE, span.at, hint, "'%s' is %s, not a value", ra_excerpt(g->arena, span),
 		  what);
@@ -194,8 +195,9 @@ static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 		return refuse_place(g, span, "is carried by the edges to children",
 				    "write k.x or left.x for it");
 	if (input->token)
-		return no_value(g, span, "a token",
-				"look a parameter up with it: embedding[word]; declared i32 it is a number as well");
+		return refuse_value(
+		    g, span, "a token",
+		    "look a parameter up with it: embedding[word]; declared i32 it is a number as well");
 	if (g->region == RA_IN_OUTPUTS)
 		return refuse_place(g, span, "is an input, which outputs cannot use",
 				    "keep what the output needs in a state");
@@ -270,13 +272,14 @@ static ra_ref resolve_global(struct ra_graph *g, const struct ra_name *n, struct
 	case RA_N_OUTPUT:
 		return resolve_output(g, n->index, span);
 	case RA_N_DEF:
-		return no_value(g, span, "a function", "write its arguments in parentheses");
+		return refuse_value(g, span, "a function", "write its arguments in parentheses");
 	case RA_N_SLOT:
-		return no_value(g, span, "a child", "its states are written with a dot: left.h");
+		return refuse_value(g, span, "a child", "its states are written with a dot: left.h");
 	case RA_N_PARENT:
-		return no_value(g, span, "the parent", "its states are written with a dot: parent.h, next.h");
+		return refuse_value(g, span, "the parent",
+				    "its states are written with a dot: parent.h, next.h");
 	case RA_N_CASE:
-		return no_value(g, span, "a case", "its body stands below its name and ':'");
+		return refuse_value(g, span, "a case", "its body stands below its name and ':'");
 	}
 	return none;
 }
@@ -375,7 +378,7 @@ ra_ref ra_resolve_name(struct ra_graph *g, const struct ra_scope *scope, const s
 	if (find_owner(g, scope, span, dot, &slot)) {
 		bool down = slot == RA_EACH_CHILD && ra_goes_down(g);
 		return dot ? resolve_neighbour(g, down, slot, span, dot)
-			   : no_value(g, span, neighbours[down].name, "its states are written k.h");
+			   : refuse_value(g, span, neighbours[down].name, "its states are written k.h");
 	}
 	const struct ra_name *n = ra_find_name(g, span.text, span.length);
 	if (n)
@@ -383,7 +386,8 @@ ra_ref ra_resolve_name(struct ra_graph *g, const struct ra_scope *scope, const s
 	const struct ra_name *of = dot ? ra_find_name(g, span.text, (size_t)(dot - span.text)) : NULL;
 	if (of && of->kind == RA_N_PARENT)
 		return resolve_neighbour(g, true, 0, span, dot);
-	return means_parent(g, span, dot) ? resolve_unnamed_parent(g, span, dot) : unknown_name(g, scope, span);
+	return means_parent(g, span, dot) ? resolve_unnamed_parent(g, span, dot)
+					  : refuse_unknown_name(g, scope, span);
 }
 
 /* --- look-ups --- */
@@ -426,7 +430,7 @@ static ra_ref look_up(struct ra_graph *g, ra_ref base, const struct ra_name *tok
 }
 
 /* x[2] */
-static ra_ref numbered_row(struct ra_graph *g, ra_ref base, const struct ra_expr *e)
+static ra_ref build_numbered_row(struct ra_graph *g, ra_ref base, const struct ra_expr *e)
 {
 	double number = e->index->number;
 	if (fabs(number) <= INT32_MAX && number == (double)(int64_t)number)
@@ -441,7 +445,7 @@ ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const
 	int slot = 0;
 	ra_ref base = ra_expand_expr(g, scope, e->base);
 	if (e->index->kind == RA_E_NUMBER)
-		return numbered_row(g, base, e);
+		return build_numbered_row(g, base, e);
 	const struct ra_name *token = find_token(g, scope, e->index, &slot);
 	struct ra_span named = e->index->kind == RA_E_SLOT ? e->index->span : e->index->name;
 	const struct ra_name *whole = ra_find_name(g, e->index->name.text, e->index->name.length);

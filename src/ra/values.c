@@ -132,7 +132,7 @@ static uint32_t id_of(const struct ra_builder *b, const struct ra_value *v)
 	return v ? b->tag << RA_VALUE_BITS | v->index : none;
 }
 
-static void missing_value(struct ra_builder *b)
+static void refuse_missing_value(struct ra_builder *b)
 {
 	if (!b->report.seen.n)
 		ra_report(&b->report, DIAG_BAD_ARGUMENT, ra_here(b), "pass what an earlier call returned",
@@ -144,7 +144,7 @@ struct ra_value *ra_find_value(struct ra_builder *b, uint32_t id)
 {
 	uint32_t index = id & RA_VALUE_INDEX;
 	if (!id)
-		return missing_value(b), NULL;
+		return refuse_missing_value(b), NULL;
 	if (id >> RA_VALUE_BITS != b->tag || !index || index >= b->values.n)
 		return ra_report(&b->report, DIAG_BAD_ARGUMENT, ra_here(b),
 				 "pass what an earlier call with this builder returned",

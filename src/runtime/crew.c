@@ -117,8 +117,8 @@ static void wait_to_begin(struct rt_crew *c, uint64_t item)
 		wait_for_end(c, chunk, item - 1);
 }
 
-/* Whether a claimed item can begin in a moment; otherwise the claim is released. */
-static bool stand_by(struct rt_crew *c, struct rt_progress *own, uint64_t item)
+/* Polls for a moment whether a claimed item can begin; if not, releases the claim. */
+static bool poll_next_item(struct rt_crew *c, struct rt_progress *own, uint64_t item)
 {
 	for (int i = 0; i < STANDBY; i++) {
 		if (may_begin(c, item))
@@ -151,7 +151,7 @@ void rt_crew_serve(struct rt_crew *c, int chunk)
 		item += run_chunk(c, item, chunk);
 		end_chunk(own, item, !c->oversubscribed);
 		item++;
-		if (c->oversubscribed || !stand_by(c, own, item))
+		if (c->oversubscribed || !poll_next_item(c, own, item))
 			item = claim_next(c, own);
 		else if (atomic_load_explicit(&c->end, memory_order_relaxed))
 			item = 0;

@@ -423,7 +423,7 @@ static void order_map(const struct sub_value *v, struct sub_map *m)
 
 /* Removes what has no meaning in an assign: other names of the argument's dimensions, and a fill that nothing
  * reads. */
-static void normalise_move(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
+static void normalize_move(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	bool leaves = false;
 	if (v->op != SUB_ASSIGN)
@@ -566,12 +566,12 @@ static sub_ref refuse_order(struct sub_program *p, const struct sub_value *v, st
 
 /* Brings a value into the form in which values are kept, with its maps in `maps`; false if the arguments
  * order their variables in contradictory ways. */
-static bool normalise_value(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
+static bool normalize_value(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	v->args = traits[v->op].arity;
 	if (!sub_infer_vars(p, v))
 		return false;
-	normalise_move(p, v, maps);
+	normalize_move(p, v, maps);
 	clear_unused(v);
 	return true;
 }
@@ -601,13 +601,13 @@ static const struct sub_map *keep_maps(struct sub_program *p, const struct sub_m
 sub_ref sub_find_value(struct sub_program *p, struct sub_value v)
 {
 	struct sub_map maps[SUB_MAX_VARS];
-	return (sub_ref){normalise_value(p, &v, maps) && sub_find_type(p, &v) ? *find_slot(p, &v) : 0};
+	return (sub_ref){normalize_value(p, &v, maps) && sub_find_type(p, &v) ? *find_slot(p, &v) : 0};
 }
 
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
 	struct sub_map maps[SUB_MAX_VARS];
-	if (!normalise_value(p, &v, maps))
+	if (!normalize_value(p, &v, maps))
 		return d ? refuse_order(p, &v, d) : (sub_ref){0};
 	if (!sub_find_type(p, &v))
 		return d ? refuse_types(p, &v, d) : (sub_ref){0};

@@ -86,7 +86,7 @@ static void test_cap(void)
 	esp_error_free(error);
 }
 
-/* Of layer upon layer in one traversal after the other, each kernel was given room for all of the program. */
+/* Memory per operator does not grow with the layers and traversals of a program. */
 static void test_growth(void)
 {
 	enum { TRAVERSALS = 12, LAYERS = 60 };

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Numbers at the edge: zeros of both signs, denormals, infinities, what is not a number.  They follow IEEE
- * 754 unless the math is fast; whoever calls, and however it computes itself, the bits are the same, and it
- * gets its own way back. */
+ * 754 unless the math is fast.  The floating-point modes of the caller do not change the bits of results, and
+ * are restored when a call returns. */
 #include "tests/api/support.h"
 #include "tests/backends.h"
 
@@ -440,7 +440,7 @@ static void write_wide(void)
 	strcpy(wide_path, write_weights("wide.safetensors", tensors, 2));
 }
 
-/* Where the caller's arithmetic may be set to. */
+/* Floating-point modes that a caller may have set. */
 static void round_up(void)
 {
 	fesetround(FE_UPWARD);
@@ -469,12 +469,12 @@ static void as_usual(void) {}
 static const struct {
 	const char *what;
 	void (*set)(void);
-} ways[] = {{"as usual", as_usual},
-	    {"rounding up", round_up},
-	    {"rounding to zero", round_to_zero},
-	    {"trapping", trap},
-	    {"flushing denormals", flush}};
-enum { WAYS = sizeof ways / sizeof *ways };
+} modes[] = {{"as usual", as_usual},
+	     {"rounding up", round_up},
+	     {"rounding to zero", round_to_zero},
+	     {"trapping", trap},
+	     {"flushing denormals", flush}};
+enum { MODES = sizeof modes / sizeof *modes };
 
 struct state {
 	int rounding, traps, flags;
@@ -509,7 +509,7 @@ static void copy_rows(const struct kit *k, float *rows)
 		       WIDE * sizeof *rows);
 }
 
-/* Everything from the text on, with the caller set so; the rows are copied. */
+/* Compiles and runs in the caller's mode `set`; copies the rows. */
 static bool run_wide(const char *backend, const char *math, int threads, void (*set)(void), float *rows,
 		     bool *kept)
 {
@@ -519,7 +519,7 @@ static bool run_wide(const char *backend, const char *math, int threads, void (*
 	struct state first = state_now();
 	struct made m = make(wide_model, wide_path, backend, math, threads);
 	m.ok = m.ok && fill_wide(&m.kit);
-	for (int turn = 0; m.ok && turn < (threads > 1 ? 20 : 1); turn++)
+	for (int run = 0; m.ok && run < (threads > 1 ? 20 : 1); run++)
 		m.ok = !esp_session_run(m.kit.session, m.kit.forest, NULL);
 	struct state last = state_now();
 	*kept = memcmp(&first, &last, sizeof first) == 0;
@@ -533,12 +533,12 @@ static bool run_wide(const char *backend, const char *math, int threads, void (*
 static void test_callers(const char *backend, const char *math, int threads)
 {
 	static float usual[5 * WIDE], rows[5 * WIDE];
-	for (int i = 0; i < WAYS; i++) {
+	for (int i = 0; i < MODES; i++) {
 		bool kept,
-		    ran = run_wide(backend, math, i ? threads : 1, ways[i].set, i ? rows : usual, &kept);
+		    ran = run_wide(backend, math, i ? threads : 1, modes[i].set, i ? rows : usual, &kept);
 		tap_ok(ran && kept && (!i || memcmp(rows, usual, sizeof rows) == 0),
-		       "a caller that computes %s gets the same bits and keeps its way: %s, %s, %d threads",
-		       ways[i].what, backend, math, i ? threads : 1);
+		       "a caller that computes %s gets the same bits and keeps its mode: %s, %s, %d threads",
+		       modes[i].what, backend, math, i ? threads : 1);
 	}
 }
 
@@ -555,8 +555,8 @@ static struct kit beside(const struct kit *k, const char *math)
 	return other;
 }
 
-/* Threads of a team that worked for one program work for another: each has its own way. */
-static void test_turns(void)
+/* Threads of one team run programs with different floating-point modes. */
+static void test_alternating(void)
 {
 	static float fast[5 * WIDE], exact[5 * WIDE], rows[5 * WIDE];
 	bool kept, right = true;
@@ -566,13 +566,13 @@ static void test_turns(void)
 	struct made m = make(wide_model, wide_path, usual_backend(), "fast", 3);
 	struct kit other = beside(&m.kit, "exact");
 	bool ok = m.ok && fill_wide(&m.kit) && fill_wide(&other);
-	for (int turn = 0; ok && turn < 40; turn++) {
-		const struct kit *k = turn % 2 ? &other : &m.kit;
+	for (int run = 0; ok && run < 40; run++) {
+		const struct kit *k = run % 2 ? &other : &m.kit;
 		ok = !esp_session_run(k->session, k->forest, NULL);
 		copy_rows(k, rows);
-		right &= memcmp(rows, turn % 2 ? exact : fast, sizeof rows) == 0;
+		right &= memcmp(rows, run % 2 ? exact : fast, sizeof rows) == 0;
 	}
-	tap_ok(differ && ok && right, "programs with fast and with exact math take turns with one team");
+	tap_ok(differ && ok && right, "programs with fast and with exact math alternate on one team");
 	free_kit(&other);
 	free_kit(&m.kit);
 }
@@ -595,7 +595,7 @@ int main(void)
 		test_flush(usual_backend());
 		test_callers(usual_backend(), "exact", 3);
 		test_callers(usual_backend(), "fast", 3);
-		test_turns();
+		test_alternating();
 	}
 	remove_folder((const char *const[]){"pairs.safetensors", "wide.safetensors", "points.safetensors"}, 3);
 	return tap_done();

@@ -1,12 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: what a record becomes, what runs are told to have done, and that recording changes nothing else.
- */
+/* Profiles: the events made from a record, the facts of recorded runs; recording changes no result. */
 #include "api/profile.h"
 #include "tests/api/support.h"
 
 /* --- events of a record that was made up --- */
 
-/* A range of the caller's own; rows that are shared out; columns of which the caller does both shares. */
+/* A range of the caller alone; rows divided among threads; columns of which the caller runs both chunks. */
 static struct rt_job jobs[] = {
     {.step = 2,
      .steps = 2,
@@ -57,7 +56,7 @@ static void test_events(void)
 	const struct rt_profile r = {
 	    .threads = 2, .tracks = 2, .track = lanes, .job = jobs, .jobs = 3, .phase = {100}};
 	esp_event e[16];
-	tap_is(profile_most_events(&r), 12, "calls, and a wait of each part of what is shared out");
+	tap_is(profile_most_events(&r), 12, "calls, and a wait of each thread in each divided range");
 	tap_is(profile_events(&r, 2, e), 11, "who came last did not wait");
 	tap_ok(event_is(&e[0], ESP_EVENT_KERNEL, 0, 0, 0, 11, 19) && e[0].step == 0 && e[0].rows == 8,
 	       "times are of the run, steps of those after binding");
@@ -114,7 +113,7 @@ static bool in_order(const esp_profile *p)
 	return ok;
 }
 
-static bool meet(const esp_event *a, const esp_event *b)
+static bool overlap(const esp_event *a, const esp_event *b)
 {
 	return a->step == b->step && a->row < b->row + b->rows && b->row < a->row + a->rows &&
 	       a->block < b->block + b->blocks && b->block < a->block + a->blocks;
@@ -134,13 +133,13 @@ static bool is_covered(const esp_profile *p, size_t range, size_t step)
 		ok &= a->row >= r->row && a->row + a->rows <= r->row + r->rows;
 		for (size_t k = 0; k < i; k++) {
 			b = esp_profile_event(p, k);
-			ok &= b->kind != ESP_EVENT_KERNEL || b->range != range || !meet(a, b);
+			ok &= b->kind != ESP_EVENT_KERNEL || b->range != range || !overlap(a, b);
 		}
 	}
 	return ok && area == r->rows * esp_profile_step(p, step)->blocks;
 }
 
-/* Of each step all rows that it goes over, in ranges that do not meet. */
+/* Whether the ranges of each step cover all of its rows and do not overlap. */
 static bool all_covered(const esp_profile *p)
 {
 	const esp_profile_facts *f = esp_profile_describe(p);
@@ -200,7 +199,7 @@ static void test_session(struct kit *k)
 	add_comb(k->forest, 3);
 	add_comb(k->forest, 5);
 	tap_ok(esp_session_run(k->session, k->forest, NULL) == ESP_OK && !esp_session_profile(k->session),
-	       "who does not ask gets no profile");
+	       "a session that does not record has no profile");
 	tap_ok(esp_session_record(k->session, 1, &error) == ESP_OK && !error &&
 		   !esp_session_profile(k->session),
 	       "nor from the run before");
@@ -237,7 +236,7 @@ static void test_changes(struct kit *k)
 	esp_forest_clear(refused);
 	tap_ok(esp_session_run(k->session, refused, NULL) == ESP_OK, "nothing runs");
 	const esp_profile_facts *f = esp_profile_describe(esp_session_profile(k->session));
-	tap_ok(f && f->nodes == 0 && f->events == 0 && f->levels == 0, "and nothing is told");
+	tap_ok(f && f->nodes == 0 && f->events == 0 && f->levels == 0, "and the profile is empty");
 	add_comb(refused, 40);
 	esp_session_run(k->session, refused, NULL);
 	check(esp_session_profile(k->session), "a deeper forest");

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* Large enough for members to be asked. */
+/* Large enough for runs to use the team. */
 enum { DIMENSION = 192, INNER = 256, NODES = 2 * INNER, CALLERS = 64, RUNS = 12 };
 
 static const char model[] =
@@ -92,7 +92,7 @@ static int os_threads(void)
 	return n - RACES_SOUGHT;
 }
 
-/* A thread that was joined may be on its way out for a moment. */
+/* A thread that was joined may still exist for a moment. */
 static bool falls_to(int threads)
 {
 	for (int i = 0; i < 2000 && os_threads() > threads; i++)
@@ -210,12 +210,12 @@ static void test_alone(void)
 
 /* --- threads that cannot be made --- */
 
-static int told;
+static int notices;
 
 static void listen(void *user, const esp_diagnostic *d)
 {
 	(void)user;
-	told += strcmp(d->id, "team-unusable") == 0;
+	notices += strcmp(d->id, "team-unusable") == 0;
 }
 
 /* Keeps the program, in a process of its own. */
@@ -230,7 +230,7 @@ static void compile_before(void)
 	waitpid(pid, NULL, 0);
 }
 
-/* In a process that has no room for the stack of another thread, nor one left of threads that compiled: the
+/* In a process without memory for the stack of another thread, nor a stack left by threads that compiled: the
  * program comes from the cache. */
 static int run_short(void)
 {
@@ -250,11 +250,11 @@ static int run_short(void)
 	for (int i = 0; i < 50; i++)
 		if (esp_session_run(s, shared.forest, NULL))
 			return 4;
-	return told == 1 && os_threads() == 1 ? 0 : 5;
+	return notices == 1 && os_threads() == 1 ? 0 : 5;
 }
 
 /* Compiles, so that the program is found in the cache: threads that compile leave stacks behind, in which
- * those of a team have room. */
+ * those of a team fit. */
 static int prepare(void)
 {
 	return open_all(1, NULL) || esp_program_prepare(shared.program, NULL);
@@ -264,7 +264,7 @@ static void test_short(void)
 {
 	int status;
 	if (SHADOWED) {
-		tap_skip("a sanitizer needs the room", "threads that cannot be made are said once");
+		tap_skip("a sanitizer needs the address space", "threads that cannot be made are said once");
 		return;
 	}
 	setenv("XDG_CACHE_HOME", folder, 1);

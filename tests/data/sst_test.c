@@ -44,9 +44,9 @@ static const char *model_path(void)
 	return path;
 }
 
-/* --- one way to run a model --- */
+/* --- one variant of running a model --- */
 
-struct way {
+struct variant {
 	esp_context *context;
 	esp_model *model;
 	esp_weights *weights;
@@ -65,7 +65,8 @@ static bool done(esp_status status, esp_error *error)
 	return status == ESP_OK;
 }
 
-static bool open_way_as(struct way *w, const struct model *m, const char *backend, const char *weights_as)
+static bool open_variant_as(struct variant *w, const struct model *m, const char *backend,
+			    const char *weights_as)
 {
 	esp_program_options options = {.size = sizeof options, .at = ESP_AT_EVERY_NODE, .backend = backend, .weights_as = weights_as};
 	esp_error *e = NULL;
@@ -80,12 +81,12 @@ static bool open_way_as(struct way *w, const struct model *m, const char *backen
 	       done(esp_forest_create(w->program, &w->forest, &e), e);
 }
 
-static bool open_way(struct way *w, const struct model *m, const char *backend)
+static bool open_variant(struct variant *w, const struct model *m, const char *backend)
 {
-	return open_way_as(w, m, backend, NULL);
+	return open_variant_as(w, m, backend, NULL);
 }
 
-static void close_way(struct way *w)
+static void close_variant(struct variant *w)
 {
 	esp_forest_free(w->forest);
 	esp_session_free(w->session);
@@ -105,7 +106,7 @@ struct results {
 	float *logits;
 };
 
-static void take_results(struct results *r, const struct way *w)
+static void take_results(struct results *r, const struct variant *w)
 {
 	for (size_t t = 0; t < esp_forest_structures(w->forest); t++) {
 		size_t nodes = esp_forest_nodes(w->forest, t);
@@ -120,7 +121,7 @@ static void take_results(struct results *r, const struct way *w)
 }
 
 /* The first `limit` trees in minibatches of `batch`. */
-static bool run_trees(struct results *r, struct way *w, const char *path, size_t batch, size_t limit)
+static bool run_trees(struct results *r, struct variant *w, const char *path, size_t batch, size_t limit)
 {
 	esp_treebank *bank = NULL;
 	esp_error *e = NULL;
@@ -213,7 +214,7 @@ static void test_roots(const struct model *m, const struct results *r)
 /* --- against the oracle --- */
 
 struct oracle {
-	struct way *w;
+	struct variant *w;
 	struct results *r; /* of the first trees */
 	double worst;
 };
@@ -265,7 +266,7 @@ static void ask_oracle(struct oracle *o, struct arena *a)
 	diags_free(&d);
 }
 
-static void test_oracle(const struct model *m, struct way *w)
+static void test_oracle(const struct model *m, struct variant *w)
 {
 	struct results some;
 	struct oracle o = {w, &some, 0};
@@ -280,16 +281,16 @@ static void test_oracle(const struct model *m, struct way *w)
 	free(some.logits);
 }
 
-static void test_interpreted(const struct model *m, struct way *compiled)
+static void test_interpreted(const struct model *m, struct variant *compiled)
 {
-	struct way interpreter;
+	struct variant interpreter;
 	struct results some = {0}, same = {0};
 	tap_ok(run_trees(&some, compiled, data_path(m->trees), SOME_TREES, SOME_TREES) &&
-		   open_way(&interpreter, m, "interpreter") &&
+		   open_variant(&interpreter, m, "interpreter") &&
 		   run_trees(&same, &interpreter, data_path(m->trees), SOME_TREES, SOME_TREES) &&
 		   same_results(&some, &same),
 	       "%s: %d trees interpreted, the same bits", m->name, SOME_TREES);
-	close_way(&interpreter);
+	close_variant(&interpreter);
 	free(some.logits), free(same.logits);
 }
 
@@ -323,26 +324,26 @@ static void test_narrow(const struct model *m, const struct results *wide)
 		double change;
 	} types[] = {{"f16", 0.02}, {"bf16", 0.15}, {"i8", 0.5}};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-		struct way way;
+		struct variant variant;
 		struct results r = {0};
-		bool ran = open_way_as(&way, m, usual_backend(), types[i].type) &&
-			   run_trees(&r, &way, data_path(m->trees), MAX_TREES, MAX_TREES);
+		bool ran = open_variant_as(&variant, m, usual_backend(), types[i].type) &&
+			   run_trees(&r, &variant, data_path(m->trees), MAX_TREES, MAX_TREES);
 		double change = ran ? largest_change(wide, &r) : INFINITY;
 		int right = ran ? count_right(m, &r) : 0;
 		tap_ok(change > 0 && change < types[i].change, "%s: %s weights change a logit by %.2g at most", m->name,
 		       types[i].type, change);
 		tap_ok(abs(right - m->right) <= 11, "%s: %s weights have %d roots right, not %d", m->name, types[i].type, right,
 		       m->right);
-		close_way(&way);
+		close_variant(&variant);
 		free(r.logits);
 	}
 }
 
 static void test_model(const struct model *m)
 {
-	struct way compiled;
+	struct variant compiled;
 	struct results all = {0}, tens = {0}, ones = {0};
-	if (!tap_ok(open_way(&compiled, m, usual_backend()) &&
+	if (!tap_ok(open_variant(&compiled, m, usual_backend()) &&
 			run_trees(&all, &compiled, data_path(m->trees), MAX_TREES, MAX_TREES),
 		    "%s: all trees at once", m->name))
 		return;
@@ -356,7 +357,7 @@ static void test_model(const struct model *m)
 	test_narrow(m, &all);
 	if (m->interpreted && !SHADOWED)
 		test_interpreted(m, &compiled);
-	close_way(&compiled);
+	close_variant(&compiled);
 	free(all.logits), free(tens.logits), free(ones.logits);
 }
 

@@ -384,7 +384,7 @@ static bool add_structures(struct run *r)
 }
 
 /* The first structure is a single node. */
-static void test_minibatch(struct run *r, int structures, const char *way)
+static void test_minibatch(struct run *r, int structures, const char *variant)
 {
 	r->structures = structures;
 	r->structure = malloc(structures * sizeof *r->structure);
@@ -402,11 +402,11 @@ static void test_minibatch(struct run *r, int structures, const char *way)
 		for (int node = 0; node < r->structure[s].nodes; node++)
 			compare_node(r, s, node);
 	tap_ok(ran && r->worst < 1e-5, "%s, %d structures, %s: as the equations, to %.1e", r->example->path,
-	       structures, way, r->worst);
+	       structures, variant, r->worst);
 	free(r->structure);
 }
 
-/* --- the ways --- */
+/* --- the variants --- */
 
 struct files {
 	esp_context *context;
@@ -422,8 +422,8 @@ static bool is(esp_status status, esp_error *error)
 	return status == ESP_OK;
 }
 
-static void test_way(const struct example *e, const struct weights *w, const struct files *f,
-		     const esp_program_options *options, const char *way)
+static void test_variant(const struct example *e, const struct weights *w, const struct files *f,
+			 const esp_program_options *options, const char *variant)
 {
 	struct run r = {.example = e, .weights = w};
 	esp_binding *binding = NULL;
@@ -432,10 +432,10 @@ static void test_way(const struct example *e, const struct weights *w, const str
 		  is(esp_binding_create(r.program, f->weights, &binding, &error), error) &&
 		  is(esp_session_create(binding, &r.session, &error), error) &&
 		  is(esp_forest_create(r.program, &r.forest, &error), error);
-	if (tap_ok(ok, "%s: compiled, %s", e->path, way)) {
-		test_minibatch(&r, 1, way);
-		test_minibatch(&r, 3, way);
-		test_minibatch(&r, 10, way);
+	if (tap_ok(ok, "%s: compiled, %s", e->path, variant)) {
+		test_minibatch(&r, 1, variant);
+		test_minibatch(&r, 3, variant);
+		test_minibatch(&r, 10, variant);
 	}
 	esp_forest_free(r.forest);
 	esp_session_free(r.session);
@@ -443,10 +443,10 @@ static void test_way(const struct example *e, const struct weights *w, const str
 	esp_program_free(r.program);
 }
 
-/* With everything that may be said about rewriting.  No back end: the usual one. */
+/* Options of rewriting.  backend: NULL = the usual one. */
 static const struct {
 	const char *backend, *math, *rules;
-} ways[] = {
+} variants[] = {
     {"interpreter", NULL, NULL},
     {"interpreter", "exact", "all"},
     {"interpreter", "fast", "all"},
@@ -459,20 +459,22 @@ static const struct {
     {NULL, "fast", "all"},
 };
 
-static void test_ways(const struct example *e, const struct weights *w, const struct files *f)
+static void test_variants(const struct example *e, const struct weights *w, const struct files *f)
 {
-	size_t number = e - examples; /* of each, other ways are in the sample */
-	for (size_t i = number % SAMPLE; i < sizeof ways / sizeof *ways; i += SAMPLE) {
-		const char *backend = ways[i].backend ? ways[i].backend : usual_backend();
+	size_t number = e - examples; /* of each, other variants are in the sample */
+	for (size_t i = number % SAMPLE; i < sizeof variants / sizeof *variants; i += SAMPLE) {
+		const char *backend = variants[i].backend ? variants[i].backend : usual_backend();
 		esp_program_options options = {.size = sizeof options,
 					       .backend = backend,
-					       .math = ways[i].math,
-					       .rules = ways[i].rules};
-		char way[80];
-		snprintf(way, sizeof way, "%s, math %s, rules %s", ways[i].backend ? backend : "compiled",
-			 ways[i].math ? ways[i].math : "unsaid", ways[i].rules ? ways[i].rules : "unsaid");
-		if (ways[i].backend || need_backend("%s, %s", e->path, way))
-			test_way(e, w, f, &options, way);
+					       .math = variants[i].math,
+					       .rules = variants[i].rules};
+		char variant[80];
+		snprintf(variant, sizeof variant, "%s, math %s, rules %s",
+			 variants[i].backend ? backend : "compiled",
+			 variants[i].math ? variants[i].math : "unsaid",
+			 variants[i].rules ? variants[i].rules : "unsaid");
+		if (variants[i].backend || need_backend("%s, %s", e->path, variant))
+			test_variant(e, w, f, &options, variant);
 	}
 }
 
@@ -511,7 +513,7 @@ static void test_example(const struct example *e, int D, int E)
 	snprintf(path, sizeof path, "%s/weights", folder);
 	make_weights(&w, e->weights, gain_of[e->kind], D, E);
 	if (tap_ok(write_weights(&w, path) && open_files(&f, e, path), "%s: D=%d, E=%d", e->path, D, E))
-		test_ways(e, &w, &f);
+		test_variants(e, &w, &f);
 	esp_weights_free(f.weights);
 	esp_model_free(f.model);
 	esp_context_free(f.context);

@@ -139,15 +139,15 @@ static int before(const struct structure *s, bool back, int node)
 	return back ? s->parent[node] : s->begin[node] < s->begin[node + 1] ? s->children[s->begin[node]] : -1;
 }
 
-static int at_turn(const struct structure *s, bool back, int turn)
+static int node_at(const struct structure *s, bool back, int step)
 {
-	return s->order[back ? turn : s->nodes - 1 - turn];
+	return s->order[back ? step : s->nodes - 1 - step];
 }
 
 static void lstm(struct structure *s, const char *prefix, const char *layer, bool back, rows x, int width, rows h, rows c)
 {
-	for (int turn = 0; turn < s->nodes; turn++) {
-		int n = at_turn(s, back, turn), m = before(s, back, n);
+	for (int step = 0; step < s->nodes; step++) {
+		int n = node_at(s, back, step), m = before(s, back, n);
 		double a[WIDE] = {0};
 		add(a, weight_of(prefix, "bias_ih", layer), 4 * D);
 		add(a, weight_of(prefix, "bias_hh", layer), 4 * D);
@@ -164,8 +164,8 @@ static void lstm(struct structure *s, const char *prefix, const char *layer, boo
 
 static void gru(struct structure *s, const char *layer, rows x, int width, rows h)
 {
-	for (int turn = 0; turn < s->nodes; turn++) {
-		int n = at_turn(s, false, turn), m = before(s, false, n);
+	for (int step = 0; step < s->nodes; step++) {
+		int n = node_at(s, false, step), m = before(s, false, n);
 		double a[3 * D] = {0}, p[3 * D] = {0};
 		add(a, weight_of("", "bias_ih", layer), 3 * D);
 		add(p, weight_of("", "bias_hh", layer), 3 * D);
@@ -396,8 +396,8 @@ static double compare(const struct example *e, const esp_program *p, const esp_s
 }
 
 /* The first structure is a single node. */
-static void test_minibatch(const struct example *e, esp_program *p, esp_forest *f, esp_session *session, int structures,
-			   const char *way)
+static void test_minibatch(const struct example *e, esp_program *p, esp_forest *f, esp_session *session,
+			   int structures, const char *variant)
 {
 	static struct structure s[10];
 	esp_error *error = NULL;
@@ -414,10 +414,12 @@ static void test_minibatch(const struct example *e, esp_program *p, esp_forest *
 	ok = ok && is(esp_session_run(session, f, &error), error);
 	for (int i = 0; ok && i < structures; i++)
 		worst = fmax(worst, compare(e, p, session, &s[i], i));
-	tap_ok(ok && worst < 1e-5, "%s, %d structures, %s: as the equations, to %.1e", e->path, structures, way, worst);
+	tap_ok(ok && worst < 1e-5, "%s, %d structures, %s: as the equations, to %.1e", e->path, structures,
+	       variant, worst);
 }
 
-static void test_way(const struct example *e, esp_model *m, esp_weights *w, const char *backend, const char *math)
+static void test_variant(const struct example *e, esp_model *m, esp_weights *w, const char *backend,
+			 const char *math)
 {
 	esp_program_options options = {.size = sizeof options, .backend = backend, .math = math};
 	esp_program *p = NULL;
@@ -425,15 +427,15 @@ static void test_way(const struct example *e, esp_model *m, esp_weights *w, cons
 	esp_session *s = NULL;
 	esp_forest *f = NULL;
 	esp_error *error = NULL;
-	char way[60];
-	snprintf(way, sizeof way, "%s, math %s", backend, math);
+	char variant[60];
+	snprintf(variant, sizeof variant, "%s, math %s", backend, math);
 	bool ok = is(esp_program_create(m, w, &options, &p, &error), error) &&
 		  is(esp_binding_create(p, w, &b, &error), error) && is(esp_session_create(b, &s, &error), error) &&
 		  is(esp_forest_create(p, &f, &error), error);
-	if (tap_ok(ok, "%s: compiled, %s", e->path, way)) {
-		test_minibatch(e, p, f, s, 1, way);
-		test_minibatch(e, p, f, s, 3, way);
-		test_minibatch(e, p, f, s, 10, way);
+	if (tap_ok(ok, "%s: compiled, %s", e->path, variant)) {
+		test_minibatch(e, p, f, s, 1, variant);
+		test_minibatch(e, p, f, s, 3, variant);
+		test_minibatch(e, p, f, s, 10, variant);
 	}
 	esp_forest_free(f);
 	esp_session_free(s);
@@ -455,10 +457,10 @@ static void test_example(const struct example *e, const char *weights_path)
 	bool ok = write_weights(weights_path) && is(esp_context_create(&options, &c, &error), error) &&
 		  is(esp_model_read(c, path, &m, &error), error) && is(esp_weights_open(c, weights_path, &w, &error), error);
 	if (tap_ok(ok, "%s: read", e->path)) {
-		test_way(e, m, w, "interpreter", "reassociate");
-		test_way(e, m, w, "interpreter", "exact");
+		test_variant(e, m, w, "interpreter", "reassociate");
+		test_variant(e, m, w, "interpreter", "exact");
 		if (need_backend("%s", e->path))
-			test_way(e, m, w, usual_backend(), "reassociate");
+			test_variant(e, m, w, usual_backend(), "reassociate");
 	}
 	esp_weights_free(w);
 	esp_model_free(m);

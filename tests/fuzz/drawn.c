@@ -7,10 +7,10 @@
 
 #include <stdlib.h>
 
-enum { MOST_WAYS = 20, WEIGHTS = 4 };
+enum { MOST_VARIANTS = 20, WEIGHTS = 4 };
 
-/* How it is compiled and run. */
-struct way {
+/* One variant of compiling and running the program. */
+struct variant {
 	struct compile_options options;
 	struct compilation half; /* with its schedule */
 	struct test_run run;
@@ -23,23 +23,23 @@ struct drawn {
 	char sizes[64];
 	struct test_model model;
 	struct setting setting;
-	struct way way[MOST_WAYS];
-	int ways;
+	struct variant variant[MOST_VARIANTS];
+	int variants;
 	const void **params; /* of the oracle */
 	struct arena values;  /* of one of its evaluations */
 };
 
-/* An execution is one program over one structure with one weights, in all ways and by the oracle. */
+/* An execution is one program over one structure with one weights, in all variants and by the oracle. */
 static struct {
 	long programs, executions, runs, oracles;
-	enum fuzz_ways ways;
+	enum fuzz_variants variants;
 } totals;
 
 static void print_totals(void)
 {
 	fprintf(stderr, "stat::drawn: %ld programs %ld executions %ld runs %ld oracles\n", totals.programs,
 		totals.executions, totals.runs, totals.oracles);
-	if (totals.ways != FUZZ_BACKENDS)
+	if (totals.variants != FUZZ_BACKENDS)
 		return;
 	for (int i = 0; backend_at(i); i++)
 		fprintf(stderr, "stat::back end: %s\n", backend_at(i));
@@ -47,9 +47,9 @@ static void print_totals(void)
 		fprintf(stderr, "stat::back end: none can be loaded\n");
 }
 
-/* --- what is said of a finding --- */
+/* --- reporting a finding --- */
 
-static void show_way(const struct drawn *d, const struct compile_options *o)
+static void show_variant(const struct drawn *d, const struct compile_options *o)
 {
 	print_diags(&d->fuzz->diags);
 	fflush(stdout);
@@ -61,10 +61,10 @@ static void show_way(const struct drawn *d, const struct compile_options *o)
 		special_each);
 }
 
-static void promise(const struct drawn *d, const struct way *w, bool kept, const char *what)
+static void promise(const struct drawn *d, const struct variant *w, bool kept, const char *what)
 {
 	if (!kept)
-		show_way(d, &w->options);
+		show_variant(d, &w->options);
 	fuzz_check(d->fuzz, kept, what);
 }
 
@@ -72,17 +72,17 @@ static void promise(const struct drawn *d, const struct way *w, bool kept, const
 
 static const char *const maths[] = {"reassociate", "exact", "fast"};
 
-/* From the program on, as other options say; false = they are refused. */
-static bool schedule_again(struct way *w, const struct compilation *first)
+/* Schedules the program again with other options; false = they are refused. */
+static bool schedule_again(struct variant *w, const struct compilation *first)
 {
 	w->half = *first;
 	w->half.options = &w->options;
 	return compile_run_steered_passes(&w->half) && compile_to_schedule(&w->half);
 }
 
-static void add_way(struct drawn *d, const struct compilation *half, struct compile_options o)
+static void add_variant(struct drawn *d, const struct compilation *half, struct compile_options o)
 {
-	struct way *w = &d->way[d->ways++];
+	struct variant *w = &d->variant[d->variants++];
 	w->options = o;
 	w->half = *half;
 	w->half.options = &w->options;
@@ -99,8 +99,8 @@ static void add_way(struct drawn *d, const struct compilation *half, struct comp
 		"what is scheduled can be compiled");
 }
 
-/* Whether its schedule is legal; what is not says so. */
-static bool is_taken(struct drawn *d, struct way *w, const struct compilation *first)
+/* Whether its schedule is legal; an illegal one must add a diagnostic. */
+static bool is_taken(struct drawn *d, struct variant *w, const struct compilation *first)
 {
 	struct diags *diags = &d->fuzz->diags;
 	if (schedule_again(w, first))
@@ -113,7 +113,7 @@ static bool is_taken(struct drawn *d, struct way *w, const struct compilation *f
 }
 
 /* A planner, then lines for its plan: legal ones, or one of the table of directives, or nothing. */
-static const char *draw_schedule(struct drawn *d, struct way *w, const struct compilation *first)
+static const char *draw_schedule(struct drawn *d, struct variant *w, const struct compilation *first)
 {
 	static const char *const planners[] = {"",
 					       "",
@@ -142,7 +142,8 @@ static const char *draw_schedule(struct drawn *d, struct way *w, const struct co
 }
 
 /* What is drawn from the table may be refused; the plan goes without it then. */
-static const struct compilation *scheduled(struct drawn *d, struct way *w, const struct compilation *first)
+static const struct compilation *scheduled(struct drawn *d, struct variant *w,
+					   const struct compilation *first)
 {
 	draw_schedule(d, w, first);
 	if (is_taken(d, w, first))
@@ -172,31 +173,31 @@ static void add_passes(struct drawn *d, const struct compilation *half, struct c
 		first = 1, last = passes() - 1;
 	for (int i = first; i <= last; i++) {
 		o.last_pass = pass_name(i);
-		add_way(d, half, o);
+		add_variant(d, half, o);
 	}
 	o.last_pass = NULL;
-	add_way(d, half, o);
+	add_variant(d, half, o);
 }
 
 static void add_backends(struct drawn *d, const struct compilation *half, struct compile_options o)
 {
-	add_way(d, half, o);
+	add_variant(d, half, o);
 	for (int i = 0; (o.backend = backend_at(i)); i++)
-		add_way(d, half, o);
+		add_variant(d, half, o);
 }
 
-static bool compile_ways(struct drawn *d, enum fuzz_ways ways)
+static bool compile_variants(struct drawn *d, enum fuzz_variants variants)
 {
 	static const char *const targets[] = {"avx2", "generic", "avx512", "avx2"}, *const here[] = {
 											"native", "generic"};
-	static struct way scratch;
+	static struct variant scratch;
 	struct fuzz *f = d->fuzz;
 	struct image image;
 	struct option_texts texts = {.backend = "interpreter",
-				    .target = ways == FUZZ_BACKENDS ? here[random_below(2)]
-								    : targets[random_below(4)],
-				    .math = maths[random_below(3)],
-				    .last_pass = "infer_bounds"};
+				     .target = variants == FUZZ_BACKENDS ? here[random_below(2)]
+									 : targets[random_below(4)],
+				     .math = maths[random_below(3)],
+				     .last_pass = "infer_bounds"};
 	const struct compile_options *asked = read_option_texts(&f->arena, &f->diags, &texts);
 	fuzz_check(f, asked, "options are read");
 	struct compile_options o = *asked;
@@ -204,11 +205,11 @@ static bool compile_ways(struct drawn *d, enum fuzz_ways ways)
 	    compile_begin(&f->arena, &f->diags, d->model.model, d->model.sizes, &o, &image, NULL);
 	scratch.options = o;
 	promise(d, &scratch, first, "what is drawn compiles");
-	add_way(d, first, o);
+	add_variant(d, first, o);
 	const struct compilation *half = scheduled(d, &scratch, first);
 	o = scratch.options;
 	o.last_pass = NULL;
-	(ways == FUZZ_BACKENDS ? add_backends : add_passes)(d, half, o);
+	(variants == FUZZ_BACKENDS ? add_backends : add_passes)(d, half, o);
 	return true;
 }
 
@@ -219,11 +220,11 @@ static bool compile_ways(struct drawn *d, enum fuzz_ways ways)
 static void draw_weights(struct drawn *d)
 {
 	static const int each[] = {0, 0, 0, 6, 40, 300};
-	const struct sub_program *p = &d->way[0].half.written;
+	const struct sub_program *p = &d->variant[0].half.written;
 	weights_drawn = random_bits();
 	special_each = each[random_below(6)];
-	finite_weights = d->way[0].options.math != REWRITE_EXACT;
-	if (d->way[0].options.math == REWRITE_FAST)
+	finite_weights = d->variant[0].options.math != REWRITE_EXACT;
+	if (d->variant[0].options.math == REWRITE_FAST)
 		special_each = 0;
 	d->params = ARENA_ARRAY(&d->fuzz->arena, const void *, p->params.n + 1);
 	for (size_t i = 0; i < p->params.n; i++) {
@@ -232,9 +233,9 @@ static void draw_weights(struct drawn *d)
 	}
 }
 
-static void bind_ways(struct drawn *d)
+static void bind_variants(struct drawn *d)
 {
-	for (struct way *w = d->way; w < d->way + d->ways; w++) {
+	for (struct variant *w = d->variant; w < d->variant + d->variants; w++) {
 		struct test_run *r = &w->run;
 		struct rt_source source = {read_weight, &r->image};
 		if (r->bound)
@@ -245,9 +246,9 @@ static void bind_ways(struct drawn *d)
 	}
 }
 
-static void open_ways(struct drawn *d)
+static void open_variants(struct drawn *d)
 {
-	for (struct way *w = d->way; w < d->way + d->ways; w++) {
+	for (struct variant *w = d->variant; w < d->variant + d->variants; w++) {
 		struct test_run *r = &w->run;
 		cut_columns(r);
 		r->open = rt_session_init(&r->session, &d->fuzz->allocator, &r->image, &d->fuzz->diags);
@@ -271,7 +272,7 @@ static void draw_forest(struct test_forest *f, const struct image *image)
 
 static double *evaluate(struct drawn *d, enum sub_arithmetic arithmetic)
 {
-	const struct sub_program *p = &d->way[0].half.written;
+	const struct sub_program *p = &d->variant[0].half.written;
 	const struct lin_forest *f = &d->setting.forest.minibatch.forest;
 	struct arena *a = &d->values;
 	double **states = ARENA_ARRAY(a, double *, p->states.n),
@@ -290,7 +291,7 @@ static double *evaluate(struct drawn *d, enum sub_arithmetic arithmetic)
 				    f->child_begin,
 				    f->children,
 				    f->root,
-				    d->way[0].run.session.order.order,
+				    d->variant[0].run.session.order.order,
 				    d->setting.forest.data,
 				    f->input_begin};
 	sub_evaluate_in(arithmetic, p, &forest, d->params, states, outputs, a);
@@ -318,7 +319,7 @@ static bool is_close(double exact, double rounded, double found)
 static bool is_float(const struct drawn *d, int64_t element)
 {
 	const struct test_forest *f = &d->setting.forest;
-	return type_of_result(&d->way[0].run, f->nodes, f->minibatch.forest.inputs, element) == DTYPE_F32;
+	return type_of_result(&d->variant[0].run, f->nodes, f->minibatch.forest.inputs, element) == DTYPE_F32;
 }
 
 static int64_t first_far(const struct drawn *d, const double *exact, const double *rounded)
@@ -351,7 +352,7 @@ static void check_oracle(struct drawn *d)
 			    (long long)i, s->expected[i], (long long)sub_integer(s->expected[i]), exact[i],
 			    (long long)sub_integer(exact[i]), rounded[i]);
 	}
-	promise(d, &d->way[0], i == s->count, "the loops compute what the model says");
+	promise(d, &d->variant[0], i == s->count, "the loops compute what the model says");
 	arena_free(a);
 	totals.oracles++;
 }
@@ -374,7 +375,7 @@ static bool agree(const struct drawn *d, const double *b)
 	return true;
 }
 
-static void run_way(struct drawn *d, struct way *w)
+static void run_variant(struct drawn *d, struct variant *w)
 {
 	const struct rt_minibatch *m = &d->setting.forest.minibatch;
 	int64_t count;
@@ -382,20 +383,20 @@ static void run_way(struct drawn *d, struct way *w)
 		"what is drawn runs");
 	double *all = gather_outputs(&w->run, d->setting.forest.nodes, m->forest.inputs, &count);
 	totals.runs++;
-	if (w == d->way) {
+	if (w == d->variant) {
 		d->setting.expected = all;
 		d->setting.count = count;
 		return;
 	}
-	promise(d, w, count == d->setting.count && agree(d, all), "all ways give the same bits");
+	promise(d, w, count == d->setting.count && agree(d, all), "all variants give the same bits");
 	free(all);
 }
 
 static void execute(struct drawn *d)
 {
-	draw_forest(&d->setting.forest, &d->way[0].run.image);
-	for (int i = 0; i < d->ways; i++)
-		run_way(d, &d->way[i]);
+	draw_forest(&d->setting.forest, &d->variant[0].run.image);
+	for (int i = 0; i < d->variants; i++)
+		run_variant(d, &d->variant[i]);
 	if (!d->generator.jumps)
 		check_oracle(d);
 	free(d->setting.expected);
@@ -404,20 +405,20 @@ static void execute(struct drawn *d)
 }
 
 /* Compiling takes as long as many executions of what is small. */
-static int executions_of(const struct drawn *d, enum fuzz_ways ways)
+static int executions_of(const struct drawn *d, enum fuzz_variants variants)
 {
-	const struct image *image = &d->way[0].run.image;
+	const struct image *image = &d->variant[0].run.image;
 	int64_t operations = 0;
 	for (int i = 0; i < image->steps; i++)
 		operations += image->step[i].operations;
-	if (ways == FUZZ_BACKENDS)
+	if (variants == FUZZ_BACKENDS)
 		return operations < 3000 ? 16 : 4;
 	return operations < 300 ? 32 : operations < 3000 ? 8 : 2;
 }
 
-static void close_ways(struct drawn *d)
+static void close_variants(struct drawn *d)
 {
-	for (struct way *w = d->way; w < d->way + d->ways; w++)
+	for (struct variant *w = d->variant; w < d->variant + d->variants; w++)
 		end_run(&w->run);
 }
 
@@ -425,7 +426,7 @@ static void close_ways(struct drawn *d)
 
 /* Models for back ends are short: they take seconds for long ones.  Types are for one input in three, by its hash,
  * so that inputs of f32 alone mean what they did before there were types. */
-static void draw(struct fuzz *f, struct drawn *d, enum fuzz_ways ways, const uint8_t *bytes, size_t n)
+static void draw(struct fuzz *f, struct drawn *d, enum fuzz_variants variants, const uint8_t *bytes, size_t n)
 {
 	static const int sizes[] = {1, 2, 2, 3, 3, 4, 5, 10},
 			 lengths[] = {100, 150, 200, 250, 300, 400, 600, 1500};
@@ -433,31 +434,32 @@ static void draw(struct fuzz *f, struct drawn *d, enum fuzz_ways ways, const uin
 	chosen_bytes = bytes;
 	chosen_end = bytes + n;
 	d->fuzz = f;
-	d->ways = 0;
+	d->variants = 0;
 	d->schedule.at[d->schedule.n = 0] = 0;
 	d->setting = (struct setting){.model = &d->model};
-	int largest = sizes[random_below(8)], longest = lengths[random_below(ways == FUZZ_BACKENDS ? 3 : 8)];
+	int largest = sizes[random_below(8)],
+	    longest = lengths[random_below(variants == FUZZ_BACKENDS ? 3 : 8)];
 	bool typed = fuzz_hash(bytes, n) % 3 == 0;
 	const char *text = draw_model(&d->generator, typed, largest, longest, d->sizes);
 	d->model.model = ra_parse(&f->arena, &f->diags, "drawn", text, strlen(text));
-	promise(d, &(struct way){.options = {.backend = "none", .schedule = ""}},
-		d->model.model, "what is drawn is a model");
+	promise(d, &(struct variant){.options = {.backend = "none", .schedule = ""}}, d->model.model,
+		"what is drawn is a model");
 	set_sizes(&d->model, d->sizes);
 }
 
-static bool run_passes(struct fuzz *f, const uint8_t *bytes, size_t n, enum fuzz_ways ways)
+static bool run_passes(struct fuzz *f, const uint8_t *bytes, size_t n, enum fuzz_variants variants)
 {
 	static struct drawn d;
-	draw(f, &d, ways, bytes, n);
-	compile_ways(&d, ways);
-	open_ways(&d);
+	draw(f, &d, variants, bytes, n);
+	compile_variants(&d, variants);
+	open_variants(&d);
 	for (int w = 0; w < WEIGHTS; w++) {
 		draw_weights(&d);
-		bind_ways(&d);
-		for (int i = executions_of(&d, ways); i > 0; i--)
+		bind_variants(&d);
+		for (int i = executions_of(&d, variants); i > 0; i--)
 			execute(&d);
 	}
-	close_ways(&d);
+	close_variants(&d);
 	totals.programs++;
 	return true;
 }
@@ -472,12 +474,12 @@ static bool run_backends(struct fuzz *f, const uint8_t *bytes, size_t n)
 	return run_passes(f, bytes, n, FUZZ_BACKENDS);
 }
 
-int fuzz_drawn(enum fuzz_ways ways, const uint8_t *bytes, size_t n)
+int fuzz_drawn(enum fuzz_variants variants, const uint8_t *bytes, size_t n)
 {
 	static bool counted;
 	if (!counted)
 		atexit(print_totals);
 	counted = true;
-	totals.ways = ways;
-	return fuzz_run_once(ways == FUZZ_BACKENDS ? run_backends : run_some, bytes, n);
+	totals.variants = variants;
+	return fuzz_run_once(variants == FUZZ_BACKENDS ? run_backends : run_some, bytes, n);
 }

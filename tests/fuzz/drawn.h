@@ -7,14 +7,14 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/* Which ways of running it are compared, beside the oracle and the loops as they are first bounded. */
-enum fuzz_ways {
+/* Which variants of compiling it are compared, beside the oracle and the loops as they are first bounded. */
+enum fuzz_variants {
 	FUZZ_SOME_PASSES, /* the interpreter after a pass and after the last; ESPALIER_FUZZ_DEEP=1: after each
 			   */
 	FUZZ_BACKENDS	  /* the interpreter after the last pass, and every back end that there is */
 };
 
-/* Holds the ways against each other, bit for bit, and against the oracle, within rounding. Always 0. */
-int fuzz_drawn(enum fuzz_ways, const uint8_t *bytes, size_t n);
+/* Compares the variants with each other, bit for bit, and with the oracle, within rounding. Always 0. */
+int fuzz_drawn(enum fuzz_variants, const uint8_t *bytes, size_t n);
 
 #endif

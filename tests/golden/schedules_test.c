@@ -26,13 +26,13 @@ struct block {
 /* --- the page --- */
 
 /* A word up to a bar, without the blanks around it; goes past the bar. */
-static const char *word(const char *at, const char *end, char *to, size_t room)
+static const char *word(const char *at, const char *end, char *to, size_t capacity)
 {
 	while (at < end && *at == ' ')
 		at++;
 	size_t n = 0;
 	for (; at < end && *at != '|'; at++)
-		if (n + 1 < room)
+		if (n + 1 < capacity)
 			to[n++] = *at == ';' ? '\n' : *at;
 	while (n && to[n - 1] == ' ')
 		n--;

@@ -168,14 +168,14 @@ static void test_links(void)
 	path = real;
 }
 
-/* --- the way to the folder --- */
+/* --- the path to the folder --- */
 
 static bool used(void)
 {
 	return holds(1, "two", 3);
 }
 
-static void test_way_modes(void)
+static void test_path_modes(void)
 {
 	const char *above = path_of("a");
 	chmod(above, 0777);
@@ -198,7 +198,7 @@ static void test_way_modes(void)
 	chmod(above, 0700);
 }
 
-static void test_way_owner(void)
+static void test_path_owner(void)
 {
 	const char *what = "nor one below a folder of another user, and nothing is made there";
 	if (geteuid() != 0) {
@@ -217,13 +217,13 @@ static void test_way_owner(void)
 	path = real;
 }
 
-static void test_way_links(void)
+static void test_path_links(void)
 {
 	const char *real = path, *link = path_of("way"), *loop = path_of("loop");
 	if (symlink("a", link) != 0 || symlink("loop", loop) != 0)
 		puts("# no link");
 	path = path_of("way/images");
-	tap_ok(used(), "a link of the user's on the way is followed");
+	tap_ok(used(), "a link of the user's on the path is followed");
 	if (geteuid() == 0 && lchown(link, NOBODY, -1) == 0)
 		tap_ok(refuses("'way' on the path to it belongs to user"), "one of another user is not");
 	else
@@ -239,13 +239,13 @@ static void test_way_links(void)
 	path = real;
 }
 
-static void test_way_relative(void)
+static void test_path_relative(void)
 {
 	const char *real = path;
 	char here[4096];
 	bool moved = getcwd(here, sizeof here) && chdir(folder) == 0;
 	path = "a/images";
-	tap_ok(moved && used(), "a way may begin where the process is");
+	tap_ok(moved && used(), "a path may begin where the process is");
 	chmod(folder, 0777);
 	tap_ok(refuses("others can write"), "when others cannot write there");
 	chmod(folder, 0700);
@@ -254,7 +254,7 @@ static void test_way_relative(void)
 }
 
 /* Whoever exchanges the folder after it was opened exchanges nothing. */
-static void test_way_exchange(void)
+static void test_path_exchange(void)
 {
 	struct io_store s;
 	struct checksum k = key_of(1);
@@ -542,11 +542,11 @@ int main(void)
 	test_modes();
 	test_owner();
 	test_links();
-	test_way_modes();
-	test_way_owner();
-	test_way_links();
-	test_way_relative();
-	test_way_exchange();
+	test_path_modes();
+	test_path_owner();
+	test_path_links();
+	test_path_relative();
+	test_path_exchange();
 	test_lists();
 	test_files();
 	test_memory();

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Whole programs, many ways: the oracle, the interpreter after every pass from the first on (before it
+/* Whole programs in many variants: the oracle, the interpreter after every pass from the first on (before it
  * loops have no bounds), compiled code for every target, other
  * schedules, other minibatches.  All but the oracle must agree to the bit. */
 #include "ilir/passes.h"
@@ -51,7 +51,7 @@ static const struct {
     {"tools/init/dag.ra", "D=10 E=6 C=4"},
 };
 
-/* --- the ways --- */
+/* --- the variants --- */
 
 /* Compiling takes most of the time: of what is interpreted, one in so many is compiled as well; of models one in SAMPLE
  * by all back ends. */

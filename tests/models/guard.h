@@ -21,9 +21,9 @@
 
 enum { GUARD_LINE = 64, GUARD_SLACK = 0xff, GUARD_CLOSED = 1 << 20, GUARD_FAULTS = 2 };
 
-/* Where one buffer is copied to: whole pages between some that are closed. */
-struct guard_room {
-	char *pages; /* the first that is open; NULL = none */
+/* The copy of one buffer: whole pages between inaccessible ones. */
+struct guard_block {
+	char *pages; /* the first accessible one; NULL = none */
 	size_t bytes;
 	char *at; /* the copy of this call */
 	size_t used;
@@ -31,7 +31,7 @@ struct guard_room {
 
 struct guard {
 	const struct image *image;
-	struct guard_room *room;    /* by buffer */
+	struct guard_block *block;  /* by buffer */
 	void **table;		    /* what the kernel is given */
 	float faults[GUARD_FAULTS]; /* behind the buffers of the image: of kernels that look at their indices
 				       (checked.h) the buffer from 1 on, and the dimension, of the first that
@@ -42,7 +42,7 @@ struct guard {
 	char *volatile touched; /* the address of the first access that was stopped */
 };
 
-/* The one whose kernel is running. */
+/* The guard whose kernel is running. */
 static struct guard *guard_running;
 
 static inline void guard_stop(int signal, siginfo_t *info, void *context)
@@ -60,10 +60,10 @@ static inline void guard_stop(int signal, siginfo_t *info, void *context)
 
 static inline void guard_free(struct guard *g)
 {
-	for (int i = 0; g->room && i < g->image->buffers; i++)
-		if (g->room[i].pages)
-			munmap(g->room[i].pages - GUARD_CLOSED, g->room[i].bytes + 2 * GUARD_CLOSED);
-	free(g->room);
+	for (int i = 0; g->block && i < g->image->buffers; i++)
+		if (g->block[i].pages)
+			munmap(g->block[i].pages - GUARD_CLOSED, g->block[i].bytes + 2 * GUARD_CLOSED);
+	free(g->block);
 	free(g->table);
 	*g = (struct guard){0};
 }
@@ -71,14 +71,14 @@ static inline void guard_free(struct guard *g)
 static inline bool guard_init(struct guard *g, const struct image *image)
 {
 	*g = (struct guard){.image = image,
-			    .room = calloc(image->buffers + 1, sizeof *g->room),
+			    .block = calloc(image->buffers + 1, sizeof *g->block),
 			    .table = calloc(image->buffers + 2, sizeof *g->table)};
-	return g->room && g->table;
+	return g->block && g->table;
 }
 
-/* --- rooms --- */
+/* --- blocks --- */
 
-/* Arrays of where something begins have an end more. */
+/* Arrays of beginnings have one element more, their end. */
 static inline size_t guard_bytes(const struct image_buffer *b, const int64_t *sizes)
 {
 	bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN ||
@@ -86,35 +86,35 @@ static inline size_t guard_bytes(const struct image_buffer *b, const int64_t *si
 	return (sizes[b->rows] + begins) * b->row_elements * dtype_traits_of(b->dtype)->bytes;
 }
 
-/* Pages for so many bytes; those that there were are given back. */
-static inline bool guard_reserve(struct guard_room *room, size_t bytes)
+/* Maps pages for so many bytes, in place of those before. */
+static inline bool guard_reserve(struct guard_block *block, size_t bytes)
 {
 	size_t page = sysconf(_SC_PAGESIZE), whole = (bytes + page) / page * page;
-	if (room->pages && room->bytes >= bytes)
+	if (block->pages && block->bytes >= bytes)
 		return true;
-	if (room->pages)
-		munmap(room->pages - GUARD_CLOSED, room->bytes + 2 * GUARD_CLOSED);
+	if (block->pages)
+		munmap(block->pages - GUARD_CLOSED, block->bytes + 2 * GUARD_CLOSED);
 	char *all = mmap(NULL, whole + 2 * GUARD_CLOSED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	room->pages = all == MAP_FAILED ? NULL : all + GUARD_CLOSED;
-	room->bytes = whole;
-	return room->pages && mprotect(room->pages, whole, PROT_READ | PROT_WRITE) == 0;
+	block->pages = all == MAP_FAILED ? NULL : all + GUARD_CLOSED;
+	block->bytes = whole;
+	return block->pages && mprotect(block->pages, whole, PROT_READ | PROT_WRITE) == 0;
 }
 
-/* At the end of its pages, or, now and then, at their beginning, so that what lies before is watched, too. */
-static inline bool guard_enter(struct guard_room *room, const void *from, size_t bytes, bool low)
+/* Copies a buffer to the end of its pages, or with `low` to their beginning, to catch accesses before it. */
+static inline bool guard_enter(struct guard_block *block, const void *from, size_t bytes, bool low)
 {
-	if (!guard_reserve(room, bytes))
+	if (!guard_reserve(block, bytes))
 		return false;
-	room->at = low ? room->pages : room->pages + (room->bytes - bytes) / GUARD_LINE * GUARD_LINE;
-	room->used = bytes;
-	memcpy(room->at, from, bytes);
-	memset(room->at + bytes, GUARD_SLACK, room->pages + room->bytes - room->at - bytes);
+	block->at = low ? block->pages : block->pages + (block->bytes - bytes) / GUARD_LINE * GUARD_LINE;
+	block->used = bytes;
+	memcpy(block->at, from, bytes);
+	memset(block->at + bytes, GUARD_SLACK, block->pages + block->bytes - block->at - bytes);
 	return true;
 }
 
-static inline const char *guard_slack(const struct guard_room *room)
+static inline const char *guard_slack(const struct guard_block *block)
 {
-	for (const char *at = room->at + room->used; at < room->pages + room->bytes; at++)
+	for (const char *at = block->at + block->used; at < block->pages + block->bytes; at++)
 		if (*at != (char)GUARD_SLACK)
 			return at;
 	return NULL;
@@ -127,12 +127,12 @@ static inline bool guard_report(const struct guard *g, int kernel, const char *a
 {
 	const char *name = g->image->kernel_name ? g->image->kernel_name[kernel] : "?";
 	for (int i = 0; i < g->image->buffers; i++) {
-		const struct guard_room *room = &g->room[i];
-		if (g->table[i] && address >= room->pages - GUARD_CLOSED &&
-		    address < room->pages + room->bytes + GUARD_CLOSED)
+		const struct guard_block *block = &g->block[i];
+		if (g->table[i] && address >= block->pages - GUARD_CLOSED &&
+		    address < block->pages + block->bytes + GUARD_CLOSED)
 			return diag_add(d, DIAG_INVALID_LOOPS, (struct diag_at){0}, NULL,
 					"compiled kernel '%s' %s byte %td of '%s', which has %zu", name, how,
-					address - room->at, g->image->buffer[i].name, room->used);
+					address - block->at, g->image->buffer[i].name, block->used);
 	}
 	return diag_add(d, DIAG_INVALID_LOOPS, (struct diag_at){0}, NULL, "compiled kernel '%s' %s %p", name,
 			how, (const void *)address);
@@ -160,22 +160,22 @@ static inline bool guard_copy_in(struct guard *g, const struct image_frame *f)
 		g->table[i] = NULL;
 		if (!f->buffers[i])
 			continue;
-		if (!guard_enter(&g->room[i], f->buffers[i], bytes, low))
+		if (!guard_enter(&g->block[i], f->buffers[i], bytes, low))
 			return false;
-		g->table[i] = g->room[i].at;
+		g->table[i] = g->block[i].at;
 	}
 	return true;
 }
 
-/* Those that were not changed stay as they are: what shares their place may have been. */
+/* Copies only changed buffers back: another buffer may share the memory of an unchanged one. */
 static inline void guard_copy_out(struct guard *g, const struct image_frame *f)
 {
 	bool *changed = calloc(g->image->buffers + 1, sizeof *changed);
 	for (int i = 0; changed && i < g->image->buffers; i++)
-		changed[i] = g->table[i] && memcmp(g->table[i], f->buffers[i], g->room[i].used) != 0;
+		changed[i] = g->table[i] && memcmp(g->table[i], f->buffers[i], g->block[i].used) != 0;
 	for (int i = 0; changed && i < g->image->buffers; i++)
 		if (changed[i])
-			memcpy(f->buffers[i], g->table[i], g->room[i].used);
+			memcpy(f->buffers[i], g->table[i], g->block[i].used);
 	free(changed);
 }
 
@@ -206,7 +206,7 @@ static inline bool guard_call(struct guard *g, int kernel, image_kernel *code, c
 	if (!ran)
 		return guard_report(g, kernel, g->touched, "reaches", d);
 	for (int i = 0; i < g->image->buffers; i++) {
-		const char *written = g->table[i] ? guard_slack(&g->room[i]) : NULL;
+		const char *written = g->table[i] ? guard_slack(&g->block[i]) : NULL;
 		if (written)
 			return guard_report(g, kernel, written, "writes", d);
 	}

@@ -74,16 +74,16 @@ static bool reads(const struct test_run *r, enum image_buffer_kind kind)
 /* Of what is interpreted, one in so many is compiled as well. */
 enum { COMPILED_EACH = 2 };
 
-static void test_ways(struct setting *s, const struct test_run *base, const char *name, size_t model)
+static void test_variants(struct setting *s, const struct test_run *base, const char *name, size_t model)
 {
 	static const char *const more[] = {"", "dynamic_batch off\n", "specialize none\n",
 					   "vectorize off\nspecialize none\ndynamic_batch off\n",
 					   "vectorize 4\naccumulators 3\n"};
 	struct arena *a = (struct arena *)&s->model->arena;
-	size_t way = model;
+	size_t variant = model;
 	for (unsigned rows = 0; rows < 4; rows++)
 		for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-			if (++way % SAMPLE != 0)
+			if (++variant % SAMPLE != 0)
 				continue;
 			unsigned all = rows == 3 ? ~0u : rows, orders = rows ^ i;
 			struct option_texts o = {.backend = "interpreter",
@@ -91,7 +91,7 @@ static void test_ways(struct setting *s, const struct test_run *base, const char
 						    .schedule =
 							layouts(a, s->model->model, all, orders, more[i])};
 			tap_ok(same(s, base, &o), "%s: layout %u, schedule %zu, interpreted", name, rows, i);
-			if (way / SAMPLE % COMPILED_EACH != 0)
+			if (variant / SAMPLE % COMPILED_EACH != 0)
 				continue;
 			o.backend = usual_backend(), o.target = "native";
 			tap_ok(same(s, base, &o), "%s: layout %u, schedule %zu, compiled", name, rows, i);
@@ -141,7 +141,7 @@ static void test_model(const char *path, const char *sizes, size_t model)
 			    gather_outputs(&base, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
 			double worst;
 			tap_ok(near_oracle(&s, &base, 2e-5, &worst), "%s: as the oracle", name);
-			test_ways(&s, &base, name, model);
+			test_variants(&s, &base, name, model);
 			test_indices(&s, name);
 		}
 		free_forest(&s.forest);

@@ -132,7 +132,7 @@ static bool agrees_with_rounded(struct setting *s, struct rounding *rounding)
 	return ok;
 }
 
-static void test_ways(struct setting *s, const char *name, struct option_texts o)
+static void test_variants(struct setting *s, const char *name, struct option_texts o)
 {
 	bool ok = true;
 	for (int i = 1; ilir_pass_at(i); i++) {
@@ -172,7 +172,7 @@ static void test_program(struct setting *s, const struct narrowed_model *m, cons
 		       name);
 		double worst = distance(s, base, evaluate_rounded(s, &p, &base->session.order, a));
 		tap_ok(worst < 2e-6, "%s: within %.1e of the oracle", name, worst);
-		test_ways(s, name, o);
+		test_variants(s, name, o);
 	}
 	print_diags(&d);
 	diags_free(&d);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Random models, each run in many ways: the oracle, the interpreter after every pass, compiled code, other
- * schedules.
+/* Random models, each run in many variants: the oracle, the interpreter after every pass, compiled code,
+ * other schedules.
  *
  *     random_test [FIRST COUNT [EACH]]     seeds FIRST .. FIRST+COUNT-1; one in EACH is compiled, else all
  *
@@ -180,7 +180,7 @@ static bool can_move(struct subject *s, const char *schedule, const char *stage,
 
 /* --- one seed --- */
 
-static void check_ways(struct subject *s, bool compile)
+static void check_variants(struct subject *s, bool compile)
 {
 	for (int i = 1; ilir_pass_at(i); i++)
 		check(s, (struct option_texts){
@@ -263,7 +263,7 @@ static void check_run(struct subject *s, bool compile)
 				printf("# error %g\n", worst);
 				report(s, &o);
 			}
-			check_ways(s, compile);
+			check_variants(s, compile);
 		}
 	}
 	free(at->expected);
@@ -311,8 +311,8 @@ int main(int argc, char **argv)
 	for (uint64_t i = s.first; i < s.first + s.count; i++)
 		right += check_seed(i, s.each && i % s.each == 0);
 	tap_ok(right == s.count,
-	       "%llu of %llu random models from seed %llu on agree in all ways, %d typed, %d computed by the "
-	       "oracle: %d programs ran, %d of them compiled",
+	       "%llu of %llu random models from seed %llu on agree in all variants, %d typed, "
+	       "%d computed by the oracle: %d programs ran, %d of them compiled",
 	       (unsigned long long)right, s.count, s.first, typed, compared, programs, compiled);
 	tap_ok(taken && refused, "of the lines that are drawn from directives %d are taken, %d refused",
 	       taken, refused);

@@ -48,7 +48,7 @@ static int64_t bytes_of(const struct test_run *r)
 	return bytes;
 }
 
-/* One way to store, with the results of the first; puts the bytes of all intermediates. */
+/* Runs one variant of storing, against the results of the first; writes the bytes of all intermediates. */
 static bool same(struct setting *s, const char *schedule, int64_t *bytes)
 {
 	struct test_run r;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Cases that a schedule makes of those that the model names: the same bits as without them, in many ways. */
+/* Cases that a schedule makes of those that the model names: the same bits as without them, in all variants. */
 #include "ilir/passes.h"
 #include "tests/models/agree.h"
 
@@ -8,7 +8,7 @@ static const struct model {
 	struct {
 		const char *schedule;
 		int cases; /* that the program tells apart */
-	} way[6];
+	} variant[6];
 } models[] = {
     {"examples/childsum/childsum.ra",
      "D=17 E=9 V=30 C=3",
@@ -36,7 +36,7 @@ static const struct model {
       {"specialize word when children == 3\nspecialize join when kind == 1\nunroll 1\n", 7}}},
 };
 
-static void test_way(struct setting *s, const char *schedule, int cases)
+static void test_variant(struct setting *s, const char *schedule, int cases)
 {
 	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	struct test_run r;
@@ -64,8 +64,8 @@ static void test_model(const struct model *m)
 	make_forest(&s.forest, &r.image, 12, 60);
 	if (tap_ok(run_forest(&r, &s.forest.minibatch), "interpreted")) {
 		s.expected = gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
-		for (int i = 0; i < 6 && m->way[i].schedule; i++)
-			test_way(&s, m->way[i].schedule, m->way[i].cases);
+		for (int i = 0; i < 6 && m->variant[i].schedule; i++)
+			test_variant(&s, m->variant[i].schedule, m->variant[i].cases);
 	}
 	end_run(&r);
 	free(s.expected);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Models whose nodes are of several cases: against their equations, written out here, and in many ways, which
- * must give the same bits. */
+/* Models whose nodes are of several cases: against their equations, written out here, and in many variants,
+ * which must give the same bits. */
 #include "ilir/passes.h"
 #include "tests/models/agree.h"
 
@@ -89,7 +89,7 @@ static double from_equations(const struct test_run *r, const struct test_forest 
 	return worst;
 }
 
-/* --- the ways --- */
+/* --- the variants --- */
 
 static void test_passes(struct setting *s)
 {

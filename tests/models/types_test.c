@@ -149,9 +149,9 @@ static const void **make_params(const struct typed *t, const struct sub_program 
 	const void **params = ARENA_ARRAY(a, const void *, p->params.n + 1);
 	for (size_t i = 0; i < p->params.n; i++) {
 		int64_t n = elements_of(&p->params.at[i]);
-		double *room = ARENA_ARRAY(a, double, n);
-		read_typed((void *)t->model.model, (int)i, 0, n, room, NULL);
-		params[i] = room;
+		double *buffer = ARENA_ARRAY(a, double, n);
+		read_typed((void *)t->model.model, (int)i, 0, n, buffer, NULL);
+		params[i] = buffer;
 	}
 	return params;
 }
@@ -240,7 +240,7 @@ static void test_backends(struct typed *t, const char *name)
 	}
 }
 
-static void test_ways(struct typed *t, const char *name)
+static void test_variants(struct typed *t, const char *name)
 {
 	for (int i = 1; ilir_pass_at(i); i++) {
 		struct option_texts o = {
@@ -278,7 +278,7 @@ static void test_file(const char *path, const char *sizes)
 {
 	struct typed t = {0};
 	if (tap_ok(load_model(&t.model, path, sizes), "%s", path))
-		test_model(&t, path, test_ways);
+		test_model(&t, path, test_variants);
 	free_model(&t.model);
 }
 

@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Data movement beyond what model texts say: fills, maps of two variables, nop; what is made of them
- * (padding, convolution, pooling); in every way to run a program. */
+ * (padding, convolution, pooling); by every variant of compiling and running. */
 #include "tests/subop/run.h"
 
 enum { NODES = 5 };
 
-/* --- every way --- */
+/* --- all variants --- */
 
 static void fill_data(struct bench *b, struct data *d)
 {
@@ -43,36 +43,37 @@ static double distance(const double *expected, const float *got, int64_t n)
 
 static void compare(struct bench *b, const struct data *d, const double *expected, const char *what)
 {
-	static const struct way {
+	static const struct variant {
 		bool compiled;
 		const char *target, *last;
-	} ways[] = {{false, "avx2", "infer_bounds"}, {false, "avx2", "split_loops"}, {false, "avx2", "tile"},
-		    {false, "avx2", "sink"},	     {false, "generic", NULL},	     {false, "avx512", NULL},
-		    {true, "generic", NULL},	     {true, "native", NULL}};
+	} variants[] = {{false, "avx2", "infer_bounds"}, {false, "avx2", "split_loops"},
+			{false, "avx2", "tile"},	 {false, "avx2", "sink"},
+			{false, "generic", NULL},	 {false, "avx512", NULL},
+			{true, "generic", NULL},	 {true, "native", NULL}};
 	double worst = 0;
 	float *first = NULL;
 	bool same = true;
-	for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+	for (size_t w = 0; w < sizeof variants / sizeof *variants; w++) {
 		struct compiled c;
 		float *got = NULL;
-		if (ways[w].compiled && !backend_at(0))
+		if (variants[w].compiled && !backend_at(0))
 			continue;
 		if (compile_program(&c, &b->arena, &b->p, NULL,
-				    ways[w].compiled ? usual_backend() : "interpreter", ways[w].target,
-				    ways[w].last, &b->diags))
+				    variants[w].compiled ? usual_backend() : "interpreter",
+				    variants[w].target, variants[w].last, &b->diags))
 			got = run_compiled(&c, &b->arena, d, &b->diags);
 		print_diags(&b->diags);
 		diags_free(&b->diags);
 		double far = distance(expected, got, d->results);
 		if (!(far < 1e-5))
-			printf("# %s, last pass %s: error %g\n", ways[w].target,
-			       ways[w].last ? ways[w].last : "none", far);
+			printf("# %s, last pass %s: error %g\n", variants[w].target,
+			       variants[w].last ? variants[w].last : "none", far);
 		worst = far < worst ? worst : far;
 		first = first ? first : got;
 		same &= first && got && memcmp(first, got, d->results * sizeof *got) == 0;
 	}
 	tap_ok(worst < 1e-5, "%s: to %.1e of the oracle", what, worst);
-	tap_ok(same, "%s: all ways give the same bits", what);
+	tap_ok(same, "%s: all variants give the same bits", what);
 }
 
 /* A state of some shape that holds the first input. */
@@ -84,8 +85,7 @@ static sub_ref make_grid(struct bench *b, const char *name, int rank, const int6
 	return state;
 }
 
-/* The oracle against what is expected, and every way to run against the oracle.  NULL = the oracle is enough.
- */
+/* Checks the oracle against the expected values, if any, and every variant against the oracle. */
 static void check(struct bench *b, const char *what,
 		  double (*expected)(const struct data *, int64_t node, int64_t element))
 {

@@ -97,15 +97,15 @@ static inline struct sub_use leaf_number(struct instance *in, const struct scene
 					 const int *vars)
 {
 	sub_ref c = constant_of(in->b, number);
-	int all[TENSOR_MAX_RANK + 2], leads = 0;
+	int all[TENSOR_MAX_RANK + 2], leading = 0;
 	if (random_below(2))
 		return use_of(&in->g, c);
 	if (s->rows && random_below(2))
-		all[leads++] = in->b->p.node;
-	if (leads && s->edges && random_below(3))
-		all[leads++] = in->b->p.edge;
-	memcpy(all + leads, vars, n * sizeof *vars);
-	return made(in, move_of(in->b, SUB_ASSIGN, c, leads + n, all));
+		all[leading++] = in->b->p.node;
+	if (leading && s->edges && random_below(3))
+		all[leading++] = in->b->p.edge;
+	memcpy(all + leading, vars, n * sizeof *vars);
+	return made(in, move_of(in->b, SUB_ASSIGN, c, leading + n, all));
 }
 
 static inline double random_number(void)
@@ -261,12 +261,12 @@ static inline struct sub_use join_sides(struct instance *in, int axis, const int
 	for (int a = 0; a < 2 && !in->failed; a++)
 		for (int i = 0; i < v.arg[a].vars; i++) {
 			int var = v.arg[a].var[i];
-			bool lead = !is_dim(&in->g, var), there = false;
+			bool is_leading = !is_dim(&in->g, var), there = false;
 			for (int k = 0; k < v.vars; k++)
 				there |= v.var[k] == var;
-			if (lead && !there)
+			if (is_leading && !there)
 				v.var[v.vars++] = var;
-			dims[a] += !lead;
+			dims[a] += !is_leading;
 		}
 	if (in->failed || dims[0] != dims[1] || !dims[0] || v.vars + dims[0] > SUB_MAX_VARS)
 		return give_up(in);
@@ -390,9 +390,11 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 		int d = 0;
 		while (d < m->inside.n && m->inside.dim[d] != v.arg[0].var[i])
 			d++;
-		bool lead = v.arg[0].var[i] == in->b->p.node;
-		map[i] = lead ? map_of(in->b->p.node, 1, 0) : d < m->inside.n ? m->map[d] : map_of(-1, 0, 0);
-		rows |= lead || v.map[i].function == SUB_TOKEN;
+		bool is_leading = v.arg[0].var[i] == in->b->p.node;
+		map[i] = is_leading	   ? map_of(in->b->p.node, 1, 0)
+			 : d < m->inside.n ? m->map[d]
+					   : map_of(-1, 0, 0);
+		rows |= is_leading || v.map[i].function == SUB_TOKEN;
 		for (int k = 0; k < s->n; k++)
 			wanted[k] |= map_uses(&v.map[i], s->dim[k]) || s->dim[k] == m->repeated;
 	}
@@ -458,7 +460,7 @@ static inline struct sub_use instantiate(struct instance *in, const struct rewri
 	}
 }
 
-/* What a replacement wants to find: the argument of there(...), the concatenation of concatenated(...). */
+/* What a replacement looks for: the argument of there(...), the concatenation of concatenated(...). */
 static inline void make_wanted(struct instance *in, const struct rewrite_term *t, const struct scene *s)
 {
 	if (t->kind == REWRITE_TERM_CALL && t->function == rewrite_find_function("there", 5)) {

@@ -8,20 +8,20 @@
 
 enum { SEEDS = 2500 / SAMPLE };
 
-static const struct way {
+static const struct variant {
 	const char *name;
 	enum rewrite_math math;
 	bool wild;
 	enum sub_arithmetic arithmetic;
 	double tolerance; /* 0 = every bit */
-} ways[] = {
+} variants[] = {
     {"exact", REWRITE_EXACT, true, SUB_BINARY32, 0},
     {"reassociate", REWRITE_REASSOCIATE, false, SUB_BINARY64, 1e-6},
     {"fast", REWRITE_FAST, false, SUB_BINARY64, 1e-6},
 };
-enum { WAYS = sizeof ways / sizeof *ways };
+enum { VARIANTS = sizeof variants / sizeof *variants };
 
-static long changes[WAYS], tamed[WAYS];
+static long changes[VARIANTS], tamed[VARIANTS];
 
 static void print_lines(const char *title, const char *text)
 {
@@ -39,13 +39,13 @@ static void print_program(const char *title, const struct sub_program *p)
 }
 
 /* A NaN is a NaN, whatever its bits. */
-static bool same_number(const struct way *way, double a, double b)
+static bool same_number(const struct variant *variant, double a, double b)
 {
 	if (isnan(a) || isnan(b))
 		return isnan(a) && isnan(b);
-	if (way->tolerance == 0)
+	if (variant->tolerance == 0)
 		return memcmp(&a, &b, sizeof a) == 0;
-	return fabs(a - b) <= way->tolerance * (1 + fabs(a));
+	return fabs(a - b) <= variant->tolerance * (1 + fabs(a));
 }
 
 static bool tame(const double *x, int64_t n)
@@ -56,10 +56,10 @@ static bool tame(const double *x, int64_t n)
 	return true;
 }
 
-static void report(const struct way *way, uint64_t seed, const struct sub_program *from,
+static void report(const struct variant *variant, uint64_t seed, const struct sub_program *from,
 		   const struct sub_program *to, const struct rewrite_trace *trace)
 {
-	printf("# seed %llu, %s\n", (unsigned long long)seed, way->name);
+	printf("# seed %llu, %s\n", (unsigned long long)seed, variant->name);
 	print_program("as written", from);
 	for (size_t i = 0; i < trace->changes.n; i++) {
 		const struct rewrite_change *c = &trace->changes.at[i];
@@ -69,13 +69,13 @@ static void report(const struct way *way, uint64_t seed, const struct sub_progra
 	print_program("rewritten", to);
 }
 
-static bool check_way(struct bench *b, const struct data *d, int w, uint64_t seed)
+static bool check_variant(struct bench *b, const struct data *d, int w, uint64_t seed)
 {
-	const struct way *way = &ways[w];
-	struct rewrite_options options = {.math = way->math, .table_bytes = 1 << 20};
+	const struct variant *variant = &variants[w];
+	struct rewrite_options options = {.math = variant->math, .table_bytes = 1 << 20};
 	struct rewrite_trace trace = {.texts = true};
 	struct sub_program contracted, rewritten, to;
-	bool exact = way->math == REWRITE_EXACT;
+	bool exact = variant->math == REWRITE_EXACT;
 	sub_init(&contracted, &b->arena, "test");
 	sub_init(&rewritten, &b->arena, "test");
 	sub_init(&to, &b->arena, "test");
@@ -89,12 +89,12 @@ static bool check_way(struct bench *b, const struct data *d, int w, uint64_t see
 	rewrite_fold(&to, exact ? &rewritten : &contracted, &options, &trace);
 	bool ok =
 	    sub_verify(from, &b->diags) && sub_verify(&contracted, &b->diags) && sub_verify(&to, &b->diags);
-	double *before = evaluate(from, way->arithmetic, d, &b->arena);
-	if (ok && (way->tolerance == 0 || tame(before, d->results))) {
-		double *after = evaluate(&to, way->arithmetic, d, &b->arena);
+	double *before = evaluate(from, variant->arithmetic, d, &b->arena);
+	if (ok && (variant->tolerance == 0 || tame(before, d->results))) {
+		double *after = evaluate(&to, variant->arithmetic, d, &b->arena);
 		tamed[w]++;
 		for (int64_t i = 0; ok && i < d->results; i++)
-			if (!same_number(way, before[i], after[i])) {
+			if (!same_number(variant, before[i], after[i])) {
 				printf("# element %lld of %lld is %.17g, was %.17g\n", (long long)i,
 				       (long long)d->results, after[i], before[i]);
 				ok = false;
@@ -102,7 +102,7 @@ static bool check_way(struct bench *b, const struct data *d, int w, uint64_t see
 	}
 	if (!ok) {
 		print_diags(&b->diags);
-		report(way, seed, from, &to, &trace);
+		report(variant, seed, from, &to, &trace);
 	}
 	return ok;
 }
@@ -119,9 +119,9 @@ static bool check_seed(uint64_t seed)
 		random_data(&b.p, &b.arena, wild, &d);
 		ok &= sub_verify(&b.p, &b.diags);
 		print_diags(&b.diags);
-		for (int w = 0; ok && w < WAYS; w++)
-			if (ways[w].wild == wild)
-				ok = check_way(&b, &d, w, seed);
+		for (int w = 0; ok && w < VARIANTS; w++)
+			if (variants[w].wild == wild)
+				ok = check_variant(&b, &d, w, seed);
 		bench_close(&b);
 	}
 	return ok;
@@ -136,8 +136,8 @@ int main(int argc, char **argv)
 		right += check_seed(i);
 	tap_ok(right == count, "seeds %llu..%llu: %llu programs mean the same when they are rewritten",
 	       (unsigned long long)first, (unsigned long long)(first + count - 1), (unsigned long long)right);
-	for (int w = 0; w < WAYS; w++)
+	for (int w = 0; w < VARIANTS; w++)
 		tap_ok(changes[w] > (long)count / 2 && 2 * tamed[w] > (long)count,
-		       "%s: %ld applications, %ld programs compared", ways[w].name, changes[w], tamed[w]);
+		       "%s: %ld applications, %ld programs compared", variants[w].name, changes[w], tamed[w]);
 	return tap_done();
 }

@@ -504,7 +504,7 @@ static void test_environment(const char *program, const char *mode, const char *
 	tap_ok(ends_well(child), "%s: %s=%s", mode, name, value);
 }
 
-/* Stacks that there is no room for: callers are alone, and the process goes on. */
+/* If there is no memory for stacks, callers run alone and the process goes on. */
 static int run_alone(void)
 {
 	struct rt_team t;
@@ -562,7 +562,7 @@ static long process_bytes(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* With room for so many stacks of threads. */
+/* With address space for so many stacks of threads. */
 static int run_short(int threads, int stacks)
 {
 	struct rt_team t;
@@ -591,7 +591,7 @@ static void test_short(int threads, int stacks)
 		alarm(20);
 		_exit(run_short(threads, stacks));
 	}
-	tap_ok(ends_well(child), "%d threads, room for %d more: callers are alone, and it is said once",
+	tap_ok(ends_well(child), "%d threads, memory for %d more: callers are alone, and it is said once",
 	       threads, stacks);
 }
 
@@ -649,7 +649,8 @@ static void test_stacks(const char *program)
 	for (int v = 0; v < 2; v++)
 		for (size_t i = 0; i < sizeof large / sizeof *large; i++)
 			if (SHADOWED)
-				tap_skip("a sanitizer needs the room", "%s=%s", variables[v], large[i]);
+				tap_skip("a sanitizer needs the address space", "%s=%s", variables[v],
+					 large[i]);
 			else
 				test_environment(program, "alone", variables[v], large[i]);
 	for (size_t i = 0; i < sizeof usable / sizeof *usable; i++)
@@ -663,7 +664,7 @@ int main(int argc, char **argv)
 	/* first, while there are no stacks of former threads to be used again */
 	for (int stacks = 0; stacks < 3; stacks++)
 		if (SHADOWED)
-			tap_skip("a sanitizer needs the room", "room for %d threads", stacks);
+			tap_skip("a sanitizer needs the address space", "memory for %d threads", stacks);
 		else
 			test_short(4, stacks);
 	test_chunks();

@@ -95,10 +95,12 @@ static void test_baselines(void)
 
 static void test_fused(void)
 {
-	static const char *const ways[] = {"", "fuse grow always", "fuse grow never", "fuse grow measured"};
+	static const char *const variants[] = {"", "fuse grow always", "fuse grow never",
+					       "fuse grow measured"};
 	for (int i = 0; i < 4; i++) {
 		struct planned p;
-		tap_ok(make(&p, "tests/sched/attention.ra", "D=20", ways[i]), "a plan is sound: %s", ways[i]);
+		tap_ok(make(&p, "tests/sched/attention.ra", "D=20", variants[i]), "a plan is sound: %s",
+		       variants[i]);
 		free_model(&p.model);
 	}
 }

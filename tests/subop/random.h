@@ -15,7 +15,7 @@ struct generator {
 	bool wild, rational; /* rational: every operator is rounded once */
 	sub_ref pool[POOL]; /* of the body at hand */
 	bool positive[POOL];
-	int n, lead;
+	int n, leading;
 	sub_ref state[3], table; /* sources */
 	sub_ref param[6];
 	bool param_positive[6];
@@ -216,8 +216,8 @@ static inline struct sub_map random_map(struct generator *g, const struct sub_va
 		if (m.scale2 && m.var2 == var)
 			continue;
 		sub_map_range(&g->b->p, &m, &least, &most);
-		int64_t room = extent - 1 - (most - least);
-		m.offset = -least + (room > 0 ? random_below(room + 1) : 0);
+		int64_t space = extent - 1 - (most - least);
+		m.offset = -least + (space > 0 ? random_below(space + 1) : 0);
 		if (random_below(3) == 0)
 			m.offset += ANY(-1, 1, -2, 2);
 		bool out = least + m.offset < 0 || most + m.offset >= extent;
@@ -229,7 +229,7 @@ static inline struct sub_map random_map(struct generator *g, const struct sub_va
 	return map_of(-1, 0, random_below(extent));
 }
 
-/* A value moved to these variables: leads as they are. */
+/* A value moved to these variables, with its leading dimensions unchanged. */
 static inline sub_ref moved_to(struct generator *g, sub_ref from, int vars, const int *var)
 {
 	struct sub_value v = move_of(g->b, SUB_ASSIGN, from, vars, var);
@@ -257,15 +257,15 @@ static inline void step_assign(struct generator *g)
 	for (int i = 0; i < v->vars; i++)
 		if (!is_dim(g, v->var[i]) || random_below(6))
 			var[n++] = v->var[i];
-	int leads = 0;
-	while (leads < n && !is_dim(g, var[leads]))
-		leads++;
+	int leading = 0;
+	while (leading < n && !is_dim(g, var[leading]))
+		leading++;
 	if (random_below(3) == 0 && n < MOST_DIMS) {
 		var[n] = fresh_var(g, random_extent(), var, n);
 		n++;
 	}
-	for (int i = leads; i < n; i++) {
-		int j = leads + random_below(n - leads);
+	for (int i = leading; i < n; i++) {
+		int j = leading + random_below(n - leading);
 		if (random_below(4) == 0) {
 			int swap = var[i];
 			var[i] = var[j], var[j] = swap;
@@ -282,20 +282,20 @@ static inline void step_cond(struct generator *g)
 {
 	int at = pick(g), c = pick(g);
 	const struct sub_value *v = sub_at(&g->b->p, g->pool[at]);
-	int leads = 0, vars = v->vars, var[SUB_MAX_VARS], under[SUB_MAX_VARS];
+	int leading = 0, vars = v->vars, var[SUB_MAX_VARS], under[SUB_MAX_VARS];
 	memcpy(var, v->var, sizeof var);
-	while (leads < vars && !is_dim(g, var[leads]))
-		leads++;
-	if (leads == vars)
+	while (leading < vars && !is_dim(g, var[leading]))
+		leading++;
+	if (leading == vars)
 		return;
-	int axis = leads + random_below(vars - leads), part = fresh_var(g, random_extent(), var, vars);
+	int axis = leading + random_below(vars - leading), part = fresh_var(g, random_extent(), var, vars);
 	memcpy(under, var, sizeof under);
 	under[axis] = part;
 	const struct sub_value *other = sub_at(&g->b->p, g->pool[c]);
-	bool same_leads = true;
+	bool same_leading = true;
 	for (int i = 0; i < other->vars; i++)
-		same_leads &= is_dim(g, other->var[i]) || (i < leads && other->var[i] == var[i]);
-	sub_ref second = moved_to(g, same_leads ? g->pool[c] : g->pool[at], vars, under);
+		same_leading &= is_dim(g, other->var[i]) || (i < leading && other->var[i] == var[i]);
+	sub_ref second = moved_to(g, same_leading ? g->pool[c] : g->pool[at], vars, under);
 	if (!second.i)
 		return;
 	if (random_below(2))
@@ -335,12 +335,12 @@ static inline sub_ref rows_of(struct generator *g, sub_ref from, enum sub_functi
 {
 	const struct sub_value *source = sub_at(&g->b->p, from);
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {use_of(g, from)}};
-	v.var[v.vars++] = g->lead;
+	v.var[v.vars++] = g->leading;
 	if (edges)
 		v.var[v.vars++] = g->b->p.edge;
 	struct sub_map *map = new_maps(g->b, &v);
 	map[0] =
-	    (struct sub_map){.function = function, .which = which, .var = edges ? g->b->p.edge : g->lead};
+	    (struct sub_map){.function = function, .which = which, .var = edges ? g->b->p.edge : g->leading};
 	for (int i = 1; i < source->vars; i++) {
 		int var = fresh_var(g, extent_of(g, source->var[i]), v.var, v.vars);
 		map[i] = map_of(var, 1, 0);
@@ -353,7 +353,7 @@ static inline void add_sources(struct generator *g, enum sub_domain domain)
 {
 	struct sub_program *p = &g->b->p;
 	g->n = 0;
-	g->lead = domain == SUB_EVERY_INPUT ? p->input : p->node;
+	g->leading = domain == SUB_EVERY_INPUT ? p->input : p->node;
 	for (int i = 0; i < g->params; i++)
 		keep(g, g->param[i], g->param_positive[i]);
 	keep(g, constant_of(g->b, random_below(2) ? 0.5 : 2), true);
@@ -377,7 +377,7 @@ static inline void add_sources(struct generator *g, enum sub_domain domain)
 /* Some value of the pool over the variables of a tensor. */
 static inline sub_ref result_of(struct generator *g, const struct sub_tensor *t)
 {
-	int at = g->n - 1 - random_below(g->n < 6 ? g->n : 6), var[SUB_MAX_VARS] = {g->lead};
+	int at = g->n - 1 - random_below(g->n < 6 ? g->n : 6), var[SUB_MAX_VARS] = {g->leading};
 	sub_ref r = g->pool[at];
 	for (int d = 0; d < t->rank; d++)
 		var[1 + d] = t->var[d];

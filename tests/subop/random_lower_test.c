@@ -40,8 +40,8 @@ static bool has_written_bits(const struct sub_program *p, const struct data *d, 
 	return true;
 }
 
-static bool check_way(struct bench *b, const struct data *d, const double *expected, bool rational, const char *backend,
-		      const char *target, const char *last)
+static bool check_variant(struct bench *b, const struct data *d, const double *expected, bool rational,
+			  const char *backend, const char *target, const char *last)
 {
 	static const int limits[] = {ROWS, ROWS, ROWS};
 	struct compiled c;
@@ -58,13 +58,14 @@ static bool check_way(struct bench *b, const struct data *d, const double *expec
 	return ok;
 }
 
-static bool check_ways(struct bench *b, const struct data *d, const double *expected, bool rational, bool compile)
+static bool check_variants(struct bench *b, const struct data *d, const double *expected, bool rational,
+			   bool compile)
 {
 	bool ok = true;
 	for (int i = 1; ok && ilir_pass_at(i - 1); i++)
-		ok = check_way(b, d, expected, rational, "interpreter", "avx2", ilir_pass_at(i - 1)->name);
-	ok = ok && check_way(b, d, expected, rational, "interpreter", "generic", NULL);
-	return ok && (!compile || check_way(b, d, expected, rational, usual_backend(), "native", NULL));
+		ok = check_variant(b, d, expected, rational, "interpreter", "avx2", ilir_pass_at(i - 1)->name);
+	ok = ok && check_variant(b, d, expected, rational, "interpreter", "generic", NULL);
+	return ok && (!compile || check_variant(b, d, expected, rational, usual_backend(), "native", NULL));
 }
 
 /* -1 = its values are too large to be compared. */
@@ -79,7 +80,7 @@ static int check_seed(uint64_t seed, bool compile)
 	random_data(&b.p, &b.arena, false, &d);
 	if (sub_verify(&b.p, &b.diags)) {
 		double *expected = evaluate(&b.p, SUB_BINARY64, &d, &b.arena);
-		ok = !tame(expected, d.results) ? -1 : check_ways(&b, &d, expected, g.rational, compile);
+		ok = !tame(expected, d.results) ? -1 : check_variants(&b, &d, expected, g.rational, compile);
 	}
 	if (!ok) {
 		struct str s = str_in(&b.arena);
@@ -105,7 +106,7 @@ int main(int argc, char **argv)
 		wild += ok < 0;
 	}
 	tap_ok(right == count,
-	       "seeds %llu..%llu: %llu programs agree in all ways, %d runs; %llu have too large values",
+	       "seeds %llu..%llu: %llu programs agree in all variants, %d runs; %llu have too large values",
 	       (unsigned long long)first, (unsigned long long)(first + count - 1),
 	       (unsigned long long)(right - wild), runs, (unsigned long long)wild);
 	tap_ok(2 * wild < count, "most of them are tame");

@@ -105,13 +105,13 @@ static void test_floor(void)
 	tap_ok(near(floor_of_rows(&machine, 1, 3000, 2000, 2000), 3e-6) &&
 		   near(floor_of_rows(&machine, 1, 2000, 3000, 3000), 3e-6),
 	       "the longer of computing and reading");
-	tap_ok(near(floor_of_rows(&machine, 2, 3000, 2000, 2000), 1.6e-6), "shared by threads, which meet");
+	tap_ok(near(floor_of_rows(&machine, 2, 3000, 2000, 2000), 1.6e-6), "divided among threads, with a barrier");
 	tap_ok(near(floor_of_rows(&machine, 2, 100, 60, 60), 1e-7) &&
 		   near(floor_of_rows(&machine, 2, 0, 0, 0), 0) &&
 		   near(floor_of_rows(&machine, 2, 300, 0, 0), 2.5e-7),
-	       "or done by one thread alone, where meeting takes longer than it spares");
+	       "or done by one thread alone, where a barrier takes longer than it saves");
 	tap_ok(near(floor_without_barrier(&machine, 2, 100, 60, 60), 5e-8),
-	       "parts of a level need no meeting");
+	       "steps of a level without a barrier between them");
 	struct floor_span p = floor_span_at(&made_up, 1);
 	tap_ok(p.ranges == 2 && p.step == GATES && p.steps == 2 && p.level == 1 && p.rows == 4 &&
 		   near(p.operations, 4 * 1050) && near(p.bytes, 2000),
@@ -356,8 +356,8 @@ static void test_svg(const struct view *v)
 		   strstr(text, "<title>waits, leaves"),
 	       "with lanes, waits and a legend");
 	tap_ok(!strstr(text, "<title>waits, level 1"), "a thread without a share does not wait");
-	tap_ok(strstr(text, ">rows shared out<") && strstr(text, ">columns shared out<") &&
-		   !strstr(text, ">subtrees shared out<") && !strstr(text, ">all other kernels"),
+	tap_ok(strstr(text, ">rows divided<") && strstr(text, ">columns divided<") &&
+		   !strstr(text, ">subtrees divided<") && !strstr(text, ">all other kernels"),
 	       "the legend has what is in the picture only");
 	tap_ok(strstr(text, "of the time that all threads have in the run: 2 "),
 	       "and says what shares are of");

@@ -220,7 +220,7 @@ static bool refuse_rows(const struct comparison *c, const struct reference_tenso
 }
 
 /* The reference contains its number of trees. */
-static bool told_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
+static bool check_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
 {
 	const struct reference *r = &c->reference;
 	uint64_t nodes = c->trees.begin[r->trees];
@@ -254,7 +254,7 @@ static bool find_rows(const struct comparison *c, const struct reference_tensor 
 {
 	if (!t->shape[0])
 		return complain("%s: '%s' has no rows", c->reference.path, p->quantity.name);
-	return c->reference.trees ? told_rows(c, t, p) : guess_rows(c, t, p);
+	return c->reference.trees ? check_rows(c, t, p) : guess_rows(c, t, p);
 }
 
 /* --- pairs --- */

@@ -19,7 +19,7 @@ struct profile {
 	char *schedule; /* owned; free with esp_text_free */
 };
 
-static int no_memory(void)
+static int report_no_memory(void)
 {
 	complain("no memory for a profile");
 	return EXIT_INPUT;
@@ -76,7 +76,7 @@ static int run_all(struct profile *p)
 			return status;
 		const esp_profile *recorded = esp_session_profile(p->batches.session);
 		if (!recorded || !recording_take(&p->last, recorded) || !keep_run(p))
-			return no_memory();
+			return report_no_memory();
 	}
 	return 0;
 }
@@ -107,7 +107,7 @@ static int describe_program(struct profile *p)
 	if (status)
 		return report_failure(status, error);
 	p->sizes = print_sizes(p->objects.program);
-	return p->sizes ? 0 : no_memory();
+	return p->sizes ? 0 : report_no_memory();
 }
 
 static int show_view(struct profile *p)
@@ -126,7 +126,7 @@ static int show_view(struct profile *p)
 	    .summary = &p->summary,
 	};
 	if (!summarize_runs(&p->summary, &p->gathering, &p->fastest, &p->machine))
-		return no_memory();
+		return report_no_memory();
 	if (!output_open(&output, p->options->output))
 		return EXIT_INPUT;
 	forms[p->options->format](output.file, &view);

@@ -22,9 +22,9 @@ const struct paint picture_phases[PICTURE_PHASES] = {
 
 const struct paint picture_splits[PICTURE_SPLITS] = {
     [ESP_SPLIT_NONE] = {"#d9d9d9", "by the caller alone"},
-    [ESP_SPLIT_ROWS] = {"#9ecae1", "rows shared out"},
-    [ESP_SPLIT_COLUMNS] = {"#fee391", "columns shared out"},
-    [ESP_SPLIT_SUBTREES] = {"#e7b3cf", "subtrees shared out"}};
+    [ESP_SPLIT_ROWS] = {"#9ecae1", "rows divided"},
+    [ESP_SPLIT_COLUMNS] = {"#fee391", "columns divided"},
+    [ESP_SPLIT_SUBTREES] = {"#e7b3cf", "subtrees divided"}};
 
 /* Below a thousandth of the time a box is less than a point wide. */
 static bool is_seen(const struct view *v, size_t step)

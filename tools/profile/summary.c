@@ -84,8 +84,8 @@ static void summarize_phases(struct summary *s, const struct gathering *g, doubl
 
 /* --- the run that is shown --- */
 
-/* Time that no event covers is idle. */
-static void tell_shares(struct summary *s, const struct recording *shown)
+/* Time without an event is idle. */
+static void summarize_shares(struct summary *s, const struct recording *shown)
 {
 	double whole = (double)shown->facts.run * shown->facts.threads;
 	s->idle = whole > 0;
@@ -101,7 +101,7 @@ static void tell_shares(struct summary *s, const struct recording *shown)
 	s->idle = s->idle > 0 ? s->idle : 0;
 }
 
-static void tell_shown(struct summary *s, const struct recording *shown)
+static void summarize_shown(struct summary *s, const struct recording *shown)
 {
 	for (size_t i = 0; i < shown->facts.events; i++) {
 		const esp_event *e = &shown->event[i];
@@ -128,7 +128,7 @@ int width_of(size_t nodes)
 	return i;
 }
 
-static void tell_widths(struct summary *s, const struct recording *shown)
+static void summarize_widths(struct summary *s, const struct recording *shown)
 {
 	for (size_t i = 0; i < shown->facts.levels; i++) {
 		struct width *w = &s->width[width_of(shown->nodes[i])];
@@ -171,9 +171,9 @@ bool summarize_runs(struct summary *s, const struct gathering *g, const struct r
 	summarize_threads(s, g, scratch);
 	for (size_t i = 0; i < s->sections; i++)
 		summarize_section(s, i, g, shown, m, scratch);
-	tell_shares(s, shown);
-	tell_shown(s, shown);
-	tell_widths(s, shown);
+	summarize_shares(s, shown);
+	summarize_shown(s, shown);
+	summarize_widths(s, shown);
 	free(scratch);
 	return true;
 }

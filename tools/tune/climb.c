@@ -49,7 +49,7 @@ static void hide_progress(void)
 		fputs("\r\033[K", stderr);
 }
 
-static void tell_gain(const char *line, const struct outcome *o)
+static void print_gain(const char *line, const struct outcome *o)
 {
 	hide_progress();
 	fprintf(stderr, "%s: %.3f times as fast\n", line, o->holder / o->challenger);
@@ -96,7 +96,7 @@ static int measure_challenger(struct search *s, struct subject *challenger, cons
 	status = contest_run(&thorough, s->holder, challenger, &o);
 	*faster = !status && o.challenger < confirmed * o.holder;
 	if (*faster)
-		tell_gain(line, &o);
+		print_gain(line, &o);
 	return status;
 }
 

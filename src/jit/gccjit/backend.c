@@ -61,7 +61,7 @@ static bool generate_code(const struct job *j, struct apart *a, gcc_jit_context 
 }
 
 /* The end of the process frees everything. */
-static void work_in_child(struct apart *a, void *job)
+static void compile_in_child(struct apart *a, void *job)
 {
 	struct job *j = job;
 	struct arena arena;
@@ -123,7 +123,7 @@ static bool run_job(struct job *j, struct str *out, struct diags *d)
 				"libgccjit makes no code for %s (%s)", j->options->target->name,
 				j->options->target->description);
 	j->apart = (struct apart){.watch = j->options->watch, .diags = d};
-	bool ok = apart_run(&j->apart, work_in_child, j) && append_object(j, out, &has_memory);
+	bool ok = apart_run(&j->apart, compile_in_child, j) && append_object(j, out, &has_memory);
 	apart_end(&j->apart);
 	if (!has_memory)
 		arena_escape(out->arena);

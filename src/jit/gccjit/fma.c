@@ -64,8 +64,8 @@ static gcc_jit_rvalue *error_of_sum(struct emitter *e, const struct wide *w, gcc
 }
 
 /* 1 where a < b, else 0, also where either is a NaN. */
-static gcc_jit_rvalue *compare_less(struct emitter *e, const struct wide *w, gcc_jit_rvalue *a,
-				    gcc_jit_rvalue *b)
+static gcc_jit_rvalue *emit_less(struct emitter *e, const struct wide *w, gcc_jit_rvalue *a,
+				 gcc_jit_rvalue *b)
 {
 	if (w->lanes == 1) {
 		gcc_jit_rvalue *is =
@@ -86,9 +86,8 @@ static gcc_jit_rvalue *round_to_odd(struct emitter *e, const struct wide *w, gcc
 				    gcc_jit_rvalue *error)
 {
 	gcc_jit_rvalue *zero = make_constant(e, w, w->real, 0), *bits = bitcast_to(e, w->integer, sum);
-	gcc_jit_rvalue *sticky =
-	    integer_operation(e, w, GCC_JIT_BINARY_OP_BITWISE_OR, compare_less(e, w, error, zero),
-			      compare_less(e, w, zero, error));
+	gcc_jit_rvalue *sticky = integer_operation(
+	    e, w, GCC_JIT_BINARY_OP_BITWISE_OR, emit_less(e, w, error, zero), emit_less(e, w, zero, error));
 	gcc_jit_rvalue *signs =
 	    integer_operation(e, w, GCC_JIT_BINARY_OP_BITWISE_XOR, bits, bitcast_to(e, w->integer, error));
 	gcc_jit_rvalue *away =

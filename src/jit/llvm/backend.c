@@ -143,7 +143,7 @@ static bool verify_module(struct job *j)
 	return true;
 }
 
-static bool optimise_module(struct job *j)
+static bool optimize_module(struct job *j)
 {
 	LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
 	LLVMErrorRef error = LLVMRunPasses(j->module, pipeline, j->machine, options);
@@ -176,7 +176,7 @@ static bool build_module(struct job *j)
 		return fail_message(j, message);
 	start_module(j);
 	return time_phase(j, JIT_EMIT, emit_module) && time_phase(j, JIT_CHECK, verify_module) &&
-	       time_phase(j, JIT_OPTIMISE, optimise_module);
+	       time_phase(j, JIT_OPTIMIZE, optimize_module);
 }
 
 /* Memory may run out anywhere in here; end_job then frees what LLVM holds. */
