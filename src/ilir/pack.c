@@ -61,33 +61,24 @@ static const struct ilir_stmt *find_loop(const struct around *a, const struct il
 	return NULL;
 }
 
-static int64_t trip_count(const struct ilir_module *m, const struct ilir_stmt *l, int64_t *begin)
-{
-	int64_t end;
-	if (!ilir_constant(m, l->loop.begin, begin) || !ilir_constant(m, l->loop.end, &end))
-		return 0;
-	return (end - *begin + l->loop.step - 1) / l->loop.step;
-}
-
 /* Sets the loops of the vector's axis; false if the index is not block + column + lane + constant. */
 static bool decompose_index(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
 {
 	const struct ilir_stmt *lane = find_loop(around, m, e, true, false),
 			       *column = find_loop(around, m, e, false, true);
 	const struct ilir_stmt *block = find_loop(around, m, e, false, false);
-	int64_t zero;
 	if (!lane)
 		return false;
-	a->lanes = trip_count(m, lane, &zero);
-	a->columns = column ? trip_count(m, column, &zero) : 1;
-	a->blocks = block ? trip_count(m, block, &a->first) : 1;
+	a->lanes = ilir_trip_count(m, lane);
+	a->columns = column ? ilir_trip_count(m, column) : 1;
+	a->blocks = block ? ilir_trip_count(m, block) : 1;
 	a->lane = ilir_var_ref(m, lane->loop.var);
 	e = ilir_substitute(m, e, lane->loop.var, ilir_index(m, 0));
 	if (column) {
 		a->column = ilir_var_ref(m, column->loop.var);
 		e = ilir_substitute(m, e, column->loop.var, ilir_index(m, 0));
 	}
-	if (block) {
+	if (block && ilir_constant(m, block->loop.begin, &a->first)) {
 		a->block = ilir_var_ref(m, block->loop.var);
 		e = ilir_substitute(m, e, block->loop.var, ilir_index(m, a->first));
 	}

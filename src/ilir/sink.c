@@ -234,14 +234,6 @@ static void find_loops(struct sink *s, const struct ilir_stmt *b)
 
 /* --- registers with a dimension for each loop --- */
 
-static int64_t trip_count(const struct sink *s, const struct ilir_stmt *loop)
-{
-	int64_t begin, end;
-	ilir_constant(s->m, loop->loop.begin, &begin);
-	ilir_constant(s->m, loop->loop.end, &end);
-	return (end - begin + loop->loop.step - 1) / loop->loop.step;
-}
-
 /* Lists the loops of a mask in the order of dimensions and of nesting: unrolled ones first, the vector
  * last. */
 static int order_loops(const struct sink *s, uint64_t mask, const struct ilir_stmt **loops)
@@ -259,7 +251,7 @@ static void add_dimensions(const struct sink *s, struct ilir_buffer_decl *b, uin
 	const struct ilir_stmt *loops[MAX_SUNK];
 	int n = order_loops(s, mask, loops);
 	for (int i = 0; i < n && b->rank < ILIR_MAX_RANK; i++) {
-		int64_t extent = trip_count(s, loops[i]);
+		int64_t extent = ilir_trip_count(s->m, loops[i]);
 		b->dim[b->rank++] = (struct ilir_dim){loops[i]->loop.dim, IMAGE_ONE, extent, extent};
 	}
 }
@@ -379,7 +371,7 @@ static uint64_t unrolled_bits(const struct sink *s, uint64_t mask, bool columns,
 		const struct ilir_stmt *l = s->loops.at[i].loop;
 		if (mask >> i & 1 && l->loop.kind == ILIR_UNROLLED && (l->loop.step > 1) == columns) {
 			bits |= 1ull << i;
-			*iterations *= trip_count(s, l);
+			*iterations *= ilir_trip_count(s->m, l);
 		}
 	}
 	return bits;

@@ -137,15 +137,6 @@ const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *k)
 	return k->body && k->body->kind == ILIR_FOR && k->body->loop.kind == ILIR_SWEPT ? k->body : NULL;
 }
 
-int64_t ilir_trip_count(const struct ilir_module *m, const struct ilir_stmt *loop)
-{
-	int64_t begin, end;
-	if (!ilir_constant(m, loop->loop.begin, &begin) || !ilir_constant(m, loop->loop.end, &end) ||
-	    end <= begin)
-		return 0;
-	return (end - begin + loop->loop.step - 1) / loop->loop.step;
-}
-
 static bool can_be_swept(const struct ilir_module *m, const struct ilir_stmt *s)
 {
 	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL &&
