@@ -52,7 +52,7 @@ static void test_merging(void)
 static void test_measuring(int threads)
 {
 	struct machine m;
-	bool all = machine_measure(&m, threads, MACHINE_MEMORY) && m.threads == threads && m.sets > 8 && m.peak > 0;
+	bool all = machine_measure(&m, threads, MACHINE_MEMORY, NULL) && m.threads == threads && m.sets > 8 && m.peak > 0;
 	for (int set = 0; all && set < m.sets; set++)
 		all = m.bandwidth[set] > 0;
 	tap_ok(all && (threads > 1 ? m.barrier > 0 : m.barrier == 0), "%d threads are measured", threads);
@@ -76,6 +76,6 @@ int main(void)
 	test_merging();
 	test_measuring(1);
 	test_measuring(3);
-	tap_ok(!machine_measure(&m, 0, MACHINE_MEMORY), "no threads measure nothing");
+	tap_ok(!machine_measure(&m, 0, MACHINE_MEMORY, NULL), "no threads measure nothing");
 	return tap_done();
 }
