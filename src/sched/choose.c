@@ -23,6 +23,7 @@
 
 enum {
 	MOST_COLUMNS = SCHED_MAX_COLUMNS,
+	MOST_BY_ROWS = 4, /* vectors of rows without products */
 	MOST_BODIES = 4,
 	/* Bytes of a weight, of a narrow one as well: widening it takes about the time that reading fewer
 	 * bytes saves.  Tiles chosen by the bytes of narrow types were slower, by up to a third of an i8
@@ -282,7 +283,7 @@ static struct sched_tile choose_by_rows(const struct sched_group *g, struct sche
 {
 	int64_t vectors = (g->extent[tile.along] + tile.lanes - 1) / tile.lanes;
 	tile.by_rows = true;
-	for (int v = 2; v <= MOST_COLUMNS; v++)
+	for (int v = 2; v <= MOST_BY_ROWS; v++)
 		if (row_cost(vectors, v) < row_cost(vectors, tile.columns))
 			tile.columns = v;
 	return tile;
