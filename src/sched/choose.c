@@ -42,7 +42,7 @@ static const int edges_of_row[] = {1, 2, 2, 2, 3, 4, 0};
 static const int whole_range[] = {64, 0}; /* rows of all levels at once, or of a table */
 
 /* The least gain, as a share of the time, that justifies compiling one more sum of a loop body. */
-static const double body_cost = 0.0012;
+static const double body_cost = 0.0008;
 
 static int min_int(int a, int b)
 {
