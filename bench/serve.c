@@ -69,7 +69,7 @@ static int serve_root(struct server *s, size_t first, size_t count)
 static int serve_machine(struct server *s)
 {
 	struct machine m;
-	if (!machine_measure(&m, s->subject->threads, MACHINE_MEMORY)) {
+	if (!machine_measure(&m, s->subject->threads, MACHINE_MEMORY, NULL)) {
 		complain("the machine cannot be measured");
 		return EXIT_INPUT;
 	}

@@ -3,10 +3,10 @@
  *
  * Its file in the cache's folder "machines" is named by the processor, so that machines can share the folder:
  *
- *     espalier machine 1
+ *     espalier machine 2
  *     identity x86-64 saves ...
  *     target avx512
- *     l1_bytes 32768 bytes          and all other numbers of base/target.def
+ *     l1_bytes 32768 bytes          and all other numbers and times of base/target.h
  *     processor AMD EPYC            for people
  *     checksum 0123...              of all lines before
  *
@@ -21,7 +21,7 @@
 
 enum { LARGEST = 1 << 14, MOST_THREADS = 4, MEMORY = 128 << 20, DIGITS = 2 * sizeof(struct checksum) };
 
-static const char header[] = "espalier machine 1\n";
+static const char header[] = "espalier machine 2\n";
 
 struct cache context_cache(const struct esp_context *c)
 {
@@ -150,9 +150,10 @@ static void print_file(const struct search *s, struct str *to)
 static bool measure_machine(struct search *s)
 {
 	struct machine m = {0};
-	int threads = s->context->team.threads;
-	s->measured = machine_measure(&m, threads < MOST_THREADS ? threads : MOST_THREADS, MEMORY) &&
-		      machine_describe(&s->target, &m);
+	int most = s->context->team.threads, threads = most < MOST_THREADS ? most : MOST_THREADS;
+	size_t sets[TARGET_CACHES];
+	machine_choose_sets(&s->target, threads, sets);
+	s->measured = machine_measure(&m, threads, MEMORY, sets) && machine_describe(&s->target, &m);
 	return s->measured;
 }
 
@@ -210,6 +211,8 @@ static void look_up(struct search *s)
 		return;
 	}
 	log_problem(s);
+	struct cpu_model cpu = cpu_model();
+	machine_recognize(&s->target, &cpu);
 	machine_read_caches(&s->target, "");
 	s->source = "system";
 	bool wanted = s->may_measure && s->folder && s->context->machine_from == ESP_MACHINE_MEASURED;
@@ -300,6 +303,7 @@ static bool write_machine(void *job)
 		target_print_value(p->target, i, s);
 		str_printf(s, " %s  %s\n", n->unit[0] ? n->unit : "-", n->meaning);
 	}
+	target_print_iterations(p->target, s);
 	return true;
 }
 

@@ -67,6 +67,23 @@ void cpu_print(struct str *s)
 		print_leaf(s, i, &last);
 }
 
+/* The extended numbers count where the short ones are at their ends. */
+struct cpu_model cpu_model(void)
+{
+	struct cpu_model found = {.family = 0};
+	unsigned a, r[3];
+	__cpuid(0, a, r[0], r[2], r[1]);
+	memcpy(found.maker, r, sizeof r);
+	__cpuid(1, a, r[0], r[1], r[2]);
+	found.family = a >> 8 & 0xf;
+	found.model = a >> 4 & 0xf;
+	if (found.family == 6 || found.family == 0xf)
+		found.model += a >> 12 & 0xf0;
+	if (found.family == 0xf)
+		found.family += a >> 20 & 0xff;
+	return found;
+}
+
 void cpu_name(struct str *s)
 {
 	unsigned r[13] = {0};
@@ -114,6 +131,11 @@ void cpu_print(struct str *s)
 	struct utsname u;
 	str_printf(s, "%s %lx %lx", uname(&u) == 0 ? u.machine : "unknown", getauxval(AT_HWCAP),
 		   getauxval(AT_HWCAP2));
+}
+
+struct cpu_model cpu_model(void)
+{
+	return (struct cpu_model){.family = 0};
 }
 
 void cpu_name(struct str *s)

@@ -9,6 +9,13 @@
  * read by cpuid, which takes some 10 us a leaf on a virtual machine. */
 void cpu_print(struct str *);
 
+/* The maker, and the numbers by which it tells its processors apart; "" and 0 = unknown. */
+struct cpu_model {
+	char maker[13];
+	int family, model;
+};
+struct cpu_model cpu_model(void);
+
 /* Appends the brand name of the processor, in one line; nothing when it has none. */
 void cpu_name(struct str *);
 

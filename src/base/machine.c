@@ -7,6 +7,29 @@
 #include <string.h>
 #include <unistd.h>
 
+/* --- the processor --- */
+
+void machine_recognize(struct target *t, const struct cpu_model *cpu)
+{
+	static const struct {
+		enum target_processor processor;
+		enum target_id target;
+		struct cpu_model from;
+		int to;
+	} processors[] = {
+#define PROCESSOR(id, target, maker, family, first, last)                                                    \
+	{TARGET_##id, TARGET_##target, {maker, family, first}, last},
+	    EACH_PROCESSOR(PROCESSOR)
+#undef PROCESSOR
+	};
+	for (size_t i = 0; i < sizeof processors / sizeof *processors; i++) {
+		const struct cpu_model *from = &processors[i].from;
+		if (t->id == processors[i].target && strcmp(cpu->maker, from->maker) == 0 &&
+		    cpu->family == from->family && cpu->model >= from->model && cpu->model <= processors[i].to)
+			target_set_processor(t, processors[i].processor);
+	}
+}
+
 /* --- caches --- */
 
 enum { LEVELS = 3, MOST_CACHES = 16 };
@@ -99,6 +122,28 @@ static double rate_of(const struct machine *m, double bytes, double before)
 	return machine_bandwidth(m, fmax(bytes / 2, fmin(2 * before, bytes))) * 1e-9;
 }
 
+/* Weights from the first level leave room for rows; those from beyond the second level do not fit there, and leave
+ * room in the last level for what other processes have. */
+void machine_choose_sets(const struct target *t, int threads, size_t sets[TARGET_CACHES])
+{
+	sets[TARGET_L1] = t->l1_bytes / 2;
+	sets[TARGET_L2] = t->l2_bytes / 2;
+	sets[TARGET_BEYOND] = fmax(2 * t->l2_bytes, fmin(4 * t->l2_bytes, t->l3_bytes / (2 * threads)));
+}
+
+/* Machines that were measured by loops for other registers, or without them, have estimated times. */
+static bool set_iterations(struct target *t, const struct machine *m)
+{
+	memset(t->iteration, 0, sizeof t->iteration);
+	for (int cache = 0; strcmp(m->vector, t->name) == 0 && cache < TARGET_CACHES; cache++)
+		for (int rows = 1; rows <= TARGET_ROWS; rows++)
+			for (int n = 1; n <= target_most_vectors(t, rows); n++)
+				if (!target_set_iteration_time(t, rows, n, cache,
+							       1e9 * m->iteration[cache][rows - 1][n - 1]))
+					return false;
+	return true;
+}
+
 bool machine_describe(struct target *t, const struct machine *m)
 {
 	struct target d = *t;
@@ -111,7 +156,8 @@ bool machine_describe(struct target *t, const struct machine *m)
 		  target_set(&d, TARGET_AT_l2_rate, round_digits(l2)) &&
 		  target_set(&d, TARGET_AT_l3_rate, round_digits(l3)) &&
 		  target_set(&d, TARGET_AT_memory_rate, round_digits(memory)) &&
-		  (m->threads < 2 || target_set(&d, TARGET_AT_barrier, round_digits(m->barrier * 1e9)));
+		  (m->threads < 2 || target_set(&d, TARGET_AT_barrier, round_digits(m->barrier * 1e9))) &&
+		  set_iterations(&d, m);
 	if (ok)
 		*t = d;
 	return ok;

@@ -18,6 +18,39 @@
 
 typedef float vector4 __attribute__((vector_size(16)));
 
+enum { DEPTH = 256 /* iterations of a panel; fewer where few weights are to be read */ };
+
+/* What the loop of a tile reads.  The rows do not begin at the same place in a page. */
+struct operands {
+	const void *weights;
+	const float (*rows)[DEPTH + 16];
+	long depth, panels;
+};
+
+struct tile {
+	int rows, vectors;
+	void (*multiply)(const struct operands *);
+};
+
+/* All tiles of at most TARGET_ROWS and TARGET_VECTORS that 16 and 32 registers hold, with the smaller side of the
+ * operands and one vector of the other. */
+#define TILES_1(X, m) X(m, 1)
+#define TILES_2(X, m) TILES_1(X, m) X(m, 2)
+#define TILES_3(X, m) TILES_2(X, m) X(m, 3)
+#define TILES_4(X, m) TILES_3(X, m) X(m, 4)
+#define TILES_5(X, m) TILES_4(X, m) X(m, 5)
+#define TILES_6(X, m) TILES_5(X, m) X(m, 6)
+#define TILES_8(X, m) TILES_6(X, m) X(m, 7) X(m, 8)
+#define TILES_OF_16(X)                                                                                       \
+	TILES_8(X, 1) TILES_6(X, 2) TILES_4(X, 3) TILES_3(X, 4) TILES_2(X, 5) TILES_2(X, 6) TILES_1(X, 7)    \
+	TILES_1(X, 8)
+#define TILES_OF_32(X)                                                                                       \
+	TILES_8(X, 1) TILES_8(X, 2) TILES_8(X, 3) TILES_6(X, 4) TILES_5(X, 5) TILES_4(X, 6) TILES_3(X, 7)    \
+	TILES_3(X, 8)
+
+#define UNROLL_ALL _Pragma("GCC unroll 64")
+#define UNROLL_TWICE _Pragma("GCC unroll 2")
+
 #if defined __x86_64__
 #include <immintrin.h>
 #define REGISTER "x"
@@ -28,12 +61,14 @@ typedef float vector16 __attribute__((vector_size(64)));
 #define VECTOR vector16
 #define TARGET __attribute__((target("avx512f")))
 #define MULTIPLY_ADD(a, b, c) (VECTOR) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
+#define EACH_TILE TILES_OF_32
 #include "base/measure_loops.h"
 
 #define LOOPS(name) avx2_##name
 #define VECTOR vector8
 #define TARGET __attribute__((target("avx2,fma")))
 #define MULTIPLY_ADD(a, b, c) (VECTOR) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
+#define EACH_TILE TILES_OF_16
 #include "base/measure_loops.h"
 #else
 #define REGISTER "w"
@@ -43,6 +78,11 @@ typedef float vector16 __attribute__((vector_size(64)));
 #define VECTOR vector4
 #define TARGET
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
+#if defined __x86_64__
+#define EACH_TILE TILES_OF_16
+#else
+#define EACH_TILE TILES_OF_32
+#endif
 #include "base/measure_loops.h"
 
 struct loops {
@@ -50,6 +90,8 @@ struct loops {
 	double (*multiply)(long iterations);
 	double (*chain)(long iterations);
 	void (*read)(const void *, size_t bytes);
+	const struct tile *tile; /* the last has 0 rows */
+	size_t vector_bytes;
 };
 
 /* The targets that there are loops for. */
@@ -59,22 +101,23 @@ static const char *const names[] = {
 #undef NAME
 };
 
-#define LOOPS_OF(id, loops) {names[TARGET_##id], loops##_multiply, loops##_chain, loops##_read}
+#define LOOPS_OF(id, loops, vector)                                                                           \
+	{names[TARGET_##id], loops##_multiply, loops##_chain, loops##_read, loops##_tiles, sizeof(vector)}
 
 #if defined __x86_64__
 static struct loops best_loops(void)
 {
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx512f"))
-		return (struct loops)LOOPS_OF(AVX512, avx512);
+		return (struct loops)LOOPS_OF(AVX512, avx512, vector16);
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return (struct loops)LOOPS_OF(AVX2, avx2);
-	return (struct loops)LOOPS_OF(GENERIC, generic);
+		return (struct loops)LOOPS_OF(AVX2, avx2, vector8);
+	return (struct loops)LOOPS_OF(GENERIC, generic, vector4);
 }
 #else
 static struct loops best_loops(void)
 {
-	return (struct loops)LOOPS_OF(GENERIC, generic);
+	return (struct loops)LOOPS_OF(GENERIC, generic, vector4);
 }
 #endif
 
@@ -91,6 +134,7 @@ struct team {
 	struct loops loops;
 	int threads;
 	size_t bytes;	  /* that each thread reads from */
+	const size_t *sets; /* of tiles; NULL = they are not measured */
 	atomic_int begun; /* 1: all threads were made; -1: one could not be made */
 	_Alignas(64) atomic_int arrived;
 	_Alignas(64) atomic_int phase; /* counts the barriers that all have reached */
@@ -103,6 +147,7 @@ struct member {
 	int index;
 	char *memory;
 	pthread_t thread;
+	float rows[TARGET_ROWS][DEPTH + 16];
 };
 
 /* Waits until all threads are here.  Yields after a while: other processes may need the processor. */
@@ -125,6 +170,13 @@ static void note_rate(struct team *c, double *rate, double mine)
 	pthread_mutex_lock(&c->lock);
 	if (*rate == 0 || mine < *rate)
 		*rate = mine;
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void note_time(struct team *c, double *time, double mine)
+{
+	pthread_mutex_lock(&c->lock);
+	*time = fmax(*time, mine);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -165,6 +217,41 @@ static void measure_reading(struct member *m, int set, double *best)
 	*best = fmax(*best, passes * bytes / (read_clock() - begin));
 }
 
+/* Seconds of an iteration of a tile whose weights are a working set of so many bytes, which it reads twice at
+ * least: first to fill the caches. */
+static double measure_tile(struct member *m, const struct tile *t, size_t set)
+{
+	enum { LEAST_ITERATIONS = 1024 };
+	size_t weights = m->team->loops.vector_bytes * t->vectors, row = sizeof *m->rows[0] * t->rows;
+	long depth = fmin(DEPTH, set / (weights + row)), panels = fmax(1, set / (depth * weights));
+	struct operands o = {m->memory, m->rows, depth, panels};
+	long passes = 1 + LEAST_ITERATIONS / (depth * panels);
+	t->multiply(&o);
+	double begin = read_clock();
+	for (long pass = 0; pass < passes; pass++)
+		t->multiply(&o);
+	return (read_clock() - begin) / (passes * depth * panels);
+}
+
+/* All tiles, of which each round of measurements finds times; the least of the rounds counts. */
+static void measure_tiles(struct member *m, int cache, target_times *least)
+{
+	size_t set = m->team->sets[cache];
+	wait_at_barrier(m->team);
+	for (const struct tile *t = m->team->loops.tile; t->rows; t++) {
+		double *time = &(*least)[cache][t->rows - 1][t->vectors - 1], now = measure_tile(m, t, set);
+		*time = *time > 0 ? fmin(*time, now) : now;
+	}
+}
+
+static void note_tiles(struct team *c, const target_times *mine)
+{
+	for (int cache = 0; cache < TARGET_CACHES; cache++)
+		for (const struct tile *t = c->loops.tile; t->rows; t++)
+			note_time(c, &c->found->iteration[cache][t->rows - 1][t->vectors - 1],
+				  (*mine)[cache][t->rows - 1][t->vectors - 1]);
+}
+
 /* The processors of a virtual machine share a core now and then: their barrier is then fastest, but they
  * compute at half the peak.  Barriers count only where threads compute at full speed. */
 static bool at_full_speed(double peak, double best)
@@ -189,7 +276,8 @@ static double barrier_at_full_speed(const double *peak, const double *barrier)
  * sets take long and are repeated less often. */
 static void measure_rates(struct member *m)
 {
-	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20 };
+	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20, TILE_ROUNDS = 8 };
+	target_times tiles = {0};
 	double peak[ROUNDS], barrier[ROUNDS], best = 0, chain = INFINITY, reading[MACHINE_SETS] = {0};
 	struct machine *found = m->team->found;
 	for (int round = 0; round < ROUNDS; round++) {
@@ -200,10 +288,15 @@ static void measure_rates(struct member *m)
 		for (int set = 0; set < found->sets; set++)
 			if (round < LARGE_ROUNDS || (size_t)MACHINE_LEAST << set < LARGE)
 				measure_reading(m, set, &reading[set]);
+		for (int cache = 0; m->team->sets && cache < TARGET_CACHES; cache++)
+			if (round < TILE_ROUNDS && round % (1 + 2 * (cache == TARGET_BEYOND)) == 0)
+				measure_tiles(m, cache, &tiles);
 	}
 	note_rate(m->team, &found->peak, best);
 	for (int set = 0; set < found->sets; set++)
 		note_rate(m->team, &found->bandwidth[set], reading[set]);
+	if (m->team->sets)
+		note_tiles(m->team, &tiles);
 	if (m->index == 0)
 		found->multiply_add = chain;
 	if (m->index == 0 && found->threads > 1)
@@ -271,15 +364,18 @@ static int sets_of(size_t most, int threads)
 	return sets;
 }
 
-bool machine_measure(struct machine *found, int threads, size_t memory)
+bool machine_measure(struct machine *found, int threads, size_t memory, const size_t *tile_sets)
 {
 	enum { HUGE = 2 << 20 };
-	struct team c = {.loops = best_loops(), .threads = threads, .found = found};
+	struct team c = {.loops = best_loops(), .threads = threads, .found = found, .sets = tile_sets};
 	*found = (struct machine){.vector = c.loops.name, .threads = threads};
 	found->sets = sets_of(memory, threads);
 	if (threads < 1 || !found->sets)
 		return false;
 	c.bytes = (size_t)MACHINE_LEAST << (found->sets - 1);
+	for (int cache = 0; tile_sets && cache < TARGET_CACHES; cache++)
+		if (tile_sets[cache] > c.bytes)
+			return false;
 	size_t bytes = c.bytes * threads + HUGE;
 	char *all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (all == MAP_FAILED)

@@ -1,8 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Measures the limits of this machine.  Includes nothing of the library: the command judges times by the same
+/* Measures the limits of this machine.  Includes only targets.h of the library: the command judges times by the same
  * measurement. */
 #ifndef ESPALIER_BASE_MEASURE_H
 #define ESPALIER_BASE_MEASURE_H
+
+#include "base/targets.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,12 +21,14 @@ struct machine {
 	int sets;			/* how many of these were measured: as many as memory allows */
 	double
 	    barrier; /* seconds that threads which compute at the peak wait at a barrier; 0 of one thread */
+	target_times iteration; /* seconds of an iteration of each tile; 0 = was not measured */
 };
 
 /* Measures so many threads together, each on a processor of its own while there are as many.  Takes about
  * 0.2 s and up to `memory` bytes, of which MACHINE_MEMORY are enough for all sets of one thread, and leaves the
- * calling thread where it was.  False when there is neither the memory nor the threads. */
-bool machine_measure(struct machine *, int threads, size_t memory);
+ * calling thread where it was.  `tile_sets` are the bytes of weights for each cache that iterations read; NULL =
+ * they are not measured.  False when there is neither the memory nor the threads. */
+bool machine_measure(struct machine *, int threads, size_t memory, const size_t *tile_sets);
 /* Keeps the best of two measurements with equally many threads: measuring before and after separates the
  * machine from disturbances. */
 void machine_merge(struct machine *, const struct machine *);

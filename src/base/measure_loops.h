@@ -5,6 +5,7 @@
  *     TARGET			the attribute that allows it
  *     MULTIPLY_ADD(a, b, c)	a * b + c
  *     REGISTER			the constraint of a register for it; not undefined here
+ *     EACH_TILE(X)		X(m, n) for all tiles that are measured, which the registers must hold
  * Twelve sums hide the latency of an operation on all processors at hand and leave registers for two
  * factors. */
 
@@ -56,7 +57,53 @@ TARGET static void LOOPS(read)(const void *from, size_t bytes)
 	__asm__ volatile("" : : REGISTER(a));
 }
 
+/* Runs the loop of a product for m rows and n vectors of columns: each of the `depth` iterations reads n vectors of
+ * weights, which lie one after the other, and an element of each row.  The smaller side is kept in registers.  All
+ * panels of weights are multiplied by the same elements. */
+TARGET static inline __attribute__((always_inline)) void
+LOOPS(multiply_tile)(const int m, const int n, const struct operands *o)
+{
+	const VECTOR *weights = o->weights;
+	VECTOR sum[TARGET_ROWS][TARGET_VECTORS], kept[TARGET_ROWS];
+	UNROLL_ALL
+	for (int i = 0; i < m * n; i++)
+		sum[i / n][i % n] = (VECTOR){0};
+	for (long panel = 0; panel < o->panels; panel++)
+		UNROLL_TWICE
+		for (long k = 0; k < o->depth; k++, weights += n) {
+			/* Subtracting 0 is broadcasting alone. */
+			UNROLL_ALL
+			for (int i = 0; i < (m < n ? m : n); i++)
+				kept[i] = m < n ? o->rows[i][k] - (VECTOR){0} : weights[i];
+			UNROLL_ALL
+			for (int i = 0; i < m * n; i++) {
+				int row = m < n ? i % m : i / n, column = m < n ? i / m : i % n;
+				VECTOR x = m < n ? kept[row] : o->rows[row][k] - (VECTOR){0};
+				VECTOR w = m < n ? weights[column] : kept[column];
+				sum[row][column] = MULTIPLY_ADD(w, x, sum[row][column]);
+			}
+		}
+	UNROLL_ALL
+	for (int i = 0; i < m * n; i++)
+		__asm__ volatile("" : : REGISTER(sum[i / n][i % n]));
+}
+
+#define TILE(m, n)                                                                                           \
+	TARGET static void LOOPS(tile_##m##_##n)(const struct operands *o)                                   \
+	{                                                                                                    \
+		LOOPS(multiply_tile)(m, n, o);                                                               \
+	}
+EACH_TILE(TILE)
+#undef TILE
+
+static const struct tile LOOPS(tiles)[] = {
+#define TILE(m, n) {m, n, LOOPS(tile_##m##_##n)},
+    EACH_TILE(TILE)
+#undef TILE
+    {0, 0, NULL}};
+
 #undef EACH
+#undef EACH_TILE
 #undef LOOPS
 #undef VECTOR
 #undef TARGET

@@ -3,13 +3,15 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- targets --- */
 
 /* A target and its column of the numbers, which stand in the order of the members. */
 static const struct target targets[] = {
-#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, meaning)                    \
+#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, ...)                        \
 	[TARGET_GENERIC].member = (generic), [TARGET_AVX2].member = (avx2),                                  \
 	[TARGET_AVX512].member = (avx512), [TARGET_AARCH64].member = (aarch64),
 #include "base/target.def"
@@ -62,7 +64,8 @@ const struct target *target_find(const char *name)
 /* --- numbers --- */
 
 static const struct target_number numbers[] = {
-#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, meaning)                    \
+#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids,      \
+		      meaning)                                                                       \
 	{#member, unit, meaning, least, most},
 #include "base/target.def"
 #undef TARGET_NUMBER
@@ -70,6 +73,18 @@ static const struct target_number numbers[] = {
 
 static const size_t offsets[] = {
 #define TARGET_NUMBER(member, ...) offsetof(struct target, member),
+#include "base/target.def"
+#undef TARGET_NUMBER
+};
+
+/* Columns of known processors. */
+static const double known[][TARGET_NUMBERS] = {
+#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, ...)                  \
+	[TARGET_ZEN4][TARGET_AT_##member] = (zen4),
+#include "base/target.def"
+#undef TARGET_NUMBER
+#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids, ...) \
+	[TARGET_SAPPHIRE_RAPIDS][TARGET_AT_##member] = (sapphire_rapids),
 #include "base/target.def"
 #undef TARGET_NUMBER
 };
@@ -94,6 +109,12 @@ bool target_set(struct target *t, int i, double value)
 	return true;
 }
 
+void target_set_processor(struct target *t, enum target_processor processor)
+{
+	for (int i = 0; i < TARGET_NUMBERS; i++)
+		target_set(t, i, known[processor][i]);
+}
+
 void target_print_value(const struct target *t, int i, struct str *s)
 {
 	double value = target_value(t, i);
@@ -103,6 +124,81 @@ void target_print_value(const struct target *t, int i, struct str *s)
 		str_double(s, value);
 }
 
+/* --- times of iterations --- */
+
+enum { PICOSECONDS = 1000 /* of a nanosecond */ };
+
+static const char *const caches[] = {
+#define CACHE(id, word) [TARGET_##id] = (word),
+    EACH_CACHE(CACHE)
+#undef CACHE
+};
+
+int target_most_vectors(const struct target *t, int m)
+{
+	int n = TARGET_VECTORS;
+	while (n > 1 && !target_holds(t, m, n))
+		n--;
+	return n;
+}
+
+bool target_set_iteration_time(struct target *t, int m, int n, enum target_cache cache, double time)
+{
+	double rounded = round(time * PICOSECONDS);
+	if (!(rounded >= 1 && rounded < 1e8))
+		return false;
+	t->iteration[cache][m - 1][n - 1] = rounded / PICOSECONDS;
+	return true;
+}
+
+/* The time of two activities that overlap, but not wholly: between the longer and their sum. */
+static double overlap_times(double a, double b, double sharpness)
+{
+	double longer = fmax(a, b), shorter = fmin(a, b);
+	return longer * pow(1 + pow(shorter / longer, sharpness), 1 / sharpness);
+}
+
+/* Multiply-adds at the peak, each sum once per iteration; loads of the operands from the first level; and the weights'
+ * way to it. */
+static double estimate_iteration(const struct target *t, int m, int n, enum target_cache cache)
+{
+	double computing = fmax(m * n * target_multiply_add_time(t), t->multiply_add);
+	double work = fmax(computing, (m + n) * target_load_time(t)), bytes = 4.0 * t->lanes * n;
+	switch (cache) {
+	case TARGET_L1:
+		return work;
+	case TARGET_L2:
+		return overlap_times(work, bytes / t->l2_rate, t->overlap);
+	default:
+		return overlap_times(work, bytes / t->l3_rate, t->overlap);
+	}
+}
+
+double target_iteration_time(const struct target *t, int m, int n, enum target_cache cache)
+{
+	const double *time = t->iteration[cache][m - 1];
+	int most = target_most_vectors(t, m);
+	if (time[most - 1] <= 0)
+		return estimate_iteration(t, m, n, cache);
+	if (n <= most)
+		return time[n - 1];
+	double further = most > 1 ? time[most - 1] - time[most - 2] : time[0];
+	return time[most - 1] + (n - most) * further;
+}
+
+/* --- texts --- */
+
+void target_print_iterations(const struct target *t, struct str *s)
+{
+	for (int cache = 0; cache < TARGET_CACHES; cache++)
+		for (int m = 1; m <= TARGET_ROWS; m++) {
+			str_printf(s, "iteration.%s.%d", caches[cache], m);
+			for (int n = 1; n <= target_most_vectors(t, m); n++)
+				str_printf(s, " %.0f", PICOSECONDS * target_iteration_time(t, m, n, cache));
+			str_puts(s, " ps\n");
+		}
+}
+
 void target_print(const struct target *t, struct str *s)
 {
 	for (int i = 0; i < TARGET_NUMBERS; i++) {
@@ -110,6 +206,7 @@ void target_print(const struct target *t, struct str *s)
 		target_print_value(t, i, s);
 		str_printf(s, "%s%s\n", numbers[i].unit[0] ? " " : "", numbers[i].unit);
 	}
+	target_print_iterations(t, s);
 }
 
 /* The value of the line that begins with a name; the line is left. */
@@ -124,6 +221,22 @@ static bool read_line(const char **at, const char *name, double *value)
 	return true;
 }
 
+/* The same for times of tiles of m rows, as many as there must be. */
+static bool read_iterations(struct target *t, const char **at, enum target_cache cache, int m)
+{
+	char name[40], *next = (char *)*at;
+	size_t length = snprintf(name, sizeof name, "iteration.%s.%d", caches[cache], m);
+	if (strncmp(next, name, length) != 0)
+		return false;
+	next += length;
+	for (int n = 1; n <= target_most_vectors(t, m); n++)
+		if (*next != ' ' ||
+		    !target_set_iteration_time(t, m, n, cache, (double)strtol(next, &next, 10) / PICOSECONDS))
+			return false;
+	*at = next + 4;
+	return strncmp(next, " ps\n", 4) == 0;
+}
+
 bool target_read(struct target *t, const char *text, const char **end)
 {
 	struct target read = *t;
@@ -131,6 +244,10 @@ bool target_read(struct target *t, const char *text, const char **end)
 	for (int i = 0; i < TARGET_NUMBERS; i++)
 		if (!read_line(&text, numbers[i].member, &value) || !target_set(&read, i, value))
 			return false;
+	for (int cache = 0; cache < TARGET_CACHES; cache++)
+		for (int m = 1; m <= TARGET_ROWS; m++)
+			if (!read_iterations(&read, &text, cache, m))
+				return false;
 	*t = read;
 	*end = text;
 	return true;

@@ -22,6 +22,7 @@ struct target {
 #define TARGET_NUMBER(member, ...) double member;
 #include "base/target.def"
 #undef TARGET_NUMBER
+	target_times iteration; /* as measured [ns]; 0 = estimated: see target_iteration_time */
 };
 
 bool target_is_native(const char *name);
@@ -50,13 +51,34 @@ const struct target_number *target_number_at(int i);
 double target_value(const struct target *, int i);
 /* Sets the i-th number; false when the value is out of its bounds. */
 bool target_set(struct target *, int i, double value);
+/* Sets all numbers to those of a known processor. */
+void target_set_processor(struct target *, enum target_processor);
 /* Appends the i-th. */
 void target_print_value(const struct target *, int i, struct str *);
-/* Appends all numbers, a line "member value unit" each. */
+/* Appends the times of iterations, a line "iteration.CACHE.ROWS T... ps" each with those of 1, 2, ... vectors. */
+void target_print_iterations(const struct target *, struct str *);
+/* Appends all numbers, a line "member value unit" each, and the times of iterations. */
 void target_print(const struct target *, struct str *);
-/* Sets all numbers from such lines, which need not be trusted; `end` gets the text after them.  False, and
+/* Sets all of these from such lines, which need not be trusted; `end` gets the text after them.  False, and
  * the target is as before, when one is missing or out of its bounds. */
 bool target_read(struct target *, const char *text, const char **end);
+
+/* --- times of iterations --- */
+
+/* Whether the registers hold the sums of m x n vectors, the smaller side of the operands and one vector of the
+ * other. */
+static inline bool target_holds(const struct target *t, int m, int n)
+{
+	return m * n + (m < n ? m : n) + 1 <= t->registers;
+}
+
+/* The most vectors, TARGET_VECTORS at most, of a tile of m rows that the registers hold. */
+int target_most_vectors(const struct target *, int m);
+/* Nanoseconds of an iteration in which a tile of m rows and n vectors reads its weights from a cache; m is TARGET_ROWS at
+ * most.  Measured where it was, continued for more vectors; else estimated from the peak and the reading rates. */
+double target_iteration_time(const struct target *, int m, int n, enum target_cache);
+/* Sets a time that was measured; false when it cannot be. */
+bool target_set_iteration_time(struct target *, int m, int n, enum target_cache, double);
 
 /* Nanoseconds of a vector multiply-add at the peak; target_load_time: of reading a vector from the first
  * level. */

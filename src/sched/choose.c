@@ -1,21 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The cost model: how many nodes, gates and vectors of columns a register tile holds.
+/* The cost model: how many rows, gates and vectors of columns a register tile holds.
  *
- * In one iteration over the reduced dimension a loop over m nodes, g gates and v vectors does m*g*v
- * multiply-adds on g*v weights and m broadcast operands.  An iteration takes the longest of
+ * In one iteration over the reduced dimension a loop over m rows, g gates and v vectors does m*g*v multiply-adds on
+ * g*v weights and m broadcast operands.  The time of such an iteration, by the cache that holds the weights, is
+ * part of the description of the machine (base/target.h).  All times are in nanoseconds.
  *
- *     m*g*v           multiply-adds at the peak rate,
- *     g*v + m         loads from the first-level cache,
- *     the latency     of a multiply-add: an accumulator is used once an iteration,
- *     the weights     / the rate of the cache that holds them.
- *
- * All times are in nanoseconds, for the machine that the target describes (base/target.def).
- *
- * Reading the second-level cache overlaps with multiply-adds.  Caches beyond it deliver less evenly: an
- * iteration that needs both about equally long waits for both (SHARPNESS).  The first tile of a level
- * reads its weights from the second-level cache if all weights fit there, else from beyond.  Later tiles
- * find them in the first level if the weights of the block of columns fit there beside the rows, else in
- * the second.
+ * The first tile of a level reads its weights from the second-level cache if all weights fit there, else from
+ * beyond.  Later tiles find them in the first level if the weights of the block of columns fit there beside the
+ * rows, else in the second.
  *
  * More gates than `accumulators` allow are computed in several loops, each with its own panel of weights;
  * the panels are those of the largest tile.  Where each row, or each of its edges, has weights of its own
@@ -30,8 +22,8 @@
 #include <math.h>
 
 enum {
-	SHARPNESS = 5,
-	MOST_COLUMNS = 4,
+	MOST_COLUMNS = SCHED_MAX_COLUMNS,
+	MOST_BY_ROWS = 4, /* vectors of rows without products */
 	MOST_BODIES = 4,
 	/* Bytes of a weight, of a narrow one as well: widening it takes about the time that reading fewer
 	 * bytes saves.  Tiles chosen by the bytes of narrow types were slower, by up to a third of an i8
@@ -50,7 +42,7 @@ static const int edges_of_row[] = {1, 2, 2, 2, 3, 4, 0};
 static const int whole_range[] = {64, 0}; /* rows of all levels at once, or of a table */
 
 /* The least gain, as a share of the time, that justifies compiling one more sum of a loop body. */
-static const double body_cost = 0.0012;
+static const double body_cost = 0.0008;
 
 static int min_int(int a, int b)
 {
@@ -77,69 +69,58 @@ bool sched_shares_last(const int *size, int sizes, int i)
 	return false;
 }
 
-/* Where a tile finds its weights. */
-enum cache { FIRST_LEVEL_CACHE, SECOND_LEVEL_CACHE, BEYOND_SECOND_LEVEL };
-
 /* What the model knows of a group before it tries tiles. */
 struct subject {
 	const struct sched *s;
 	const struct sched_group *group;
 	int64_t columns;
 	int lanes;
-	enum cache first; /* where the first tile of a level finds them */
+	enum target_cache first; /* where the first tile of a level finds them */
 	double after;	  /* time of a row after the loops, for one vector of columns [ns] */
 };
 
-static bool fits_registers(const struct target *t, int m, int g, int v)
+/* Vectors of weights that a row reads, if they lie as the caller has them, for each of so many: whole cache lines are
+ * read. */
+static double vectors_of_lines(const struct subject *x, int v)
 {
-	return m * g * v + min_int(m, g * v) + 1 <= t->registers;
+	double bytes = (double)WEIGHT_BYTES * x->lanes, line = x->s->target->line_bytes;
+	return ceil(v * bytes / line) * line / bytes;
 }
 
-/* The time of one iteration that reads so many vectors and bytes of weights [ns]. */
-static double iteration_time(const struct target *t, int m, int g, int v, int vectors, double bytes,
-			     enum cache cache)
+/* The time of an iteration for m rows, g gates and v vectors of columns that reads the weights of `read` gates [ns].
+ * Rows with weights of their own are like one row with as many vectors as all of them. */
+static double iteration_time(const struct subject *x, const struct sched_loop *loop, int m, int g, int v, int read,
+			     enum target_cache cache)
 {
-	double computing = max_double(m * g * v * target_multiply_add_time(t), t->multiply_add);
-	double work = max_double(computing, (vectors + m) * target_load_time(t));
-	if (cache == FIRST_LEVEL_CACHE)
-		return work;
-	if (cache == SECOND_LEVEL_CACHE)
-		return max_double(work, bytes / t->l2_rate);
-	return pow(pow(work, SHARPNESS) + pow(bytes / t->l3_rate, SHARPNESS), 1.0 / SHARPNESS);
-}
-
-/* Bytes of one gate's weights read per iteration.  Packed weights of a block of columns lie together;
- * those that a row looks up lie as the caller has them, so whole cache lines are read. */
-static double panel_bytes(const struct subject *x, const struct sched_loop *loop, int v)
-{
-	double bytes = (double)WEIGHT_BYTES * x->lanes * v, line = x->s->target->line_bytes;
-	return loop->own ? ceil(bytes / line) * line : bytes;
+	const struct target *t = x->s->target;
+	if (loop->own)
+		return target_iteration_time(t, 1, (int)ceil(m * read * vectors_of_lines(x, v)),
+					     TARGET_BEYOND);
+	double time = target_iteration_time(t, m, g * v, cache);
+	return read > g ? max_double(time, target_iteration_time(t, 1, read * v, cache)) : time;
 }
 
 /* The time of one loop for m nodes and v vectors of columns, and of the further loops of the gates that
  * find no accumulator [ns].  A panel holds `panel` gates and is read whole, even if a loop needs a few of
  * them. */
 static double loop_cost(const struct subject *x, const struct sched_loop *loop, int m, int v, int panel,
-			enum cache cache)
+			enum target_cache cache)
 {
 	int g = sched_gates_at_once(x->s->accumulators, loop->gates, m * v);
-	int rows = loop->own ? m : 1;
-	double time = 0, bytes = rows * panel_bytes(x, loop, v);
-	const struct target *t = x->s->target;
-	if (!fits_registers(t, m, min_int(g, loop->gates), v))
+	double time = 0;
+	if (!target_holds(x->s->target, m, min_int(g, loop->gates) * v))
 		return INFINITY;
 	for (int first = 0; first < loop->gates; first += g) {
 		int gates = min_int(g, loop->gates - first), last = (first + gates - 1) / panel;
 		int read = min_int((last - first / panel + 1) * panel, loop->gates);
-		double iteration = iteration_time(t, m, gates, v, rows * gates * v, read * bytes,
-						  loop->own ? BEYOND_SECOND_LEVEL : cache);
-		time += iteration * (double)loop->extent + loop_chain * t->multiply_add;
+		time += iteration_time(x, loop, m, gates, v, read, cache) * (double)loop->extent +
+			loop_chain * x->s->target->multiply_add;
 	}
 	return time;
 }
 
 /* The time of a tile whose weights are in `cache` [ns]; `most` is the largest size of its set. */
-static double tile_cost(const struct subject *x, int m, int v, int most, enum cache cache)
+static double tile_cost(const struct subject *x, int m, int v, int most, enum target_cache cache)
 {
 	double latency = x->s->target->multiply_add;
 	double time = tile_chain * latency + v * (vector_chain * latency + m * x->after);
@@ -158,7 +139,7 @@ static double ideal_cost(const struct subject *x, int nodes)
 	double time = nodes * x->after, vector = (double)WEIGHT_BYTES * x->lanes;
 	for (size_t i = 0; i < x->group->loops.n; i++) {
 		const struct sched_loop *loop = &x->group->loops.at[i];
-		bool beyond = loop->own || x->first == BEYOND_SECOND_LEVEL;
+		bool beyond = loop->own || x->first == TARGET_BEYOND;
 		double bandwidth = beyond ? t->l3_rate : t->l2_rate;
 		time += (double)loop->gates * loop->extent *
 			max_double(nodes * target_multiply_add_time(t),
@@ -236,7 +217,7 @@ static struct costs costs_of(const struct subject *x, int v, int most)
 {
 	struct costs c;
 	for (int m = 1; m <= most; m++) {
-		enum cache next = stays_in_first_level(x, m, v) ? FIRST_LEVEL_CACHE : SECOND_LEVEL_CACHE;
+		enum target_cache next = stays_in_first_level(x, m, v) ? TARGET_L1 : TARGET_L2;
 		c.first[m] = tile_cost(x, m, v, most, x->first);
 		c.next[m] = tile_cost(x, m, v, most, next);
 	}
@@ -302,7 +283,7 @@ static struct sched_tile choose_by_rows(const struct sched_group *g, struct sche
 {
 	int64_t vectors = (g->extent[tile.along] + tile.lanes - 1) / tile.lanes;
 	tile.by_rows = true;
-	for (int v = 2; v <= MOST_COLUMNS; v++)
+	for (int v = 2; v <= MOST_BY_ROWS; v++)
 		if (row_cost(vectors, v) < row_cost(vectors, tile.columns))
 			tile.columns = v;
 	return tile;
@@ -312,9 +293,9 @@ static struct subject subject_of(const struct sched *s, const struct sched_plan 
 				 const struct sched_group *g, const struct sched_tile *like)
 {
 	struct subject x = {
-	    s, g, g->extent[like->along], like->lanes, SECOND_LEVEL_CACHE, after_loops(s, plan, g)};
+	    s, g, g->extent[like->along], like->lanes, TARGET_L2, after_loops(s, plan, g)};
 	if (weight_bytes(g, x.columns) > s->target->l2_bytes)
-		x.first = BEYOND_SECOND_LEVEL;
+		x.first = TARGET_BEYOND;
 	return x;
 }
 

@@ -5,6 +5,7 @@
 #include "tests/tap.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,7 +46,7 @@ static bool reads(const char *text, struct target *t)
 /* The text of a description in which a line has been put in place of another. */
 static bool reads_with(const char *text, const char *line, const char *other)
 {
-	static char changed[4000];
+	static char changed[8000];
 	struct target t = {0};
 	const char *at = strstr(text, line);
 	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, other, at + strlen(line));
@@ -73,7 +74,74 @@ static void test_texts(void)
 	tap_ok(!reads_with(text.text, "l2_rate", "l9_rate") &&
 		   !reads_with(text.text, "peak 103.68 ops/ns\n", ""),
 	       "so is another, or none in its place");
+	tap_ok(!reads_with(text.text, "iteration.l2.4 ", "iteration.l2.4 0 ") &&
+		   !reads_with(text.text, "iteration.l2.4 ", "iteration.l2.4 -7 ") &&
+		   !reads_with(text.text, "iteration.l2.4 ", "iteration.l2.4 999999999999999999999 ") &&
+		   !reads_with(text.text, "iteration.l2.4 ", "iteration.l2.4 x ") &&
+		   !reads_with(text.text, "iteration.l2.4 ", "iteration.l2.5 ") &&
+		   !reads_with(text.text, "iteration.l2.4 ", "iteration.l2.4 1000 "),
+	       "times that cannot be are refused, and more or other ones than there are tiles");
 	arena_free(&a);
+}
+
+/* --- times of iterations --- */
+
+/* How much of the peak a tile reaches. */
+static double share_of_peak(const struct target *t, int m, int n, enum target_cache cache)
+{
+	return m * n * target_multiply_add_time(t) / target_iteration_time(t, m, n, cache);
+}
+
+static struct target recognized(const char *maker, int family, int model)
+{
+	struct target t = *target_find("avx512");
+	struct cpu_model cpu = {.family = family, .model = model};
+	snprintf(cpu.maker, sizeof cpu.maker, "%s", maker);
+	machine_recognize(&t, &cpu);
+	return t;
+}
+
+static void test_processors(void)
+{
+	struct target usual = *target_find("avx512"), old = *target_find("avx2");
+	struct target zen = recognized("AuthenticAMD", 0x19, 0x11), intel = recognized("GenuineIntel", 6, 0x8f);
+	struct target other = recognized("AuthenticAMD", 0x19, 0x21), another = recognized("GenuineIntel", 6, 0x11);
+	tap_ok(zen.peak == 118 && intel.peak == 217 && zen.registers == usual.registers &&
+		   memcmp(&other, &usual, sizeof usual) == 0 && memcmp(&another, &usual, sizeof usual) == 0,
+	       "processors are known by their makers and models");
+	struct cpu_model cpu = {"AuthenticAMD", 0x19, 0x11};
+	machine_recognize(&old, &cpu);
+	tap_ok(memcmp(&old, target_find("avx2"), sizeof old) == 0, "for the target that they run best alone");
+	tap_ok(share_of_peak(&intel, 4, 4, TARGET_L1) > 0.99 && share_of_peak(&intel, 4, 4, TARGET_L2) < 0.8 &&
+		   share_of_peak(&intel, 6, 4, TARGET_L2) > 1.1 * share_of_peak(&intel, 4, 4, TARGET_L2),
+	       "reading the second level is not hidden by few multiply-adds of a fast core");
+	tap_ok(share_of_peak(&zen, 4, 4, TARGET_L2) > 0.98, "but by those of a slower one");
+	tap_ok(share_of_peak(&zen, 1, 1, TARGET_L1) < 0.3, "a lone sum waits for itself");
+}
+
+static void test_iterations(void)
+{
+	struct target t = *target_find("avx512");
+	tap_ok(target_most_vectors(&t, 1) == 8 && target_most_vectors(&t, 4) == 6 &&
+		   target_most_vectors(&t, 8) == 3 && target_most_vectors(target_find("avx2"), 3) == 4,
+	       "as many vectors as registers hold");
+	double estimated = target_iteration_time(&t, 4, 4, TARGET_L2);
+	for (int n = 1; n <= 8; n++)
+		target_set_iteration_time(&t, 1, n, TARGET_L2, n + 0.5);
+	tap_ok(target_iteration_time(&t, 1, 3, TARGET_L2) == 3.5 &&
+		   target_iteration_time(&t, 4, 4, TARGET_L2) == estimated,
+	       "what was measured is taken, the rest estimated");
+	tap_ok(target_iteration_time(&t, 1, 20, TARGET_L2) == 20.5, "and continued for wider tiles");
+	tap_ok(!target_set_iteration_time(&t, 1, 1, TARGET_L2, NAN) &&
+		   !target_set_iteration_time(&t, 1, 1, TARGET_L2, 0) &&
+		   !target_set_iteration_time(&t, 1, 1, TARGET_L2, 1e9) &&
+		   target_iteration_time(&t, 1, 1, TARGET_L2) == 1.5,
+	       "times that cannot be change nothing");
+	size_t sets[TARGET_CACHES];
+	machine_choose_sets(&t, 2, sets);
+	tap_ok(sets[TARGET_L1] < t.l1_bytes && sets[TARGET_L2] > t.l1_bytes && sets[TARGET_L2] < t.l2_bytes &&
+		   sets[TARGET_BEYOND] > t.l2_bytes && 2 * sets[TARGET_BEYOND] <= t.l3_bytes,
+	       "weights lie where they are measured");
 }
 
 /* --- caches --- */
@@ -168,6 +236,14 @@ static void test_describing(void)
 	m.threads = 1;
 	m.barrier = 0;
 	tap_ok(machine_describe(&t, &m) && t.barrier == 80 && t.peak == 100, "one thread has no barrier");
+	m.vector = t.name;
+	tap_ok(!machine_describe(&t, &m), "times of iterations are measured with the rest");
+	for (int i = 0; i < TARGET_CACHES * TARGET_ROWS * TARGET_VECTORS; i++)
+		(&m.iteration[0][0][0])[i] = 1e-9 * (i + 1);
+	tap_ok(machine_describe(&t, &m) && target_iteration_time(&t, 1, 2, TARGET_L1) == 2 &&
+		   target_iteration_time(&t, 2, 1, TARGET_L1) == 1 + TARGET_VECTORS,
+	       "and taken in nanoseconds");
+	m.vector = "made up";
 	m.bandwidth[0] = m.bandwidth[1] = 100e9;
 	tap_ok(machine_describe(&t, &m) && t.l2_rate == 100, "no cache is faster than the one before it");
 }
@@ -178,6 +254,8 @@ int main(void)
 		return 1;
 	test_table();
 	test_texts();
+	test_processors();
+	test_iterations();
 	test_caches();
 	test_describing();
 	rmdir(root);

@@ -105,8 +105,36 @@ static void test_model(const char *path, const char *sizes)
 	free_model(&t);
 }
 
+/* The tile that is chosen for a group on a processor. */
+static bool chooses(enum target_processor processor, const char *path, const char *sizes, const char *tile)
+{
+	struct test_model t = {0};
+	struct arena a;
+	struct str text;
+	struct machine_known machine = {*target_find("avx512"), "made up"};
+	target_set_processor(&machine.target, processor);
+	struct option_texts o = {.backend = "interpreter", .target = TARGET_NATIVE, .machine = &machine};
+	arena_init(&a, &allocator_default);
+	bool ok = load_model(&t, path, sizes) && schedule_of(&a, &t, &o, &text) && strstr(text.text, tile);
+	arena_free(&a);
+	free_model(&t);
+	return ok;
+}
+
+static void test_tiles(void)
+{
+	const char *few = "tile inner.0 nodes 5 3 2 1 columns 4", *many = "tile inner.1 nodes 8 4 2 1 columns 1";
+	tap_ok(chooses(TARGET_SAPPHIRE_RAPIDS, "examples/treefc/treefc.ra", "D=256 V=30", few) &&
+		   !chooses(TARGET_ZEN4, "examples/treefc/treefc.ra", "D=256 V=30", few),
+	       "more rows where reading weights from the second level is not hidden");
+	tap_ok(chooses(TARGET_SAPPHIRE_RAPIDS, "examples/childsum/childsum.ra", "D=512 E=512 V=30 C=5", many) &&
+		   !chooses(TARGET_ZEN4, "examples/childsum/childsum.ra", "D=512 E=512 V=30 C=5", many),
+	       "as many as registers hold where weights come from beyond it");
+}
+
 int main(void)
 {
+	test_tiles();
 	test_model("examples/treelstm/treelstm.ra", "D=80 E=40 V=30");
 	test_model("examples/gru/gru.ra", "D=72 E=40 V=30");
 	test_model("examples/dagrnn/dagrnn.ra", "D=96 E=33 C=5");
