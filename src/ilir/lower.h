@@ -9,6 +9,12 @@
 
 /* The loop of a reduction under construction. */
 struct lower_loop {
+	int outers; /* the loops around it over the other variables that are reduced, the outermost first */
+	struct lower_outer_loop {
+		ilir_var var;
+		int dim;
+		int64_t extent;
+	} outer[SUB_MAX_VARS];
 	ilir_var var;
 	ilir_expr begin, end;
 	int dim;
@@ -156,10 +162,10 @@ int lower_last_place(const struct lowering *, ilir_expr, int depth);
 
 /* --- data movement (lower_move.c) --- */
 
-/* The indices of a use of an argument: those of the value's variables, and `own_index` for the variable
- * `own`, which the value lacks. */
-void lower_indices_with(const struct sub_value *, const ilir_expr *index, const struct sub_use *, int own,
-			ilir_expr own_index, ilir_expr *out);
+/* The indices of a use of an argument: those of the value's variables, and own_index[k] for own->var[k], which
+ * the value lacks. */
+void lower_indices_with(const struct sub_value *, const ilir_expr *index, const struct sub_use *,
+			const struct sub_vars *own, const ilir_expr *own_index, ilir_expr *out);
 /* An element of a concatenation, and of an `assign`. */
 ilir_expr lower_joined(struct lowering *, const struct sub_value *, const ilir_expr *index);
 ilir_expr lower_moved(struct lowering *, const struct sub_value *, const ilir_expr *index);

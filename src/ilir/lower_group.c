@@ -88,16 +88,23 @@ ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
 static ilir_expr lower_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a)
 {
 	ilir_expr out[SUB_MAX_VARS];
-	lower_indices_with(v, index, &v->arg[a], -1, (ilir_expr){0}, out);
+	static const struct sub_vars no_vars = {0};
+	lower_indices_with(v, index, &v->arg[a], &no_vars, NULL, out);
 	return lower_value_at(l, v->arg[a].value, out);
 }
 
-/* An argument at one element of the reduced variable. */
+/* The last variable that a value reduces, whose loop is the innermost. */
+static const struct sub_var *innermost_reduced(const struct lowering *l, const struct sub_value *v)
+{
+	return &l->p->vars.at[v->reduced.var[v->reduced.n - 1]];
+}
+
+/* An argument at one element of each reduced variable. */
 static ilir_expr lower_reduced_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index,
-					int a, ilir_expr element)
+					int a, const ilir_expr *element)
 {
 	ilir_expr out[SUB_MAX_VARS];
-	lower_indices_with(v, index, &v->arg[a], v->reduced, element, out);
+	lower_indices_with(v, index, &v->arg[a], &v->reduced, element, out);
 	return lower_value_at(l, v->arg[a].value, out);
 }
 
@@ -118,7 +125,7 @@ struct sums {
 
 /* Lowers both operands of the products at the loop's current element. */
 static void lower_operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop,
-			   const ilir_expr *index, ilir_expr element, ilir_expr *x)
+			   const ilir_expr *index, const ilir_expr *element, ilir_expr *x)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	int child_at = -1;
@@ -128,7 +135,7 @@ static void lower_operands(struct lowering *l, const struct sums *sums, const st
 						      ilir_var_ref(l->m, loop->var));
 		x[child_at - 1] = child;
 		if (sums->n > 1)
-			x[2 - child_at] = lower_stacked_weight(l, sums->of, sums->n, index, element, slot);
+			x[2 - child_at] = lower_stacked_weight(l, sums->of, sums->n, index, element[0], slot);
 	}
 	for (int a = 1; a < v->args; a++)
 		if (a != child_at && sums->n == 1)
@@ -138,8 +145,8 @@ static void lower_operands(struct lowering *l, const struct sums *sums, const st
 /* The accumulator's new value after one element; sets the operand that does not depend on the column, if
  * any. */
 static ilir_expr accumulate_element(struct lowering *l, const struct sums *sums,
-				    const struct lower_loop *loop, const ilir_expr *index, ilir_expr element,
-				    ilir_expr acc, ilir_expr *shared)
+				    const struct lower_loop *loop, const ilir_expr *index,
+				    const ilir_expr *element, ilir_expr acc, ilir_expr *shared)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	*shared = (ilir_expr){0};
@@ -192,13 +199,27 @@ static void tile_nodes(struct lowering *l, ilir_var var)
 	vec_push(l->m->arena, &l->tiling->tiles, t);
 }
 
-/* A loop over a reduced variable, or over one of `sections` equal sections of it. */
+/* Adds the loops over the reduced variables before the last. */
+static void add_outer_loops(struct lowering *l, struct lower_loop *loop, const struct sub_vars *reduced)
+{
+	for (; loop->outers < reduced->n - 1; loop->outers++) {
+		const struct sub_var *var = &l->p->vars.at[reduced->var[loop->outers]];
+		struct lower_outer_loop *outer = &loop->outer[loop->outers];
+		outer->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
+		outer->dim = ilir_dim_name(l->m, var->name);
+		outer->extent = var->extent;
+		lower_define(l, false, outer->var.i, loop->body->depth, -1);
+	}
+}
+
+/* The loops over the reduced variables; that over the last one is over one of `sections` equal sections of
+ * it. */
 static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v,
 				   int sections, int slots)
 {
-	const struct sub_var *var = &l->p->vars.at[v->reduced];
+	const struct sub_var *var = innermost_reduced(l, v);
 	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
-	bool edge = sub_is_ragged(l->p, v->reduced);
+	bool edge = sub_reduces_ragged(l->p, v);
 	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / sections,
 				    .body = lower_scope_new(l, s, !edge)};
 	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
@@ -218,6 +239,7 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
 	}
 	lower_define(l, false, loop->var.i, loop->body->depth, -1);
+	add_outer_loops(l, loop, &v->reduced);
 	if (slots) {
 		loop->slots = slots;
 		loop->slot = ilir_new_var(l->m, "slot", (struct ilir_type){ILIR_INDEX, 1});
@@ -245,7 +267,7 @@ static bool fits_loop(const struct lowering *l, const struct scope *s, const str
 	       lower_last_place(l, start, s->depth) < loop->place;
 }
 
-/* The current element of the reduced variable in a loop. */
+/* The current element of the variable of a loop. */
 static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, bool joined)
 {
 	ilir_expr at = ilir_var_ref(l->m, loop->var);
@@ -264,8 +286,10 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 			const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
 {
 	struct scope *saved = l->scope, *body = fresh ? loop->body : new_trial_scope(l, loop->body);
-	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
-	ilir_expr element = element_of(l, loop, sums->joined);
+	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0), element[SUB_MAX_VARS] = {{0}};
+	for (int i = 0; i < loop->outers; i++)
+		element[i] = ilir_var_ref(l->m, loop->outer[i].var);
+	element[loop->outers] = element_of(l, loop, sums->joined);
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = element_of(l, loop, false);
@@ -281,6 +305,17 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	return true;
 }
 
+/* Whether loops have the ranges that those of a reduction would have. */
+static bool is_over(const struct lowering *l, const struct lower_loop *loop, const struct sub_value *v,
+		    int sections, int slots)
+{
+	bool same = loop->extent == innermost_reduced(l, v)->extent / sections && loop->slots == slots &&
+		    loop->outers == v->reduced.n - 1;
+	for (int i = 0; same && i < loop->outers; i++)
+		same = loop->outer[i].extent == l->p->vars.at[v->reduced.var[i]].extent;
+	return same;
+}
+
 /* Lowers sums that continue from `start`: adds them to a loop of the scope that they fit into, else to a
  * new one. */
 static ilir_expr lower_sums(struct lowering *l, const struct sums *sums, const ilir_expr *index,
@@ -289,15 +324,15 @@ static ilir_expr lower_sums(struct lowering *l, const struct sums *sums, const i
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	int sections = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
-	bool edge = sub_is_ragged(l->p, v->reduced);
+	bool edge = sub_reduces_ragged(l->p, v);
 	struct ilir_buffer_decl decl = {
 	    .name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
-		if (other && other->extent == l->p->vars.at[v->reduced].extent / sections &&
-		    other->slots == slots && add_to_loop(l, s, other, sums, index, acc, start, false))
+		if (other && is_over(l, other, v, sections, slots) &&
+		    add_to_loop(l, s, other, sums, index, acc, start, false))
 			loop = other;
 	}
 	if (!loop) {
@@ -324,7 +359,7 @@ static sub_ref step_before(const struct lowering *l, sub_ref r)
 static struct sums find_last_run(struct lowering *l, sub_ref r)
 {
 	VEC(sub_ref) chain = {0};
-	bool even = l->p->vars.at[sub_at(l->p, r)->reduced].extent % l->tile->unroll == 0;
+	bool even = innermost_reduced(l, sub_at(l->p, r))->extent % l->tile->unroll == 0;
 	for (; r.i; r = step_before(l, r))
 		vec_push(l->m->arena, &chain, r);
 	sub_ref *of = ARENA_ARRAY(l->m->arena, sub_ref, chain.n);

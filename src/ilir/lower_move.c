@@ -66,12 +66,13 @@ static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const 
 	}
 }
 
-void lower_indices_with(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u, int own,
-			ilir_expr own_index, ilir_expr *out)
+void lower_indices_with(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u,
+			const struct sub_vars *own, const ilir_expr *own_index, ilir_expr *out)
 {
 	for (int i = 0; i < u->vars; i++) {
-		out[i] = own_index;
-		for (int j = 0; u->var[i] != own && j < v->vars; j++)
+		int at = sub_position_in(own, u->var[i]);
+		out[i] = at >= 0 ? own_index[at] : (ilir_expr){0};
+		for (int j = 0; at < 0 && j < v->vars; j++)
 			if (v->var[j] == u->var[i])
 				out[i] = index[j];
 	}
@@ -164,8 +165,10 @@ ilir_expr lower_joined(struct lowering *l, const struct sub_value *v, const ilir
 	ilir_expr at = index[v->axis], rest = ilir_binary(l->m, ILIR_SUB, at, ilir_index(l->m, first));
 	struct side sides[2] = {{.value = v->arg[0].value}, {.value = v->arg[1].value}};
 	struct choice choice = {ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first)), true};
-	for (int a = 0; a < 2; a++)
-		lower_indices_with(v, index, &v->arg[a], sub_joined_var(v, a), a ? rest : at, sides[a].index);
+	for (int a = 0; a < 2; a++) {
+		struct sub_vars axis = sub_one_var(sub_joined_var(v, a));
+		lower_indices_with(v, index, &v->arg[a], &axis, a ? &rest : &at, sides[a].index);
+	}
 	return choose_side(l, lower_depth_of(l, index, v->vars), &choice, 1, &sides[0], &sides[1]);
 }
 

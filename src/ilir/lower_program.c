@@ -96,7 +96,7 @@ static void declare_parents(struct lowering *l)
 static bool has_members(const struct sub_program *p)
 {
 	for (size_t i = 1; i < p->values.n; i++)
-		if (sub_reduces(p->values.at[i].op) && p->values.at[i].reduced == p->member)
+		if (sub_reduces(p->values.at[i].op) && sub_position_in(&p->values.at[i].reduced, p->member) >= 0)
 			return true;
 	return false;
 }

@@ -21,6 +21,9 @@ static struct ilir_stmt *finish_loop(struct lowering *l, const struct lower_loop
 	struct ilir_module *m = l->m;
 	struct ilir_stmt *block = ilir_for(m, loop->var, loop->begin, loop->end, 1, loop->dim, ILIR_SERIAL,
 					   lower_scope_finish(l, loop->body));
+	for (int i = loop->outers; i-- > 0;)
+		block = ilir_for(m, loop->outer[i].var, ilir_index(m, 0), ilir_index(m, loop->outer[i].extent), 1,
+				 loop->outer[i].dim, ILIR_SERIAL, block);
 	if (loop->slots)
 		block = ilir_for(m, loop->slot, ilir_index(m, 0), ilir_index(m, loop->slots), 1,
 				 ilir_dim_name(m, "slot"), ILIR_SERIAL, block);

@@ -79,7 +79,7 @@ ilir_expr lower_stacked_weight(struct lowering *l, const sub_ref *sums, int n, c
 	match_child_product(l, sums[0], &c);
 	for (int i = 0; i < n; i++)
 		param[i] = sub_at(l->p, sub_at(l->p, sums[i])->arg[c.weight_at].value)->which;
-	lower_indices_with(v, index, &v->arg[c.weight_at], v->reduced, element, at + 1);
+	lower_indices_with(v, index, &v->arg[c.weight_at], &v->reduced, &element, at + 1);
 	return lower_widened(l, ilir_load(l->m, stack_of(l, param, n), at, 3));
 }
 
@@ -90,7 +90,7 @@ ilir_expr lower_child_in_slot(struct lowering *l, sub_ref sum, int *child_at, co
 	ilir_expr at[SUB_MAX_VARS];
 	const struct sub_value *v = sub_at(l->p, sum);
 	match_child_product(l, sum, &c);
-	lower_indices_with(v, index, &v->arg[c.child_at], v->reduced, k, at);
+	lower_indices_with(v, index, &v->arg[c.child_at], &v->reduced, &k, at);
 	struct sub_map first = {.function = SUB_CHILD, .which = c.slot};
 	at[0] = ilir_binary(l->m, ILIR_ADD, lower_mapped_row(l, c.state, &first, at[0]), slot);
 	at[1] = k;

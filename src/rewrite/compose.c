@@ -226,7 +226,7 @@ struct sub_use rewrite_select_side(struct rewrite_match *m, const struct rewrite
 	int64_t first = p->vars.at[j->side[0]].extent;
 	for (int i = 0; i < a.n; i++) {
 		struct sub_map *map = &a.map[i];
-		if (a.inner[i] != j->var)
+		if (a.inner[i] != j->over.var[0])
 			continue;
 		int64_t low, high;
 		if (!sub_map_range(p, map, &low, &high))
@@ -260,7 +260,7 @@ struct sub_use rewrite_join_slices(struct rewrite_match *m, const struct rewrite
 			if (f->function != SUB_AFFINE || g->function != SUB_AFFINE || g->var != j->side[1] ||
 			    g->scale2 || f->scale != g->scale || g->offset != f->offset + f->scale * extent)
 				return none;
-			maps[i].var = j->var;
+			maps[i].var = j->over.var[0];
 		} else if (!sub_same_map(f, g)) {
 			return none;
 		}
@@ -274,7 +274,7 @@ struct sub_use rewrite_join_arguments(struct rewrite_match *m, const struct rewr
 {
 	struct rewrite_move *a = &m->move[call->arg[0]->name];
 	const struct rewrite_bound_index *j = &m->index[call->arg[1]->name];
-	int sides[2] = {-1, -1}, axis = rewrite_new_var_like(m, j->var);
+	int sides[2] = {-1, -1}, axis = rewrite_new_var_like(m, j->over.var[0]);
 	for (int i = 0; i < a->n; i++)
 		for (int s = 0; s < 2; s++)
 			if (sub_is_identity(&a->map[i]) && a->map[i].var == j->side[s] &&
@@ -286,7 +286,7 @@ struct sub_use rewrite_join_arguments(struct rewrite_match *m, const struct rewr
 						    rewrite_build_term(m, call->arg[3]));
 	struct rewrite_move out = *a;
 	out.inner[out.n] = axis;
-	out.map[out.n++] = identity_map(j->var);
+	out.map[out.n++] = identity_map(j->over.var[0]);
 	return rewrite_move_value(m, &out, joined);
 }
 
@@ -295,8 +295,8 @@ static struct sub_use slice_side(struct rewrite_match *m, const struct rewrite_t
 {
 	struct sub_use w = rewrite_build_term(m, call->arg[0]);
 	const struct rewrite_bound_index *k = &m->index[call->arg[1]->name];
-	struct rewrite_move move = {.n = 1, .inner = {k->var}};
-	if (!sub_use_has(&w, k->var) || k->side[side] < 0)
+	struct rewrite_move move = {.n = 1, .inner = {k->over.var[0]}};
+	if (!sub_use_has(&w, k->over.var[0]) || k->side[side] < 0)
 		return none;
 	move.map[0] = identity_map(k->side[side]);
 	move.map[0].offset = side ? m->w->p->vars.at[k->side[0]].extent : 0;
@@ -327,7 +327,7 @@ struct sub_use rewrite_regroup_sides(struct rewrite_match *m, const struct rewri
 		return none;
 	struct sub_use rest = rewrite_concatenate(m, axis, last, rewrite_build_term(m, call->arg[3]),
 						  rewrite_build_term(m, call->arg[4]));
-	return rewrite_concatenate(m, j->var, all, rewrite_build_term(m, call->arg[2]), rest);
+	return rewrite_concatenate(m, j->over.var[0], all, rewrite_build_term(m, call->arg[2]), rest);
 }
 
 /* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the
@@ -336,7 +336,7 @@ struct sub_use rewrite_find_concatenation(struct rewrite_match *m, const struct 
 {
 	int k[2] = {rewrite_index_of(m, call->arg[0]), rewrite_index_of(m, call->arg[1])};
 	const struct sub_program *p = m->w->p;
-	if (p->vars.at[k[0]].set != SUB_DIM || p->vars.at[k[1]].set != SUB_DIM)
+	if (k[0] < 0 || k[1] < 0 || p->vars.at[k[0]].set != SUB_DIM || p->vars.at[k[1]].set != SUB_DIM)
 		return none;
 	int axis = rewrite_new_var(m, p->vars.at[k[0]].extent + p->vars.at[k[1]].extent);
 	if (axis < 0)
@@ -349,5 +349,5 @@ struct sub_use rewrite_find_concatenation(struct rewrite_match *m, const struct 
 						rewrite_build_term(m, call->arg[5]));
 	struct sub_use product =
 	    rewrite_add_value(m->w, (struct sub_value){.op = SUB_MULTIPLY, .arg = {xy, ab}});
-	return rewrite_add_value(m->w, (struct sub_value){.op = SUB_SUM, .arg = {product}, .reduced = axis});
+	return rewrite_add_value(m->w, (struct sub_value){.op = SUB_SUM, .arg = {product}, .reduced = sub_one_var(axis)});
 }

@@ -130,13 +130,18 @@ static bool is_not_product(struct rewrite_match *m, const struct rewrite_term *c
 
 static bool lacks_index(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return !sub_use_has(use_of(m, arg[0]), rewrite_index_of(m, arg[1]));
+	struct sub_vars k = rewrite_indices_of(m, arg[1]);
+	for (int i = 0; i < k.n; i++)
+		if (sub_use_has(use_of(m, arg[0]), k.var[i]))
+			return false;
+	return true;
 }
 
-/* k is a dimension: its extent is known and not zero, unlike the number of edges. */
+/* k ranges over dimensions: their extents are known and not zero, unlike the number of edges. */
 static bool ranges_over_dimension(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return m->w->p->vars.at[rewrite_index_of(m, arg[0])].set == SUB_DIM;
+	struct sub_vars k = rewrite_indices_of(m, arg[0]);
+	return m->w->p->vars.at[k.var[0]].set == SUB_DIM;
 }
 
 /* --- maps --- */
@@ -164,11 +169,10 @@ static bool is_renaming(struct rewrite_match *m, const struct rewrite_term *cons
 	return only_renames(m, move_of(m, arg[0]));
 }
 
-/* A maps k alone, by an identity, to one dimension of the same extent. */
-static bool maps_whole_dim(struct rewrite_match *m, const struct rewrite_term *const *arg)
+/* A maps a variable alone, by an identity, to one dimension of the same extent. */
+static bool maps_whole_dim(const struct rewrite_match *m, const struct rewrite_move *a, int k)
 {
-	const struct rewrite_move *a = move_of(m, arg[0]);
-	int k = rewrite_index_of(m, arg[1]), maps = 0;
+	int maps = 0;
 	bool identity = true;
 	for (int i = 0; i < a->n; i++)
 		if (sub_map_uses(&a->map[i], k)) {
@@ -178,13 +182,25 @@ static bool maps_whole_dim(struct rewrite_match *m, const struct rewrite_term *c
 	return maps == 1 && identity;
 }
 
+/* A maps each variable of k so. */
+static bool maps_whole_dims(struct rewrite_match *m, const struct rewrite_term *const *arg)
+{
+	struct sub_vars k = rewrite_indices_of(m, arg[1]);
+	for (int i = 0; i < k.n; i++)
+		if (!maps_whole_dim(m, move_of(m, arg[0]), k.var[i]))
+			return false;
+	return true;
+}
+
 /* A has no index with k: it repeats its argument along k. */
 static bool ignores_index(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_move *a = move_of(m, arg[0]);
+	struct sub_vars k = rewrite_indices_of(m, arg[1]);
 	for (int i = 0; i < a->n; i++)
-		if (sub_map_uses(&a->map[i], rewrite_index_of(m, arg[1])))
-			return false;
+		for (int j = 0; j < k.n; j++)
+			if (sub_map_uses(&a->map[i], k.var[j]))
+				return false;
 	return true;
 }
 
@@ -201,7 +217,7 @@ static double reduce_fills(const struct rewrite_match *m, double fill)
 	if (m->op[SUB_REDUCE - SUB_UNARY] != SUB_MAX)
 		return fill == 0 && !signbit(fill) ? fill : NAN;
 	for (int i = 0; i < m->rule->indices; i++)
-		if (m->index[i].bound && m->w->p->vars.at[m->index[i].var].set != SUB_DIM &&
+		if (m->index[i].bound && m->w->p->vars.at[m->index[i].over.var[0]].set != SUB_DIM &&
 		    fill != -INFINITY)
 			return NAN;
 	return fill;
@@ -247,7 +263,7 @@ static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const 
 				return false;
 			at = i;
 		}
-	if (at < 0 || a->map[at].scale2 || (a->map[at].scale != 1 && a->map[at].scale != -1) ||
+	if (k < 0 || at < 0 || a->map[at].scale2 || (a->map[at].scale != 1 && a->map[at].scale != -1) ||
 	    !sub_map_range(m->w->p, &a->map[at], &least, &most) || least > 0 ||
 	    most < m->w->p->vars.at[a->inner[at]].extent - 1)
 		return false;
@@ -337,7 +353,7 @@ static const struct {
     {"lacks", lacks_index},
     {"countable", ranges_over_dimension},
     {"renames", is_renaming},
-    {"whole", maps_whole_dim},
+    {"whole", maps_whole_dims},
     {"unused", ignores_index},
     {"within", is_within},
     {"looks_up", is_look_up},

@@ -51,7 +51,7 @@ static bool is_product_sum(const struct contraction *c, const struct sub_value *
 /* Whether a value is a sum of products over a dimension, which can start from another one's result. */
 static bool is_chain(const struct contraction *c, const struct sub_value *v)
 {
-	return is_product_sum(c, v) && c->from->vars.at[v->reduced].set == SUB_DIM;
+	return is_product_sum(c, v) && !sub_reduces_ragged(c->from, v);
 }
 
 static bool can_be_absorbed(const struct contraction *c, const struct sub_value *v)

@@ -119,7 +119,8 @@ struct rewrite_move {
 
 struct rewrite_bound_index {
 	bool bound;
-	int var, side[2]; /* side: the names that the two sides of a cond have for the axis; -1 = no cond */
+	struct sub_vars over; /* what a reduction reduces, or the axis of a cond */
+	int side[2];	      /* the names that the two sides of a cond have for the axis; -1 = no cond */
 };
 
 enum { REWRITE_MAX_SCOPE = 48 };
@@ -168,7 +169,9 @@ typedef struct sub_use rewrite_function(struct rewrite_match *, const struct rew
 
 int rewrite_find_function(const char *name, size_t length);
 rewrite_function *rewrite_function_at(int);
-/* The variable that an index of a rule stands for; -1 = none. */
+/* The variables that an index of a rule stands for; -1 = one is nothing inside of a move. */
+struct sub_vars rewrite_indices_of(const struct rewrite_match *, const struct rewrite_term *);
+/* The one variable that it stands for; -1 = none, or several. */
 int rewrite_index_of(const struct rewrite_match *, const struct rewrite_term *);
 struct sub_use rewrite_build_term(struct rewrite_match *, const struct rewrite_term *);
 /* Builds the replacement of a match with the dimensions, in order, of the matched value; value.i = 0: it

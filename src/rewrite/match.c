@@ -46,29 +46,45 @@ int rewrite_new_var_like(struct rewrite_match *m, int like)
 
 /* --- names of arguments --- */
 
-/* The use of argument `a` of `v` with its variables named as in `u`, a use of `v`.  `own`, a variable that
- * `v` itself lacks, is named `as`. */
-static struct sub_use argument_use(const struct sub_value *v, const struct sub_use *u, int a, int own, int as)
+static const struct sub_vars no_vars = {0};
+
+/* The use of argument `a` of `v` with its variables named as in `u`, a use of `v`.  `own`, variables that
+ * `v` itself lacks, are named `as`. */
+static struct sub_use argument_use(const struct sub_value *v, const struct sub_use *u, int a,
+				   const struct sub_vars *own, const struct sub_vars *as)
 {
 	struct sub_use arg = v->arg[a];
 	for (int i = 0; i < arg.vars; i++) {
-		int var = arg.var[i];
-		arg.var[i] = as;
-		for (int j = 0; var != own && j < v->vars; j++)
+		int var = arg.var[i], at = sub_position_in(own, var);
+		arg.var[i] = at < 0 ? -1 : as->var[at];
+		for (int j = 0; at < 0 && j < v->vars; j++)
 			if (v->var[j] == var)
 				arg.var[i] = u->var[j];
 	}
 	return arg;
 }
 
-/* Binds the variable of a reduction and returns its name; -1 if the name is bound to another range. */
-static int bind_reduced(struct rewrite_match *m, int index, int reduced)
+static bool same_ranges(const struct sub_program *p, const struct sub_vars *a, const struct sub_vars *b)
+{
+	bool same = a->n == b->n;
+	for (int i = 0; same && i < a->n; i++)
+		same = sub_same_range(p, a->var[i], b->var[i]);
+	return same;
+}
+
+/* Binds the variables of a reduction to names; false if the index is bound to other ranges. */
+static bool bind_reduced(struct rewrite_match *m, int index, const struct sub_vars *reduced)
 {
 	struct rewrite_bound_index *k = &m->index[index];
 	if (k->bound)
-		return sub_same_range(m->w->p, k->var, reduced) ? k->var : -1;
-	*k = (struct rewrite_bound_index){true, rewrite_new_var_like(m, reduced), {-1, -1}};
-	return k->var;
+		return same_ranges(m->w->p, &k->over, reduced);
+	*k = (struct rewrite_bound_index){true, {0}, {-1, -1}};
+	for (int i = 0; i < reduced->n; i++) {
+		k->over.var[k->over.n] = rewrite_new_var_like(m, reduced->var[i]);
+		if (k->over.var[k->over.n++] < 0)
+			return false;
+	}
+	return true;
 }
 
 /* Binds the axis of a cond, and gives it a name in each side. */
@@ -76,9 +92,9 @@ static bool bind_axis(struct rewrite_match *m, int index, const struct sub_value
 {
 	struct rewrite_bound_index *k = &m->index[index];
 	int axis = u->var[v->axis];
-	if (k->bound && (k->var != axis || k->side[0] >= 0))
+	if (k->bound && (k->over.n != 1 || k->over.var[0] != axis || k->side[0] >= 0))
 		return false;
-	*k = (struct rewrite_bound_index){true, axis, {-1, -1}};
+	*k = (struct rewrite_bound_index){true, sub_one_var(axis), {-1, -1}};
 	for (int a = 0; a < 2; a++) {
 		const struct sub_use *side = &v->arg[a];
 		k->side[a] = rewrite_new_var_like(m, side->var[side->vars - (v->vars - v->axis)]);
@@ -207,8 +223,8 @@ static bool match_binary(struct rewrite_match *m, const struct rewrite_term *t, 
 	int first = first_argument(m, t);
 	if (t->kind == REWRITE_TERM_CLASS && !bind_order(m, v->op, first))
 		return false;
-	return match_term(m, t->arg[0], argument_use(v, u, first, -1, -1)) &&
-	       match_term(m, t->arg[1], argument_use(v, u, !first, -1, -1));
+	return match_term(m, t->arg[0], argument_use(v, u, first, &no_vars, &no_vars)) &&
+	       match_term(m, t->arg[1], argument_use(v, u, !first, &no_vars, &no_vars));
 }
 
 /* Matches fma or accumulate, whose factors commute. */
@@ -216,12 +232,13 @@ static bool match_accumulation(struct rewrite_match *m, const struct rewrite_ter
 			       const struct sub_value *v, const struct sub_use *u)
 {
 	bool reversed = first_argument(m, t);
-	int own = t->class == SUB_CONTRACTION ? v->reduced : -1,
-	    k = own < 0 ? -1 : bind_reduced(m, t->index, own);
-	if (own >= 0 && k < 0)
+	bool reduces = t->class == SUB_CONTRACTION;
+	if (reduces && !bind_reduced(m, t->index, &v->reduced))
 		return false;
+	struct sub_vars k = reduces ? m->index[t->index].over : no_vars;
 	for (int a = 0; a < t->args; a++)
-		if (!match_term(m, t->arg[a], argument_use(v, u, argument_place(t, a, reversed), own, k)))
+		if (!match_term(m, t->arg[a],
+				argument_use(v, u, argument_place(t, a, reversed), &v->reduced, &k)))
 			return false;
 	return true;
 }
@@ -229,8 +246,10 @@ static bool match_accumulation(struct rewrite_match *m, const struct rewrite_ter
 static bool match_reduce(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
 			 const struct sub_use *u)
 {
-	int k = bind_reduced(m, t->index, v->reduced);
-	return k >= 0 && match_term(m, t->arg[0], argument_use(v, u, 0, v->reduced, k));
+	if (!bind_reduced(m, t->index, &v->reduced))
+		return false;
+	struct sub_vars k = m->index[t->index].over;
+	return match_term(m, t->arg[0], argument_use(v, u, 0, &v->reduced, &k));
 }
 
 static bool match_cond(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
@@ -240,8 +259,9 @@ static bool match_cond(struct rewrite_match *m, const struct rewrite_term *t, co
 		return false;
 	for (int a = 0; a < 2; a++) {
 		const struct sub_use *side = &v->arg[a];
-		int own = side->var[side->vars - (v->vars - v->axis)];
-		if (!match_term(m, t->arg[a], argument_use(v, u, a, own, m->index[t->index].side[a])))
+		struct sub_vars own = sub_one_var(side->var[side->vars - (v->vars - v->axis)]),
+				as = sub_one_var(m->index[t->index].side[a]);
+		if (!match_term(m, t->arg[a], argument_use(v, u, a, &own, &as)))
 			return false;
 	}
 	return true;
@@ -262,7 +282,7 @@ static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, cons
 	}
 	switch (t->class) {
 	case SUB_UNARY:
-		return match_term(m, t->arg[0], argument_use(v, u, 0, -1, -1));
+		return match_term(m, t->arg[0], argument_use(v, u, 0, &no_vars, &no_vars));
 	case SUB_BINARY:
 		return match_binary(m, t, v, u);
 	case SUB_REDUCE:
@@ -361,7 +381,7 @@ static void start_over(struct rewrite_match *m)
 	memset(m->op_bound, 0, sizeof m->op_bound);
 	m->order_bound = m->reversed = false;
 	for (int i = 0; i < m->rule->indices; i++)
-		m->index[i] = (struct rewrite_bound_index){false, -1, {-1, -1}};
+		m->index[i] = (struct rewrite_bound_index){false, {0}, {-1, -1}};
 	for (int i = 0; i < m->rule->moves; i++)
 		m->move[i].bound = false, m->move[i].n = 0;
 	for (int i = 0; i < m->root.vars; i++)

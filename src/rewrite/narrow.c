@@ -155,7 +155,7 @@ static int add_scale(struct narrowing *w, int param, int axis)
 	enum { MOST = 127 };
 	const struct sub_tensor t = w->to->params.at[param], left = drop_axis(&t, axis);
 	sub_ref size = add_unary(w, SUB_ABS, copy_reduced_last(w, param, &t, axis));
-	struct sub_value most = {.op = SUB_MAX, .arg = {sub_as_is(w->to, size)}, .reduced = t.var[axis]};
+	struct sub_value most = {.op = SUB_MAX, .arg = {sub_as_is(w->to, size)}, .reduced = sub_one_var(t.var[axis])};
 	sub_ref largest = add_value(w, most);
 	sub_ref scale = add_binary(w, SUB_DIVIDE, sub_as_is(w->to, largest), add_number(w, MOST));
 	int made = declare_param(w, &left, DTYPE_F32, "scale");
@@ -244,12 +244,15 @@ static sub_ref narrow_weight(struct narrowing *w, sub_ref r, int reduced)
 	return w->narrow[r.i] = add_value(w, v);
 }
 
-static int find_axis(const struct sub_use *u, int var)
+/* The longest axis of a use that the product reduces. */
+static int find_axis(const struct narrowing *w, const struct sub_use *u, const struct sub_vars *reduced)
 {
+	int axis = -1;
 	for (int d = 0; d < u->vars; d++)
-		if (u->var[d] == var)
-			return d;
-	return u->vars - 1;
+		if (sub_position_in(reduced, u->var[d]) >= 0 &&
+		    (axis < 0 || sub_loop_extent(w->from, u->var[d]) > sub_loop_extent(w->from, u->var[axis])))
+			axis = d;
+	return axis < 0 ? u->vars - 1 : axis;
 }
 
 static sub_ref copy_product(struct narrowing *w, uint32_t i)
@@ -257,7 +260,7 @@ static sub_ref copy_product(struct narrowing *w, uint32_t i)
 	struct sub_value v = w->from->values.at[i];
 	v.arg[0].value = w->now[v.arg[0].value.i];
 	for (int a = 1; a < v.args; a++)
-		v.arg[a].value = narrow_weight(w, v.arg[a].value, find_axis(&v.arg[a], v.reduced));
+		v.arg[a].value = narrow_weight(w, v.arg[a].value, find_axis(w, &v.arg[a], &v.reduced));
 	return add_value(w, v);
 }
 

@@ -308,8 +308,8 @@ static struct sub_value rename_value(struct sub_program *to, const struct sub_pr
 		maps[i].var = same_var(to, from, v->map[i].var);
 		maps[i].var2 = same_var(to, from, v->map[i].var2);
 	}
-	if (sub_reduces(v->op))
-		out.reduced = same_var(to, from, v->reduced);
+	for (int i = 0; i < v->reduced.n; i++)
+		out.reduced.var[i] = same_var(to, from, v->reduced.var[i]);
 	return out;
 }
 

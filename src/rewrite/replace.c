@@ -21,7 +21,7 @@ static int canonical_var(struct sub_program *p, int var, const int *taken, int n
 }
 
 struct renaming {
-	int n, from[SUB_MAX_VARS + 1], to[SUB_MAX_VARS + 1];
+	int n, from[2 * SUB_MAX_VARS], to[2 * SUB_MAX_VARS];
 };
 
 static int renamed_var(const struct renaming *r, int var)
@@ -82,10 +82,9 @@ static void make_canonical(struct sub_program *p, struct sub_value *v, struct su
 	if (v->op == SUB_COND) {
 		rename_sides(p, v, &r);
 	} else {
-		if (sub_reduces(v->op)) {
-			r.from[r.n] = v->reduced;
-			v->reduced = r.to[r.n] = canonical_var(p, v->reduced, r.to, r.n);
-			r.n++;
+		for (int i = 0; i < v->reduced.n; i++, r.n++) {
+			r.from[r.n] = v->reduced.var[i];
+			v->reduced.var[i] = r.to[r.n] = canonical_var(p, r.from[r.n], r.to, r.n);
 		}
 		rename_args(p, v, &r, maps);
 	}
@@ -157,17 +156,37 @@ static struct sub_use add_number(struct rewriter *w, double value)
 	return rewrite_add_value(w, (struct sub_value){.op = SUB_CONST, .constant = value});
 }
 
-int rewrite_index_of(const struct rewrite_match *m, const struct rewrite_term *t)
+/* What a variable indexes inside of a move; -1 = nothing. */
+static int index_inside(const struct rewrite_move *move, int var)
 {
-	const struct rewrite_bound_index *k = &m->index[t->kind == REWRITE_TERM_INDEX ? t->name : t->index];
-	int var = t->side < 0 ? k->var : k->side[t->side];
-	if (t->inside < 0)
-		return var;
-	const struct rewrite_move *move = &m->move[t->inside];
 	for (int i = 0; i < move->n; i++)
 		if (sub_map_uses(&move->map[i], var))
 			return move->inner[i];
 	return -1;
+}
+
+static void add_indices(const struct rewrite_match *m, const struct rewrite_term *t, int index,
+			struct sub_vars *all)
+{
+	const struct rewrite_bound_index *k = &m->index[index];
+	struct sub_vars of = t->side < 0 ? k->over : sub_one_var(k->side[t->side]);
+	for (int i = 0; i < of.n && all->n < SUB_MAX_VARS; i++)
+		all->var[all->n++] = t->inside < 0 ? of.var[i] : index_inside(&m->move[t->inside], of.var[i]);
+}
+
+struct sub_vars rewrite_indices_of(const struct rewrite_match *m, const struct rewrite_term *t)
+{
+	struct sub_vars all = {0};
+	add_indices(m, t, t->kind == REWRITE_TERM_INDEX ? t->name : t->index, &all);
+	if (t->second >= 0)
+		add_indices(m, t, t->second, &all);
+	return all;
+}
+
+int rewrite_index_of(const struct rewrite_match *m, const struct rewrite_term *t)
+{
+	struct sub_vars all = rewrite_indices_of(m, t);
+	return all.n == 1 ? all.var[0] : -1;
 }
 
 /* The position of a variable in a use; -1 = it is not there. */
@@ -224,6 +243,17 @@ static int place_of(const struct rewrite_match *m, const struct rewrite_term *t,
 	return t->kind == REWRITE_TERM_CLASS && t->class == SUB_BINARY && m->reversed ? !a : a;
 }
 
+/* Whether the elements of a reduction have all variables that it reduces. */
+static bool can_reduce(const struct sub_value *v)
+{
+	bool product = v->op == SUB_ACCUMULATE;
+	for (int i = 0; i < v->reduced.n; i++)
+		if (!sub_use_has(&v->arg[product], v->reduced.var[i]) &&
+		    !(product && sub_use_has(&v->arg[2], v->reduced.var[i])))
+			return false;
+	return v->reduced.n > 0;
+}
+
 static struct sub_use build_operator(struct rewrite_match *m, const struct rewrite_term *t)
 {
 	struct sub_value v = {.op = t->kind == REWRITE_TERM_OP ? t->op : m->op[t->class - SUB_UNARY]};
@@ -233,8 +263,8 @@ static struct sub_use build_operator(struct rewrite_match *m, const struct rewri
 		return rewrite_concatenate(m, rewrite_index_of(m, t), m->index[t->index].side, v.arg[0],
 					   v.arg[1]);
 	if (sub_reduces(v.op)) {
-		v.reduced = rewrite_index_of(m, t);
-		if (!sub_use_has(&v.arg[v.op == SUB_ACCUMULATE], v.reduced))
+		v.reduced = rewrite_indices_of(m, t);
+		if (!can_reduce(&v))
 			return none;
 	}
 	return rewrite_add_value(m->w, v);
@@ -332,12 +362,15 @@ static struct sub_use build_value(struct rewrite_match *m, const struct rewrite_
 /* extent(k): as a number of the type of what is replaced. */
 static struct sub_use build_extent(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	const struct sub_var *v = &m->w->p->vars.at[m->index[call->arg[0]->name].var];
-	enum dtype dtype = sub_at(m->w->p, m->root.value)->dtype;
-	if (v->set != SUB_DIM)
-		return none;
-	return rewrite_add_value(m->w,
-				 (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
+	struct sub_value v = {.op = SUB_CONST, .dtype = sub_at(m->w->p, m->root.value)->dtype, .constant = 1};
+	struct sub_vars all = rewrite_indices_of(m, call->arg[0]);
+	for (int i = 0; i < all.n; i++) {
+		const struct sub_var *var = &m->w->p->vars.at[all.var[i]];
+		if (var->set != SUB_DIM)
+			return none;
+		v.constant *= var->extent;
+	}
+	return rewrite_add_value(m->w, v);
 }
 
 static const struct {

@@ -103,6 +103,14 @@ static bool parse_index(struct parser *s, struct rewrite_term *t, int *index)
 	return *index >= 0 || report_error(s, "this index variable is bound by nothing before");
 }
 
+/* Parses the variables of a reduction: in a replacement there may be two. */
+static bool parse_indices(struct parser *s, struct rewrite_term *t)
+{
+	if (!parse_index(s, t, &t->index))
+		return false;
+	return s->pattern || !accept_char(s, ',') || parse_index(s, t, &t->second);
+}
+
 static const struct rewrite_term *parse_term(struct parser *, bool in_call);
 
 static bool parse_args(struct parser *s, struct rewrite_term *t, int most, bool in_call)
@@ -160,7 +168,7 @@ static bool parse_operator(struct parser *s, struct rewrite_term *t, size_t leng
 			return report_error(s, "this is no operator");
 		return parse_args(s, t, REWRITE_MAX_ARGS, true);
 	}
-	if (accept_char(s, '[') && (!parse_index(s, t, &t->index) || !accept_char(s, ']')))
+	if (accept_char(s, '[') && (!parse_indices(s, t) || !accept_char(s, ']')))
 		return report_error(s, "a variable in brackets is expected");
 	if ((t->class == SUB_REDUCE || t->class == SUB_CONTRACTION || t->op == SUB_COND) != (t->index >= 0))
 		return report_error(s, "reductions and cond have a variable, others have none");
@@ -170,7 +178,7 @@ static bool parse_operator(struct parser *s, struct rewrite_term *t, size_t leng
 static const struct rewrite_term *parse_term(struct parser *s, bool in_call)
 {
 	struct rewrite_term *t = ARENA_NEW(s->arena, struct rewrite_term);
-	t->index = t->side = t->inside = -1;
+	t->index = t->second = t->side = t->inside = -1;
 	while (*s->at == ' ')
 		s->at++;
 	size_t n = word_length(s);

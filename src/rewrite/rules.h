@@ -26,7 +26,8 @@ enum rewrite_cost {
 /* Patterns are text: `sum[k](multiply(a, b))`.
  *
  *   sum[k](t)      The spelling of an operator with its arguments.  In brackets stands the variable that a
- *                  reduction reduces or that a cond joins along.  The arguments of operators that commute,
+ *                  reduction reduces or that a cond joins along: of a reduction of several variables all,
+ *                  in order.  In a replacement sum[k,j](t) reduces those of k and then those of j.  The arguments of operators that commute,
  *                  and the factors of fma and accumulate, match in either order.
  *   unary(t), binary(t, u), reduce[k](t)
  *                  Any operator of the class; in the replacement the same one.
@@ -78,6 +79,7 @@ struct rewrite_term {
 	double number;
 	int name;   /* NAME, MOVE, INDEX: the number of the name among those of its kind */
 	int index;  /* OP, CLASS: the variable in brackets, -1 = none */
+	int second; /* the one after a comma, -1 = none */
 	int side;   /* of a variable: -1 = itself, 0 or 1 = that of a side of the cond along it */
 	int inside; /* the move inside of which the variable is meant (kA); -1 = outside of moves */
 	int args;

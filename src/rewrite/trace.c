@@ -24,7 +24,7 @@ static void describe_value(struct rewriter *w, sub_ref r, int depth, struct str 
 	}
 	str_puts(s, sub_spelling(v->op));
 	if (sub_reduces(v->op))
-		str_printf(s, "_%s", w->p->vars.at[v->reduced].name);
+		sub_print_reduced(w->p, v, s);
 	str_puts(s, "(");
 	for (int a = 0; a < v->args; a++) {
 		str_puts(s, a ? ", " : "");

@@ -125,14 +125,14 @@ static struct rewrite_range range_of_sqrt(struct rewrite_range a)
 static struct rewrite_range range_of_reduction(const struct sub_program *p, const struct sub_value *v,
 					       struct rewrite_range a)
 {
-	const struct sub_var *k = &p->vars.at[v->reduced];
-	if (k->set == SUB_DIM && v->op != SUB_SUM)
+	bool ragged = sub_reduces_ragged(p, v);
+	if (!ragged && v->op != SUB_SUM)
 		return a;
 	if (v->op == SUB_MIN)
 		return (struct rewrite_range){a.low, INFINITY, a.nan};
 	if (v->op == SUB_MAX)
 		return (struct rewrite_range){-INFINITY, a.high, a.nan};
-	double least = k->set == SUB_DIM ? k->extent : 0, most = k->set == SUB_DIM ? k->extent : INFINITY;
+	double n = sub_reduced_extent(p, v), least = ragged ? 0 : n, most = ragged ? INFINITY : n;
 	struct rewrite_range r = {multiply_bounds(a.low, a.low < 0 ? most : least),
 				  multiply_bounds(a.high, a.high > 0 ? most : least),
 				  a.nan || (a.low == -INFINITY && a.high == INFINITY)};
@@ -248,9 +248,9 @@ static struct rewrite_chain chain_of(const struct rewriter *w, const struct sub_
 	if (v->op == SUB_ADD)
 		return (struct rewrite_chain){a->chain.terms + b->chain.terms, a->chain.low + b->chain.low,
 					      a->chain.high + b->chain.high};
-	if ((v->op != SUB_SUM && v->op != SUB_ACCUMULATE) || w->p->vars.at[v->reduced].set != SUB_DIM)
+	if ((v->op != SUB_SUM && v->op != SUB_ACCUMULATE) || sub_reduces_ragged(w->p, v))
 		return (struct rewrite_chain){1, fabs(r->low), fabs(r->high)};
-	double n = w->p->vars.at[v->reduced].extent;
+	double n = sub_reduced_extent(w->p, v);
 	if (v->op == SUB_SUM)
 		return (struct rewrite_chain){n, n * fabs(a->range.low), n * fabs(a->range.high)};
 	struct rewrite_range each = range_of_product(b->range, w->notes.at[v->arg[2].value.i].fact.range);

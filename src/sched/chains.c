@@ -41,7 +41,7 @@ void sched_mark_expensive(const struct sub_program *p, struct sched_values *valu
 static bool is_step(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->op == SUB_ADD || v->op == SUB_FMA ||
-	       (v->op == SUB_ACCUMULATE && p->vars.at[v->reduced].set == SUB_DIM);
+	       (v->op == SUB_ACCUMULATE && !sub_reduces_ragged(p, v));
 }
 
 /* Whether a step continues argument `a`. */

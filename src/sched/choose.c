@@ -239,12 +239,12 @@ static void try_sizes(const struct subject *x, struct sched_tile t, int most, co
 	}
 }
 
-/* The most that divides the extents of all loops, up to four; large tiles gain nothing beyond two. */
+/* The most that divides the extents of all innermost loops, up to four; large tiles gain nothing beyond two. */
 static int choose_unroll(const struct sched_group *g, const struct sched_tile *t)
 {
 	int most = t->nodes[0] * g->gates * t->columns > 8 ? 2 : 4, n = most;
 	for (size_t i = 0; i < g->loops.n; i++)
-		while (n > 1 && g->loops.at[i].extent % n)
+		while (n > 1 && g->loops.at[i].innermost % n)
 			n--;
 	return n;
 }

@@ -13,8 +13,10 @@ struct path {
 	double volume;
 };
 
-/* In a mask of loops: the loop of the reduction on the path.  Other loops are numbered by position. */
+/* In a mask of loops: the loops of the reduction on the path.  Other loops are numbered by position. */
 enum { REDUCED = 1u << SUB_MAX_VARS };
+
+static const struct sub_vars no_vars = {0};
 
 static void reach_value(struct path, sub_ref, const unsigned *loops);
 
@@ -23,15 +25,15 @@ static int op_of(const struct sched_graph *g, sub_ref r)
 	return g->op_of[sched_fact(g->values, r) - g->values->fact];
 }
 
-static void find_use_loops(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own,
-			   unsigned own_loop, unsigned *out)
+static void find_use_loops(const struct sub_value *v, const unsigned *loops, const struct sub_use *u,
+			   const struct sub_vars *own, unsigned own_loop, unsigned *out)
 {
 	for (int i = 0; i < u->vars; i++) {
 		out[i] = 0;
 		for (int j = 0; j < v->vars; j++)
 			if (v->var[j] == u->var[i])
 				out[i] = loops[j];
-		if (u->var[i] == own)
+		if (sub_position_in(own, u->var[i]) >= 0)
 			out[i] = own_loop;
 	}
 }
@@ -51,8 +53,10 @@ static void reach_moved(struct path w, sub_ref r, const unsigned *loops)
 	for (int a = 0; a < v->args; a++) {
 		const struct sub_use *u = &v->arg[a];
 		unsigned out[SUB_MAX_VARS] = {0};
-		if (v->op == SUB_COND)
-			find_use_loops(v, loops, u, sub_joined_var(v, a), loops[v->axis], out);
+		if (v->op == SUB_COND) {
+			struct sub_vars axis = sub_one_var(sub_joined_var(v, a));
+			find_use_loops(v, loops, u, &axis, loops[v->axis], out);
+		}
 		for (int i = 0; v->op == SUB_ASSIGN && i < u->vars; i++)
 			out[i] = loops_of(v, loops, v->map[i].var) |
 				 (v->map[i].scale2 ? loops_of(v, loops, v->map[i].var2) : 0);
@@ -75,10 +79,10 @@ static void reach_step(struct path w, sub_ref r, const unsigned *loops)
 static void reach_reduced(struct path w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
-	bool edge = sub_is_ragged(w.g->p, v->reduced);
+	bool edge = sub_reduces_ragged(w.g->p, v);
 	for (int a = v->args > 1; a < v->args; a++) {
 		unsigned out[SUB_MAX_VARS] = {0};
-		find_use_loops(v, loops, &v->arg[a], v->reduced, REDUCED, out);
+		find_use_loops(v, loops, &v->arg[a], &v->reduced, REDUCED, out);
 		w.last = edge ? SCHED_ONE_TO_ONE : sched_mapping_of(w.g->p, r, a);
 		w.reducing = !edge;
 		w.volume = sub_reduced_elements(w.g->p, v);
@@ -96,7 +100,7 @@ static void reach_operands(struct path w, sub_ref r, const unsigned *loops)
 	int others = reduces ? v->args > 1 : v->args;
 	for (int a = 0; a < others && sub_class_of(v->op) != SUB_MOVE; a++) {
 		unsigned out[SUB_MAX_VARS] = {0};
-		find_use_loops(v, loops, &v->arg[a], -1, 0, out);
+		find_use_loops(v, loops, &v->arg[a], &no_vars, 0, out);
 		w.last = sched_mapping_of(w.g->p, r, a);
 		reach_step(w, v->arg[a].value, out);
 	}
@@ -179,7 +183,7 @@ static void add_step(struct sched_graph *g, sub_ref step)
 	op->expensive |= sub_traits_of(v->op)->price == SUB_EXPENSIVE;
 	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
-		if (g->p->vars.at[v->reduced].set == SUB_DIM)
+		if (!sub_reduces_ragged(g->p, v))
 			op->spaces |= sub_leading_dims(g->p, step) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
 		op->volume += sub_reduced_elements(g->p, v);
 		op->type = SCHED_MANY_TO_MANY;

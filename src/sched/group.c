@@ -236,10 +236,11 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	const struct sub_program *p = gr->pl.p;
 	size_t loop = number_of(shared, group, r->shared, g->loops.n);
 	const struct sub_value *v = sub_at(p, r->value);
-	const struct sub_var *over = &p->vars.at[v->reduced];
-	bool ragged = sub_is_ragged(p, v->reduced);
+	bool ragged = sub_reduces_ragged(p, v);
 	bool per_edge = !g->edges && !ragged && sub_leading_dims(p, r->value) > 1;
-	struct sched_loop fresh = {r->shared, 0, over->extent, per_edge, false};
+	struct sched_loop fresh = {.shared = r->shared, .per_edge = per_edge};
+	fresh.extent = ragged ? 0 : sub_reduced_extent(p, v);
+	fresh.innermost = p->vars.at[v->reduced.var[v->reduced.n - 1]].extent;
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);
 	int gates = ++g->loops.at[loop].gates;

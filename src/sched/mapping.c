@@ -76,11 +76,20 @@ static bool is_reduced(const struct sub_value *v, int a)
 	return sub_reduces(v->op) && (v->args == 1 || a > 0);
 }
 
+/* Whether every variable that a value reduces has one value. */
+static bool reduces_nothing(const struct sub_program *p, const struct sub_value *v)
+{
+	for (int i = 0; i < v->reduced.n; i++)
+		if (!has_one_value(p, v->reduced.var[i]))
+			return false;
+	return true;
+}
+
 enum sched_mapping sched_mapping_of(const struct sub_program *p, sub_ref r, int a)
 {
 	const struct sub_value *v = sub_at(p, r);
 	if (is_reduced(v, a))
-		return has_one_value(p, v->reduced) ? SCHED_REORGANIZE : SCHED_MANY_TO_MANY;
+		return reduces_nothing(p, v) ? SCHED_REORGANIZE : SCHED_MANY_TO_MANY;
 	switch (sub_class_of(v->op)) {
 	case SUB_MOVE:
 		return v->op == SUB_ASSIGN ? mapping_of_assign(p, v) : SCHED_ONE_TO_ONE;

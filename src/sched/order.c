@@ -181,15 +181,15 @@ static int moves_of_map(const struct sub_value *v, const struct sub_map *m, cons
 	return strided_moves(dims_of(first) | dims_of(second));
 }
 
-/* Walks an argument: its dimensions move as the value's variables of the same name, except for `own`, a
- * variable of this use alone. */
+/* Walks an argument: its dimensions move as the value's variables of the same name, except for `own`,
+ * variables of this use alone. */
 static void walk_use(struct order *o, const struct sub_value *v, const struct sub_use *u, const int *moves,
-		     int own, int own_moves, double volume)
+		     const struct sub_vars *own, int own_moves, double volume)
 {
 	int out[SUB_MAX_VARS] = {0};
 	for (int i = 0; i < u->vars; i++) {
 		out[i] = own_moves;
-		for (int j = 0; u->var[i] != own && j < v->vars; j++)
+		for (int j = 0; sub_position_in(own, u->var[i]) < 0 && j < v->vars; j++)
 			if (v->var[j] == u->var[i])
 				out[i] = moves[j];
 	}
@@ -199,8 +199,10 @@ static void walk_use(struct order *o, const struct sub_value *v, const struct su
 static void walk_moved(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
 	int out[SUB_MAX_VARS] = {0};
-	for (int a = 0; v->op == SUB_COND && a < 2; a++)
-		walk_use(o, v, &v->arg[a], moves, sub_joined_var(v, a), moves[v->axis], volume);
+	for (int a = 0; v->op == SUB_COND && a < 2; a++) {
+		struct sub_vars axis = sub_one_var(sub_joined_var(v, a));
+		walk_use(o, v, &v->arg[a], moves, &axis, moves[v->axis], volume);
+	}
 	if (v->op == SUB_COND)
 		return;
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
@@ -210,22 +212,22 @@ static void walk_moved(struct order *o, const struct sub_value *v, const int *mo
 
 static void walk_arguments(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
-	const struct sub_var *reduced = &o->p->vars.at[v->reduced];
+	static const struct sub_vars no_vars = {0};
 	switch (sub_class_of(v->op)) {
 	case SUB_CONTRACTION:
 	case SUB_REDUCE:
 		if (v->args > 1)
-			walk_use(o, v, &v->arg[0], moves, -1, NONE, volume);
-		volume *= sub_is_ragged(o->p, v->reduced) ? SUB_RAGGED_EXTENT : reduced->extent;
+			walk_use(o, v, &v->arg[0], moves, &no_vars, NONE, volume);
+		volume *= sub_reduced_extent(o->p, v);
 		for (int a = v->args > 1; a < v->args; a++)
-			walk_use(o, v, &v->arg[a], moves, v->reduced, NONE, volume);
+			walk_use(o, v, &v->arg[a], moves, &v->reduced, NONE, volume);
 		break;
 	case SUB_MOVE:
 		walk_moved(o, v, moves, volume);
 		break;
 	default:
 		for (int a = 0; a < v->args; a++)
-			walk_use(o, v, &v->arg[a], moves, -1, NONE, volume);
+			walk_use(o, v, &v->arg[a], moves, &no_vars, NONE, volume);
 	}
 }
 

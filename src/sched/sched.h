@@ -17,7 +17,8 @@
 struct sched_loop {
 	uint64_t shared; /* identifies the operand */
 	int gates;	 /* reductions */
-	int64_t extent;
+	int64_t extent;	 /* its iterations: the product of the extents of what is reduced */
+	int64_t innermost; /* the extent of the innermost one */
 	bool per_edge; /* once for each edge of a row */
 	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
 };

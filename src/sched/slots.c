@@ -41,7 +41,7 @@ bool sched_child_product(const struct sub_program *p, sub_ref r, struct sched_ch
 		c->child_at = a;
 		c->weight_at = 3 - a;
 		c->slots = 0;
-		if (u->vars == 2 && u->var[1] == v->reduced && joins_children(p, sub_at(p, u->value), c))
+		if (u->vars == 2 && v->reduced.n == 1 && u->var[1] == v->reduced.var[0] && joins_children(p, sub_at(p, u->value), c))
 			return true;
 	}
 	return false;
@@ -68,7 +68,7 @@ bool sched_next_child(const struct sub_program *p, sub_ref first, sub_ref other,
 		return false;
 	const struct sub_value *x = sub_at(p, first), *y = sub_at(p, other);
 	return a.slots == 1 && b.slots == 1 && a.state == b.state && a.child_at == b.child_at &&
-	       b.slot == a.slot + distance && x->reduced == y->reduced &&
+	       b.slot == a.slot + distance && x->reduced.var[0] == y->reduced.var[0] &&
 	       same_vars(&x->arg[1], &y->arg[1]) && same_vars(&x->arg[2], &y->arg[2]) &&
 	       same_weights(p, sub_at(p, x->arg[a.weight_at].value), sub_at(p, y->arg[a.weight_at].value));
 }

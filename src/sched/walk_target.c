@@ -52,15 +52,20 @@ static void note_read(struct sched_walk *w, sub_ref r, const struct sched_index 
 	vec_push(w->arena, &w->reads, read);
 }
 
-/* Finds the index of each dimension of an argument from the names of its variables; `own` is a variable of
- * this use alone. */
+/* Variables of a use alone, with their indices. */
+struct own_indices {
+	struct sub_vars vars;
+	struct sched_index index[SUB_MAX_VARS];
+};
+
+/* Finds the index of each dimension of an argument from the names of its variables. */
 static void find_use_index(const struct sub_value *v, const struct sched_index *index,
-			   const struct sub_use *u, int own, struct sched_index own_index,
-			   struct sched_index *out)
+			   const struct sub_use *u, const struct own_indices *own, struct sched_index *out)
 {
 	for (int i = 0; i < u->vars; i++) {
-		out[i] = own_index;
-		for (int j = 0; u->var[i] != own && j < v->vars; j++)
+		int at = own ? sub_position_in(&own->vars, u->var[i]) : -1;
+		out[i] = at >= 0 ? own->index[at] : (struct sched_index){0};
+		for (int j = 0; at < 0 && j < v->vars; j++)
 			if (v->var[j] == u->var[i])
 				out[i] = index[j];
 	}
@@ -70,7 +75,7 @@ static void walk_arguments(struct sched_walk *w, const struct sub_value *v, cons
 {
 	for (int a = 0; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
-		find_use_index(v, index, &v->arg[a], -1, (struct sched_index){0}, out);
+		find_use_index(v, index, &v->arg[a], NULL, out);
 		walk_value(w, v->arg[a].value, out);
 	}
 }
@@ -85,13 +90,13 @@ static uint64_t columns_loop(const struct sched_walk *w)
 /* Identifies the operand of a product that other reductions of the group may share: the one that does not
  * depend on the target's columns; 0 = none. */
 static uint64_t shared_operand(const struct sched_walk *w, const struct sub_value *v,
-			       const struct sched_index *index, struct sched_index own)
+			       const struct sched_index *index, const struct own_indices *own)
 {
 	uint64_t columns = columns_loop(w);
 	for (int a = 1; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
 		uint64_t used = 0, id = v->arg[a].value.i;
-		find_use_index(v, index, &v->arg[a], v->reduced, own, out);
+		find_use_index(v, index, &v->arg[a], own, out);
 		for (int i = 0; i < v->arg[a].vars; i++) {
 			used |= out[i].loops;
 			id = mix_ids(id, out[i].id);
@@ -105,7 +110,7 @@ static uint64_t shared_operand(const struct sched_walk *w, const struct sub_valu
 /* Whether an operand differs from row to row, or from edge to edge, and depends on all dimensions of a
  * row. */
 static bool has_own(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
-		    struct sched_index reduced)
+		    const struct own_indices *reduced)
 {
 	int vars = sub_at(w->p, w->target)->vars, leading = sub_leading_dims(w->p, w->target);
 	uint64_t dims = (1ull << vars) - (1ull << leading);
@@ -113,7 +118,7 @@ static bool has_own(const struct sched_walk *w, const struct sub_value *v, const
 	for (int a = 1; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
 		uint64_t used = 0;
-		find_use_index(v, index, &v->arg[a], v->reduced, reduced, out);
+		find_use_index(v, index, &v->arg[a], reduced, out);
 		for (int i = 0; i < v->arg[a].vars; i++)
 			used |= out[i].loops;
 		own |= dims && (used & dims) == dims && used & w->leading;
@@ -124,38 +129,49 @@ static bool has_own(const struct sched_walk *w, const struct sub_value *v, const
 /* Walks the operands that are read once for each reduced element; the value that a chain continues is read
  * once. */
 static void walk_reduced(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
-			 struct sched_index own)
+			 const struct own_indices *own)
 {
 	for (int a = v->args > 1; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
-		find_use_index(v, index, &v->arg[a], v->reduced, own, out);
+		find_use_index(v, index, &v->arg[a], own, out);
 		walk_value(w, v->arg[a].value, out);
 	}
+}
+
+/* Opens the loops of a reduction, and returns its indices. */
+static struct own_indices open_reduced(struct sched_walk *w, const struct sub_value *v)
+{
+	struct own_indices own = {.vars = v->reduced};
+	for (int i = 0; i < v->reduced.n; i++, w->loops++) {
+		int var = v->reduced.var[i];
+		int64_t extent = sub_is_ragged(w->p, var) ? 0 : w->p->vars.at[var].extent;
+		own.index[i] = (struct sched_index){1ull << w->loops, mix_ids(w->loops, extent)};
+		w->extent[w->loops] = sub_loop_extent(w->p, var);
+	}
+	return own;
 }
 
 static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_index *index,
 			   uint64_t instance)
 {
 	const struct sub_value *v = sub_at(w->p, r);
-	bool edge = sub_is_ragged(w->p, v->reduced);
+	bool edge = sub_reduces_ragged(w->p, v);
 	struct sched_index out[SUB_MAX_VARS] = {{0}};
 	if (v->args > 1) {
-		find_use_index(v, index, &v->arg[0], -1, (struct sched_index){0}, out);
+		find_use_index(v, index, &v->arg[0], NULL, out);
 		walk_value(w, v->arg[0].value, out);
 	}
-	struct sched_index own = {1ull << w->loops,
-				  mix_ids(w->loops, edge ? 0 : w->p->vars.at[v->reduced].extent)};
-	w->extent[w->loops++] = sub_loop_extent(w->p, v->reduced);
+	struct own_indices own = open_reduced(w, v);
 	w->reducing += !edge;
 	if (edge)
 		w->leading |= 1ull << (w->loops - 1);
-	walk_reduced(w, v, index, own);
-	w->leading &= (1ull << (w->loops - 1)) - 1;
+	walk_reduced(w, v, index, &own);
 	w->reducing -= !edge;
-	w->loops--;
+	w->loops -= v->reduced.n;
+	w->leading &= (1ull << w->loops) - 1;
 	if (!edge) {
-		struct sched_reduction found = {r, instance, shared_operand(w, v, index, own),
-						has_own(w, v, index, own)};
+		struct sched_reduction found = {r, instance, shared_operand(w, v, index, &own),
+						has_own(w, v, index, &own)};
 		vec_push(w->arena, &w->reductions, found);
 	}
 }
@@ -206,9 +222,10 @@ static void walk_assign(struct sched_walk *w, const struct sub_value *v, const s
 static void walk_cond(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
 	for (int a = 0; a < 2; a++) {
-		struct sched_index out[SUB_MAX_VARS] = {{0}}, axis = index[v->axis];
-		axis.id = mix_ids(axis.id, a + 1);
-		find_use_index(v, index, &v->arg[a], sub_joined_var(v, a), axis, out);
+		struct sched_index out[SUB_MAX_VARS] = {{0}};
+		struct own_indices own = {sub_one_var(sub_joined_var(v, a)), {index[v->axis]}};
+		own.index[0].id = mix_ids(own.index[0].id, a + 1);
+		find_use_index(v, index, &v->arg[a], &own, out);
 		walk_chosen(w, v->arg[a].value, out);
 	}
 }

@@ -323,12 +323,34 @@ static double assign_element(struct evaluator *v, const struct sub_value *value)
 	return read_value(v, value->arg[0].value, index);
 }
 
+/* Sets the reduced variables to their first element; false if there is none. */
+static bool first_reduced(struct evaluator *v, const struct sub_value *value)
+{
+	bool any = true;
+	for (int i = 0; i < value->reduced.n; i++) {
+		v->env[value->reduced.var[i]] = 0;
+		any &= extent_of(v, value->reduced.var[i]) > 0;
+	}
+	return any;
+}
+
+/* Steps the reduced variables to the next element, the last one the fastest; false after the last. */
+static bool next_reduced(struct evaluator *v, const struct sub_value *value)
+{
+	for (int i = value->reduced.n; i-- > 0;) {
+		int64_t *at = &v->env[value->reduced.var[i]];
+		if (++*at < extent_of(v, value->reduced.var[i]))
+			return true;
+		*at = 0;
+	}
+	return false;
+}
+
 static double reduce_elements(struct evaluator *v, const struct sub_value *value)
 {
 	const struct sub_traits *row = sub_traits_of(value->op);
 	double total = number_of(v, value->dtype, row->neutral);
-	int64_t n = extent_of(v, value->reduced);
-	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
+	for (bool more = first_reduced(v, value); more; more = next_reduced(v, value))
 		total = apply_operator(v, row->combine, value->dtype, value->dtype, total,
 				       read_use(v, &value->arg[0]), 0);
 	return total;
@@ -338,8 +360,7 @@ static double reduce_elements(struct evaluator *v, const struct sub_value *value
 static double accumulate_elements(struct evaluator *v, const struct sub_value *value)
 {
 	double total = read_use(v, &value->arg[0]);
-	int64_t n = extent_of(v, value->reduced);
-	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
+	for (bool more = first_reduced(v, value); more; more = next_reduced(v, value))
 		total =
 		    apply_float(v, SUB_FMA, read_use(v, &value->arg[1]), read_use(v, &value->arg[2]), total);
 	return total;

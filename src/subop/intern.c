@@ -245,15 +245,23 @@ static void drop_reduced(struct sub_value *v)
 {
 	int kept = 0;
 	for (int i = 0; i < v->vars; i++)
-		if (v->var[i] != v->reduced)
+		if (sub_position_in(&v->reduced, v->var[i]) < 0)
 			v->var[kept++] = v->var[i];
 	v->vars = kept;
 }
 
-/* The first argument of a contraction, its initial value, lacks the variable that is reduced. */
+static bool has_reduced(const struct sub_value *v, const struct sub_use *u)
+{
+	for (int i = 0; i < v->reduced.n; i++)
+		if (sub_use_has(u, v->reduced.var[i]))
+			return true;
+	return false;
+}
+
+/* The first argument of a contraction, its initial value, lacks the variables that are reduced. */
 static bool infer_contraction(const struct sub_program *p, struct sub_value *v)
 {
-	if (!find_reduced_vars(p, v) || contains_var(v->arg[0].var, v->arg[0].vars, v->reduced))
+	if (!find_reduced_vars(p, v) || has_reduced(v, &v->arg[0]))
 		return false;
 	drop_reduced(v);
 	return merge_argument(p, v, &v->arg[0]);
@@ -447,6 +455,8 @@ static void clear_unused(struct sub_value *v)
 	for (int a = 0; a < SUB_MAX_ARITY; a++)
 		for (int i = a < v->args ? v->arg[a].vars : 0; i < SUB_MAX_VARS; i++)
 			v->arg[a].var[i] = 0;
+	for (int i = v->reduced.n; i < SUB_MAX_VARS; i++)
+		v->reduced.var[i] = 0;
 	if (v->op != SUB_ASSIGN)
 		v->map = NULL;
 	if (!v->fills)
@@ -470,8 +480,9 @@ static size_t number_maps(const struct sub_map *map, int n, int64_t *to)
 /* Hashes a value field by field: structs have padding. */
 static unsigned long hash_value(const struct sub_value *v)
 {
-	int64_t head[] = {v->op, v->dtype, v->args, v->vars, v->which, v->reduced, v->axis, v->fills};
+	int64_t head[] = {v->op, v->dtype, v->args, v->vars, v->which, v->reduced.n, v->axis, v->fills};
 	unsigned long h = hash_bytes(HASH_START, head, sizeof head);
+	h = hash_bytes(h, v->reduced.var, v->reduced.n * sizeof *v->reduced.var);
 	h = hash_bytes(h, v->var, v->vars * sizeof *v->var);
 	h = hash_bytes(h, &v->constant, sizeof v->constant);
 	h = hash_bytes(h, &v->fill, sizeof v->fill);
@@ -481,6 +492,11 @@ static unsigned long hash_value(const struct sub_value *v)
 	}
 	int64_t maps[MAP_NUMBERS * SUB_MAX_VARS];
 	return v->op == SUB_ASSIGN ? hash_bytes(h, maps, number_maps(v->map, v->arg[0].vars, maps)) : h;
+}
+
+static bool same_vars(const struct sub_vars *a, const struct sub_vars *b)
+{
+	return a->n == b->n && memcmp(a->var, b->var, a->n * sizeof *a->var) == 0;
 }
 
 static bool same_maps(const struct sub_map *a, const struct sub_map *b, int n)
@@ -495,7 +511,7 @@ static bool same_maps(const struct sub_map *a, const struct sub_map *b, int n)
 static bool same_value(const struct sub_value *a, const struct sub_value *b)
 {
 	if (a->op != b->op || a->dtype != b->dtype || a->args != b->args || a->vars != b->vars ||
-	    a->which != b->which || a->reduced != b->reduced || a->axis != b->axis || a->fills != b->fills ||
+	    a->which != b->which || !same_vars(&a->reduced, &b->reduced) || a->axis != b->axis || a->fills != b->fills ||
 	    memcmp(a->var, b->var, a->vars * sizeof *a->var) != 0 ||
 	    memcmp(&a->constant, &b->constant, sizeof a->constant) != 0 ||
 	    memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)

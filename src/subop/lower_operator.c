@@ -439,7 +439,7 @@ static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 	sub_ref r = sub_add(l->p, product, l->diags);
 	if (!r.i)
 		return r;
-	return sub_add(l->p, (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(l->p, r)}, .reduced = k},
+	return sub_add(l->p, (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(l->p, r)}, .reduced = sub_one_var(k)},
 		       l->diags);
 }
 
@@ -452,7 +452,7 @@ static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
 		under[d] = d == n->axis ? k : out[o++];
 	struct sub_value v = {.op = sub_of[n->op],
 			      .arg = {use_under(l, expand_argument(l, n, 0), under, from->rank)},
-			      .reduced = k};
+			      .reduced = sub_one_var(k)};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -483,7 +483,7 @@ static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 	struct sub_value place = {.op = SUB_SELECT, .arg = {sub_as_is(l->p, is), sub_as_is(l->p, index)}};
 	place.arg[2] = sub_as_is(l->p, add_constant(l, DTYPE_I32, extent));
 	sub_ref places = sub_add(l->p, place, l->diags);
-	struct sub_value least = {.op = SUB_MIN, .arg = {sub_as_is(l->p, places)}, .reduced = k};
+	struct sub_value least = {.op = SUB_MIN, .arg = {sub_as_is(l->p, places)}, .reduced = sub_one_var(k)};
 	return sub_add(l->p, least, l->diags);
 }
 
@@ -507,7 +507,7 @@ static sub_ref repeat_per_edge(struct lowering *l, sub_ref r)
 static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 {
 	sub_ref r = repeat_per_edge(l, value_of_argument(l, n, 0));
-	struct sub_value v = {.op = sub_of[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = ragged_var(l)};
+	struct sub_value v = {.op = sub_of[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = sub_one_var(ragged_var(l))};
 	return sub_add(l->p, v, l->diags);
 }
 

@@ -107,6 +107,12 @@ void sub_print_maps(const struct sub_program *p, const struct sub_value *v, stru
 	str_puts(s, v->arg[0].vars ? "]" : "");
 }
 
+void sub_print_reduced(const struct sub_program *p, const struct sub_value *v, struct str *s)
+{
+	for (int i = 0; i < v->reduced.n; i++)
+		str_printf(s, "%s%s", i ? "," : "_", p->vars.at[v->reduced.var[i]].name);
+}
+
 static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
 {
 	const struct sub_value *v = sub_at(p, r);
@@ -116,7 +122,7 @@ static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
 		str_printf(s, " : %s", dtype_traits_of(v->dtype)->spelling);
 	str_printf(s, " = %s", sub_spelling(v->op));
 	if (sub_reduces(v->op))
-		str_printf(s, "_%s", p->vars.at[v->reduced].name);
+		sub_print_reduced(p, v, s);
 	if (v->op == SUB_COND)
 		str_printf(s, "_%s", p->vars.at[v->var[v->axis]].name);
 	for (int a = 0; a < v->args; a++) {

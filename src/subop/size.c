@@ -40,6 +40,11 @@ double sub_reduced_elements(const struct sub_program *p, const struct sub_value 
 	return elements_of(p, var, sub_reduced_vars(p, v, var));
 }
 
+double sub_reduced_extent(const struct sub_program *p, const struct sub_value *v)
+{
+	return elements_of(p, v->reduced.var, v->reduced.n);
+}
+
 int sub_leading_dims(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);

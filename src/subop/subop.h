@@ -72,6 +72,11 @@ struct sub_use {
 	int vars, var[SUB_MAX_VARS];
 };
 
+/* Variables in order. */
+struct sub_vars {
+	int n, var[SUB_MAX_VARS];
+};
+
 /* How the index along a dimension of the argument is computed from a variable of the value. */
 enum sub_function {
 	SUB_AFFINE,	 /* scale*var + scale2*var2 + offset; without a variable (var -1): offset */
@@ -101,7 +106,8 @@ struct sub_value {
 	int vars, var[SUB_MAX_VARS]; /* the output's index variables */
 	double constant;             /* CONST */
 	int which;		     /* PARAM, VECTOR, STATE: its number in the program's list */
-	int reduced;		     /* REDUCE, CONTRACTION: the variable that is reduced */
+	struct sub_vars reduced;     /* REDUCE, CONTRACTION: what is reduced, the last variable the fastest: one
+					of edges or members, or any number of dimensions */
 	int axis;                    /* COND: position in var */
 	const struct sub_map *map; /* ASSIGN: one per dimension of the argument.  The maps of a value that was
 				      added belong to the program, which keeps equal lists once. */
@@ -248,6 +254,26 @@ static inline bool sub_is_ragged(const struct sub_program *p, int var)
 	return p->vars.at[var].set == SUB_EDGE || p->vars.at[var].set == SUB_MEMBER;
 }
 
+static inline struct sub_vars sub_one_var(int var)
+{
+	return (struct sub_vars){1, {var}};
+}
+
+/* The position of a variable in a list; -1 = it is not there. */
+static inline int sub_position_in(const struct sub_vars *list, int var)
+{
+	for (int i = 0; i < list->n; i++)
+		if (list->var[i] == var)
+			return i;
+	return -1;
+}
+
+/* Whether a reduction is one over edges or members. */
+static inline bool sub_reduces_ragged(const struct sub_program *p, const struct sub_value *v)
+{
+	return v->reduced.n && sub_is_ragged(p, v->reduced.var[0]);
+}
+
 /* Whether two variables have one range. */
 static inline bool sub_same_range(const struct sub_program *p, int a, int b)
 {
@@ -330,7 +356,7 @@ const struct sub_traits *sub_traits_of(enum sub_op);
 /* SUB_OPS as a variable: its users need not be compiled anew when a row is added. */
 extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);
-/* Whether it is a REDUCE or CONTRACTION: loops over a variable that the value lacks. */
+/* Whether it is a REDUCE or CONTRACTION: loops over variables that the value lacks. */
 bool sub_reduces(enum sub_op);
 /* Writes the variables of the elements that a value reduces: of its argument, or of the product of its last
  * two. */
@@ -362,6 +388,8 @@ enum { SUB_RAGGED_EXTENT = 2 };
 double sub_row_elements(const struct sub_program *, const struct sub_value *);
 /* Elements that a value reduces for one row. */
 double sub_reduced_elements(const struct sub_program *, const struct sub_value *);
+/* Elements that a value reduces for one element of its own. */
+double sub_reduced_extent(const struct sub_program *, const struct sub_value *);
 /* Iterations of the loop over one variable; 0 = as many as there are rows. */
 int64_t sub_loop_extent(const struct sub_program *, int var);
 
@@ -393,6 +421,8 @@ void sub_print(const struct sub_program *, struct str *);
 /* Prints the name of a value: of a source its own, of a constant the number, else %N.  Prints maps. */
 void sub_print_name(const struct sub_program *, sub_ref, struct str *);
 void sub_print_maps(const struct sub_program *, const struct sub_value *assign, struct str *);
+/* Prints the variables that a value reduces: _i,j */
+void sub_print_reduced(const struct sub_program *, const struct sub_value *, struct str *);
 /* Checks all rules of the IR; false after diagnostics. */
 bool sub_verify(const struct sub_program *, struct diags *);
 /* By value: whether it is a constant, which depends on weights, numbers and indices alone and has no leading

@@ -157,7 +157,7 @@ static int joined_at(const struct sub_value *value, int a)
 static bool is_own(const struct sub_value *value, int a, int j)
 {
 	if (sub_reduces(value->op))
-		return value->arg[a].var[j] == value->reduced;
+		return sub_position_in(&value->reduced, value->arg[a].var[j]) >= 0;
 	return value->op == SUB_COND && j == joined_at(value, a);
 }
 
@@ -190,6 +190,25 @@ static void check_inference(struct verifier *v, uint32_t at, const struct sub_va
 					     v->p->vars.at[var].name);
 			at_var = k;
 		}
+}
+
+/* Checks that a reduction is over one variable of edges or members, or over dimensions of its elements. */
+static void check_reduced(struct verifier *v, uint32_t at, const struct sub_value *value)
+{
+	int var[SUB_MAX_VARS] = {0}, n = sub_reduced_vars(v->p, value, var);
+	struct sub_vars all = {.n = n};
+	memcpy(all.var, var, sizeof all.var);
+	if (!value->reduced.n)
+		report_fault(v, at, "reduces no variable");
+	check_distinct(v, at, value->reduced.var, value->reduced.n);
+	for (int i = 0; i < value->reduced.n; i++) {
+		int reduced = value->reduced.var[i];
+		if (sub_position_in(&all, reduced) < 0)
+			report_fault(v, at, "reduces %s, which its argument lacks", v->p->vars.at[reduced].name);
+		else if (value->reduced.n > 1 && v->p->vars.at[reduced].set != SUB_DIM)
+			report_fault(v, at, "reduces %s, which is no dimension, together with others",
+				     v->p->vars.at[reduced].name);
+	}
 }
 
 static void check_cond(struct verifier *v, uint32_t at, const struct sub_value *value)
@@ -286,6 +305,8 @@ static void check_value(struct verifier *v, uint32_t at)
 		check_source(v, at, value);
 	else
 		check_inference(v, at, value);
+	if (v->ok && sub_reduces(value->op))
+		check_reduced(v, at, value);
 }
 
 static bool report_body_fault(struct verifier *v, const struct sub_body *b, const char *what)

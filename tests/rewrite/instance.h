@@ -30,7 +30,8 @@ struct instance {
 	const struct rewrite_parsed *rule;
 	bool value_bound[REWRITE_MAX_NAMES], op_bound[3];
 	struct sub_use value[REWRITE_MAX_NAMES];
-	int index[REWRITE_MAX_NAMES], side[REWRITE_MAX_NAMES][2]; /* -1 = unbound */
+	struct sub_vars index[REWRITE_MAX_NAMES]; /* n = 0: unbound */
+	int side[REWRITE_MAX_NAMES][2];		  /* -1 = unbound */
 	struct instance_move move[REWRITE_MAX_NAMES];
 	enum sub_op op[3];
 	int names;	   /* of dimensions, so far */
@@ -226,30 +227,51 @@ static inline enum sub_op operator_of(struct instance *in, const struct rewrite_
 	return in->op[class];
 }
 
+/* The variables that an index stands for: edges, or one or two dimensions. */
+static inline struct sub_vars pick_reduced(struct instance *in, const struct scene *s)
+{
+	if (s->rows && !s->edges && random_below(6) == 0)
+		return sub_one_var(in->b->p.edge);
+	struct sub_vars k = sub_one_var(new_dim(in, ANY(1, 2, 3, 4)));
+	if (random_below(3) == 0)
+		k.var[k.n++] = new_dim(in, ANY(1, 2, 3));
+	return k;
+}
+
+static inline bool uses_all(const struct sub_use *u, int n, const struct sub_vars *k)
+{
+	for (int i = 0; i < k->n; i++) {
+		bool used = false;
+		for (int a = 0; a < n; a++)
+			used |= uses_var(&u[a], k->var[i]);
+		if (!used)
+			return false;
+	}
+	return true;
+}
+
 static inline struct sub_use instantiate_reduce(struct instance *in, const struct rewrite_term *t,
 						const struct scene *s)
 {
-	int *k = &in->index[t->index];
+	struct sub_vars *k = &in->index[t->index];
 	struct scene inside = *s;
-	if (*k < 0)
-		*k = s->rows && !s->edges && random_below(6) == 0 ? in->b->p.edge
-								  : new_dim(in, ANY(1, 2, 3, 4));
-	if (*k == in->b->p.edge)
-		inside.edges = true;
-	else if (inside.n < MOST_AVAILABLE) {
+	if (!k->n)
+		*k = pick_reduced(in, s);
+	bool edges = k->var[0] == in->b->p.edge;
+	inside.edges |= edges;
+	for (int i = 0; i < k->n && !edges && inside.n < MOST_AVAILABLE; i++) {
 		int at = random_below(inside.n + 1);
 		memmove(inside.dim + at + 1, inside.dim + at, (inside.n - at) * sizeof *inside.dim);
-		inside.dim[at] = *k;
+		inside.dim[at] = k->var[i];
 		inside.n++;
 	}
 	struct sub_value v = {.op = operator_of(in, t), .reduced = *k};
-	bool uses = false;
+	bool product = t->class == SUB_CONTRACTION;
 	for (int a = 0; a < t->args; a++) {
-		bool start = t->class == SUB_CONTRACTION && a == 0;
+		bool start = product && a == 0;
 		v.arg[a] = instantiate(in, t->arg[a], start ? s : &inside);
-		uses |= !start && uses_var(&v.arg[a], *k);
 	}
-	return in->failed || !uses ? give_up(in) : made(in, v);
+	return in->failed || !uses_all(v.arg + product, t->args - product, k) ? give_up(in) : made(in, v);
 }
 
 /* Two values with the same dimensions but for the axis, joined along it. */
@@ -285,15 +307,17 @@ static inline struct sub_use join_sides(struct instance *in, int axis, const int
 static inline struct sub_use instantiate_cond(struct instance *in, const struct rewrite_term *t,
 					      const struct scene *s)
 {
-	int *j = &in->index[t->index], at = 0;
+	struct sub_vars *bound = &in->index[t->index];
+	int at = 0;
 	struct sub_value v = {0};
-	if (*j < 0 && s->n)
-		*j = s->dim[random_below(s->n)];
-	while (at < s->n && s->dim[at] != *j)
+	if (!bound->n && s->n)
+		*bound = sub_one_var(s->dim[random_below(s->n)]);
+	int j = bound->var[0];
+	while (at < s->n && s->dim[at] != j)
 		at++;
-	if (at == s->n || extent_of(&in->g, *j) < 2 || in->side[t->index][0] >= 0)
+	if (at == s->n || bound->n > 1 || extent_of(&in->g, j) < 2 || in->side[t->index][0] >= 0)
 		return give_up(in);
-	int64_t all = extent_of(&in->g, *j), first = 1 + random_below(all - 1);
+	int64_t all = extent_of(&in->g, j), first = 1 + random_below(all - 1);
 	for (int a = 0; a < 2 && !in->failed; a++) {
 		struct scene side = *s;
 		side.dim[at] = in->side[t->index][a] = new_dim(in, a ? all - first : first);
@@ -303,8 +327,8 @@ static inline struct sub_use instantiate_cond(struct instance *in, const struct 
 			v.arg[a] = made(in, wide);
 		}
 	}
-	struct sub_use u = join_sides(in, *j, in->side[t->index], v.arg[0], v.arg[1]);
-	return !in->failed && uses_var(&u, *j) ? u : give_up(in);
+	struct sub_use u = join_sides(in, j, in->side[t->index], v.arg[0], v.arg[1]);
+	return !in->failed && uses_var(&u, j) ? u : give_up(in);
 }
 
 /* A dimension inside, and how it is reached: by a token, by one around as it is, a part of it or shifted, or
@@ -466,7 +490,7 @@ static inline void make_wanted(struct instance *in, const struct rewrite_term *t
 	if (t->kind == REWRITE_TERM_CALL && t->function == rewrite_find_function("there", 5)) {
 		instantiate(in, t->arg[0], s);
 	} else if (t->kind == REWRITE_TERM_CALL && t->function == rewrite_find_function("concatenated", 12)) {
-		int sides[2] = {in->index[t->arg[0]->name], in->index[t->arg[1]->name]};
+		int sides[2] = {in->index[t->arg[0]->name].var[0], in->index[t->arg[1]->name].var[0]};
 		int64_t extent = 0;
 		for (int a = 0; a < 2; a++)
 			if (is_dim(&in->g, sides[a]))
@@ -489,7 +513,6 @@ static inline sub_ref make_instance(struct instance *in, struct bench *b, const 
 	random_state = seed * 0x9E3779B97F4A7C15u + 7;
 	random_bits();
 	*in = (struct instance){.g = {.b = b, .wild = true}, .b = b, .rule = rule, .names = 20};
-	memset(in->index, -1, sizeof in->index);
 	memset(in->side, -1, sizeof in->side);
 	b->p.children = -1;
 	in->g.token = b->p.inputs.n;

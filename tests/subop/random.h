@@ -187,6 +187,19 @@ static inline void step_binary(struct generator *g)
 	keep(g, add_value(g, v), positive);
 }
 
+/* One or more dimensions of a value, in any order, the given one first. */
+static inline struct sub_vars random_dims(struct generator *g, const struct sub_value *v, int first)
+{
+	struct sub_vars over = sub_one_var(first);
+	int start = random_below(v->vars);
+	for (int i = 0; i < v->vars && is_dim(g, first); i++) {
+		int var = v->var[(start + i) % v->vars];
+		if (is_dim(g, var) && sub_position_in(&over, var) < 0 && random_below(3) == 0)
+			over.var[over.n++] = var;
+	}
+	return over;
+}
+
 static inline void step_reduce(struct generator *g)
 {
 	int at = pick(g);
@@ -196,7 +209,7 @@ static inline void step_reduce(struct generator *g)
 	int var = v->var[random_below(v->vars)];
 	enum sub_op op = random_below(3) ? SUB_SUM : SUB_MAX;
 	if (is_dim(g, var) || g->b->p.vars.at[var].set == SUB_EDGE)
-		keep(g, reduce_of(g->b, op, g->pool[at], var), g->positive[at]);
+		keep(g, reduce_over(g->b, op, g->pool[at], random_dims(g, v, var)), g->positive[at]);
 }
 
 /* An index of a dimension of this extent, from one or two variables of the value; may leave when `fills`. */

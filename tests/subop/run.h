@@ -112,10 +112,14 @@ static inline sub_ref binary_of(struct bench *b, enum sub_op op, struct sub_use 
 	return sub_add(&b->p, (struct sub_value){.op = op, .arg = {x, y}}, &b->diags);
 }
 
+static inline sub_ref reduce_over(struct bench *b, enum sub_op op, sub_ref r, struct sub_vars over)
+{
+	return sub_add(&b->p, (struct sub_value){.op = op, .arg = {sub_as_is(&b->p, r)}, .reduced = over}, &b->diags);
+}
+
 static inline sub_ref reduce_of(struct bench *b, enum sub_op op, sub_ref r, int var)
 {
-	return sub_add(&b->p, (struct sub_value){.op = op, .arg = {sub_as_is(&b->p, r)}, .reduced = var},
-		       &b->diags);
+	return reduce_over(b, op, r, sub_one_var(var));
 }
 
 /* A copy with these variables; maps and fill are filled in by the caller of sub_add. */

@@ -75,7 +75,7 @@ static void test_inference(void)
 	sub_ref product = binary(&b, SUB_MULTIPLY, sub_as_is(&b.p, x), sub_as_is(&b.p, y));
 	const struct sub_value *v = sub_at(&b.p, product);
 	tap_ok(v->vars == 3 && v->var[0] == b.i && v->var[1] == b.k && v->var[2] == b.j, "[i,k] * [k,j] is [i,k,j]");
-	sub_ref sum = sub_add(&b.p, (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(&b.p, product)}, .reduced = b.k}, &b.diags);
+	sub_ref sum = sub_add(&b.p, (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(&b.p, product)}, .reduced = sub_one_var(b.k)}, &b.diags);
 	v = sub_at(&b.p, sum);
 	tap_ok(v->vars == 2 && v->var[0] == b.i && v->var[1] == b.j, "its sum over k is [i,j]");
 	struct sub_use node = {.value = x, .vars = 2, .var = {b.p.node, b.k}};
@@ -111,6 +111,68 @@ static sub_ref zeros_along(struct bench *b, int vars)
 	for (int d = 0; d < vars; d++)
 		v.var[v.vars++] = sub_dim(&b->p, 2, d);
 	return sub_add(&b->p, v, &b->diags);
+}
+
+static struct sub_value sum_over(struct bench *b, sub_ref r, struct sub_vars over)
+{
+	return (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(&b->p, r)}, .reduced = over};
+}
+
+/* The sum in binary32 of a matrix with rows 1e8, 1 and -1e8, 1: over these two of its dimensions, in this order. */
+static double sum_matrix(int first, int second)
+{
+	static const float x[] = {1e8f, 1, -1e8f, 1};
+	const int32_t begin[] = {0, 0}, root[] = {0};
+	struct sub_forest forest = {1, 1, begin, NULL, root, root, NULL, NULL};
+	const void *params[] = {x};
+	double result, *outputs[] = {&result};
+	struct bench b;
+	start(&b);
+	int var[] = {sub_dim(&b.p, 2, 0), sub_dim(&b.p, 2, 1)};
+	vec_push(&b.arena, &b.p.params, tensor(&b, var[0], var[1]));
+	struct sub_vars over = {2, {var[first], var[second]}};
+	sub_ref sum = sub_add(&b.p, sum_over(&b, param(&b, 0, var[0], var[1]), over), &b.diags);
+	struct sub_value rows = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b.p, sum)}, .vars = 1, .var = {b.p.node}};
+	struct sub_store store = {SUB_TO_OUTPUT, 0, sub_as_is(&b.p, sub_add(&b.p, rows, &b.diags))};
+	struct sub_body body = {.name = "output", .domain = SUB_EVERY_NODE};
+	vec_push(&b.arena, &body.stores, store);
+	vec_push(&b.arena, &b.p.bodies, body);
+	vec_push(&b.arena, &b.p.outputs, (struct sub_output){.row.name = "y"});
+	sub_evaluate_in(SUB_BINARY32, &b.p, &forest, params, NULL, outputs, &b.arena);
+	stop(&b);
+	return result;
+}
+
+/* sum_i,k of [i,k]: one reduction, with all of what it reduces in its text, its place in the table and its rules. */
+static void test_many_reduced(void)
+{
+	struct bench b;
+	start(&b);
+	declare(&b);
+	sub_ref x = param(&b, 0, b.i, b.k);
+	struct sub_vars both = {2, {b.i, b.k}}, turned = {2, {b.k, b.i}}, twice = {2, {b.k, b.k}}, none = {0};
+	sub_ref sum = sub_add(&b.p, sum_over(&b, x, both), &b.diags);
+	tap_ok(sub_at(&b.p, sum)->vars == 0 && sub_verify(&b.p, &b.diags), "the sum of [i,k] over i and k is a number");
+	tap_ok(sub_add(&b.p, sum_over(&b, x, both), NULL).i == sum.i &&
+		   sub_add(&b.p, sum_over(&b, x, turned), NULL).i != sum.i,
+	       "another order of additions is another value");
+	tap_ok(sub_reduced_extent(&b.p, sub_at(&b.p, sum)) == 15, "it reduces 15 elements");
+	struct str s = str_in(&b.arena);
+	sub_print_reduced(&b.p, sub_at(&b.p, sum), &s);
+	tap_ok(strcmp(str_text(&s), "_i,k") == 0, "which its text says: %s", str_text(&s));
+	tap_ok(sum_matrix(0, 1) == 1 && sum_matrix(1, 0) == 2, "elements are added in order, the last variable the fastest");
+	tap_ok(breaks(&b, (struct sub_value){.op = SUB_SUM, .args = 1, .arg = {sub_as_is(&b.p, x)}, .vars = 1, .var = {b.i}, .reduced = twice},
+		      "stands twice"),
+	       "a variable is reduced once");
+	tap_ok(breaks(&b, (struct sub_value){.op = SUB_SUM, .args = 1, .arg = {sub_as_is(&b.p, x)}, .vars = 2, .var = {b.i, b.k}, .reduced = none},
+		      "reduces no variable"),
+	       "a reduction reduces something");
+	struct sub_value edges = {.op = SUB_VECTOR, .which = 2, .vars = 3, .var = {b.p.node, b.p.edge, b.k}};
+	struct sub_vars ragged = {2, {b.p.edge, b.k}};
+	struct sub_value over = {.op = SUB_SUM, .args = 1, .vars = 1, .var = {b.p.node}, .reduced = ragged};
+	over.arg[0] = sub_as_is(&b.p, sub_add(&b.p, edges, NULL));
+	tap_ok(breaks(&b, over, "together with others"), "edges are reduced alone");
+	stop(&b);
 }
 
 static void test_many_variables(void)
@@ -445,6 +507,7 @@ static void test_stores(void)
 int main(void)
 {
 	test_inference();
+	test_many_reduced();
 	test_many_variables();
 	test_shared_maps();
 	test_verifier();
