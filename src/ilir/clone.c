@@ -21,22 +21,6 @@ static uint32_t replacement_of(const struct map *map, uint32_t old)
 	return fresh < 0 ? 0 : fresh;
 }
 
-bool ilir_constant(const struct ilir_module *m, ilir_expr e, int64_t *value)
-{
-	const struct ilir_node *n = ilir_at(m, e);
-	*value = n->i;
-	return n->op == ILIR_CONST_I && n->type.dtype == ILIR_INDEX;
-}
-
-int64_t ilir_trip_count(const struct ilir_module *m, const struct ilir_stmt *loop)
-{
-	int64_t begin, end;
-	if (!ilir_constant(m, loop->loop.begin, &begin) || !ilir_constant(m, loop->loop.end, &end) ||
-	    end <= begin)
-		return 0;
-	return (end - begin + loop->loop.step - 1) / loop->loop.step;
-}
-
 const struct ilir_tile *ilir_tile_of(const struct ilir_tiling *t, ilir_var v)
 {
 	for (size_t i = 0; i < t->tiles.n; i++)

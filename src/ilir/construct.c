@@ -470,3 +470,29 @@ struct ilir_stmt *ilir_append(struct ilir_stmt *a, struct ilir_stmt *b)
 	last->next = b;
 	return a;
 }
+
+/* --- loops with constant bounds --- */
+
+bool ilir_constant(const struct ilir_module *m, ilir_expr e, int64_t *value)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	*value = n->i;
+	return n->op == ILIR_CONST_I && n->type.dtype == ILIR_INDEX;
+}
+
+int64_t ilir_trip_count(const struct ilir_module *m, const struct ilir_stmt *loop)
+{
+	int64_t begin, end;
+	if (!ilir_constant(m, loop->loop.begin, &begin) || !ilir_constant(m, loop->loop.end, &end) ||
+	    end <= begin)
+		return 0;
+	return (end - begin + loop->loop.step - 1) / loop->loop.step;
+}
+
+int64_t ilir_blocks(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	int64_t n = 1;
+	for (; s && s->kind == ILIR_FOR && s->loop.kind == ILIR_SWEPT; s = s->loop.body)
+		n *= ilir_trip_count(m, s);
+	return n;
+}

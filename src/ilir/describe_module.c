@@ -183,21 +183,24 @@ static int64_t distinct_bytes(const struct ilir_module *m, const struct ilir_ker
 	return together < apart ? together : apart;
 }
 
+/* The first block of a kernel: its swept loops with their first iterations only. */
+static struct ilir_stmt *first_block(struct ilir_module *m, struct ilir_stmt *s)
+{
+	int64_t begin;
+	if (!s || s->kind != ILIR_FOR || s->loop.kind != ILIR_SWEPT || !ilir_constant(m, s->loop.begin, &begin))
+		return s;
+	struct ilir_stmt *first = arena_copy(m->arena, s, sizeof *s);
+	first->loop.end = ilir_index(m, begin + s->loop.step);
+	first->loop.body = first_block(m, s->loop.body);
+	return first;
+}
+
 /* Sets the numbers of blocks and bytes of a step; all blocks are taken to be like the first. */
 static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
 			    struct image_step *step)
 {
-	const struct ilir_stmt *loop = ilir_swept_loop(k);
-	int64_t begin;
-	if (loop && ilir_constant(m, loop->loop.begin, &begin)) {
-		struct ilir_stmt first = *loop;
-		first.loop.end = ilir_index(m, begin + loop->loop.step);
-		step->blocks = ilir_trip_count(m, loop);
-		step->block_bytes = weight_bytes(m, &first, boxes);
-	} else {
-		step->blocks = 1;
-		step->block_bytes = weight_bytes(m, k->body, boxes);
-	}
+	step->blocks = ilir_blocks(m, k->body);
+	step->block_bytes = weight_bytes(m, first_block(m, k->body), boxes);
 	step->weight_bytes = distinct_bytes(m, k, boxes, step);
 }
 

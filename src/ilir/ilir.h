@@ -91,8 +91,9 @@ struct ilir_buffer_decl {
 
 /* --- statements --- */
 
-/* SWEPT: the only statement of a kernel, with constant bounds.  Its iterations are the blocks of columns:
- * a call runs those that its image_range names, and none writes what another reads or writes. */
+/* SWEPT: the only statement of a kernel, or of a swept loop, with constant bounds.  The iterations of all
+ * swept loops together, those of the innermost one first, are the blocks of a kernel: a call runs those that
+ * its image_range names, and none writes what another reads or writes. */
 enum ilir_loop_kind { ILIR_SERIAL, ILIR_SWEPT, ILIR_VECTOR, ILIR_UNROLLED };
 enum ilir_stmt_kind {
 	ILIR_FOR, ILIR_IF, ILIR_LET, ILIR_ALLOC, ILIR_STORE, ILIR_PREFETCH, ILIR_BARRIER, ILIR_STEP
@@ -310,10 +311,14 @@ bool ilir_interpret(struct ilir_interpreter *, int kernel, const struct image_fr
 /* The index of a buffer in the image's buffer table; -1 for registers. */
 int ilir_buffer_slot(const struct ilir_module *, ilir_buffer);
 
+/* Whether an expression is a constant index; sets *value if so. */
+bool ilir_constant(const struct ilir_module *, ilir_expr, int64_t *value);
 /* The buffer of the nodes' cases; none if nodes have no cases. */
 ilir_buffer ilir_case_buffer(const struct ilir_module *);
-/* The SWEPT loop of a kernel; NULL = none. */
+/* The outermost SWEPT loop of a kernel; NULL = none. */
 const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *);
+/* The blocks that a block of statements consists of: the iterations of its swept loops; 1 = it has none. */
+int64_t ilir_blocks(const struct ilir_module *, const struct ilir_stmt *);
 /* The number of iterations of a loop with constant bounds; 0 for other loops. */
 int64_t ilir_trip_count(const struct ilir_module *, const struct ilir_stmt *);
 /* The name of a buffer that makes the order of a loop's iterations matter: two of them write one element,

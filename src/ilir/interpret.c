@@ -489,17 +489,24 @@ static void run_for(struct ilir_interpreter *r, const struct code *c)
 	}
 }
 
+/* Runs one block of a nest of swept loops, by its number. */
+static void run_swept_block(struct ilir_interpreter *r, const struct code *c, int64_t number)
+{
+	for (; c && c->stmt->kind == ILIR_FOR && c->stmt->loop.kind == ILIR_SWEPT; c = c->body) {
+		int64_t inside = ilir_blocks(r->m, c->stmt->loop.body);
+		evaluate_cells(r, c);
+		*(int64_t *)c->var->value = index_value(c->a) + number / inside * c->stmt->loop.step;
+		number %= inside;
+	}
+	run_block(r, c);
+}
+
 /* Runs the iterations that the caller chose. */
 static void run_swept(struct ilir_interpreter *r, const struct code *c)
 {
 	const struct image_range *range = r->range;
-	int64_t step = c->stmt->loop.step;
-	evaluate_cells(r, c);
-	int64_t v = index_value(c->a) + range->first * step;
-	for (int64_t i = 0; i < range->blocks; i++, v += range->direction * step) {
-		*(int64_t *)c->var->value = v;
-		run_block(r, c->body);
-	}
+	for (int64_t i = 0; i < range->blocks; i++)
+		run_swept_block(r, c, range->first + i * range->direction);
 }
 
 /* Finds the next range of rows of some cases before `limit`. */

@@ -2,7 +2,8 @@
 /* Lowers the groups of a planned sub-operator program to loops.
  *
  * Each group becomes a loop nest: its dimensions outside, the rows of the step inside, so that the weights of
- * a block of columns are used for all rows before the next block; or, by rows, in the opposite order.  The
+ * a block of columns are used for all rows before the next block; or, by rows, in the opposite order; or with
+ * the dimension that a tile's rows run across inside, in blocks whose loop is outside.  The
  * innermost block computes values at an index, from the results down: an `assign` or `cond` only changes the
  * index (no data moves), a reduction becomes a loop with an accumulator, any other operator a let. Reductions
  * that share an operand, such as the gates of a cell, share a loop. */
@@ -191,8 +192,8 @@ static void count_edges(struct lowering *l, struct lower_loop *loop, int childre
 			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
 }
 
-/* Tiles the loop over this variable by the schedule's numbers of nodes. */
-static void tile_nodes(struct lowering *l, ilir_var var)
+/* Tiles the loop over this variable by the schedule's numbers of nodes, or of other rows. */
+static void tile_rows(struct lowering *l, ilir_var var)
 {
 	struct ilir_tile t = {var, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
 	memcpy(t.size, l->tile->nodes, sizeof t.size);
@@ -232,8 +233,8 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 			count_edges(l, loop, children);
 		else
 			edge_bounds(l, &loop->begin, &loop->end);
-		if (l->group->over_edges)
-			tile_nodes(l, loop->var);
+		if (l->group->over_edges && l->tile->across == SCHED_NODES)
+			tile_rows(l, loop->var);
 	} else if (l->tile->unroll > 1) {
 		vec_push(l->m->arena, &l->tiling->tiles,
 			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
@@ -544,9 +545,12 @@ static const char *var_name(const struct lowering *l, int var)
 	return l->p->vars.at[var].name;
 }
 
-/* Makes the variables of a group's nest, in the order row, edge, dimensions. */
-static void open_space(struct lowering *l, const struct sub_value *v, bool row_loop, int along, ilir_var *var)
+/* Makes the variables of a group's nest, in the order row, edge, dimensions.  Returns that of the loop over
+ * blocks of a tile's rows, to which the variable of the loop over these rows is added; none without blocks. */
+static ilir_var open_space(struct lowering *l, const struct sub_value *v, bool row_loop, ilir_var *var)
 {
+	int first = v->vars - l->group->dims, across = first + l->tile->across;
+	ilir_var rows = {0};
 	for (int i = 0; i < v->vars; i++) {
 		bool row = i == 0 && l->group->rows;
 		if (row && !row_loop) {
@@ -558,8 +562,13 @@ static void open_space(struct lowering *l, const struct sub_value *v, bool row_l
 		if (row)
 			l->row = l->space[i];
 	}
-	l->column = l->group->dims ? var[v->vars - l->group->dims + along] : (ilir_var){0};
+	if (l->tile->block) {
+		rows = ilir_new_var(l->m, var_name(l, v->var[across]), (struct ilir_type){ILIR_INDEX, 1});
+		l->space[across] = ilir_binary(l->m, ILIR_ADD, ilir_var_ref(l->m, rows), l->space[across]);
+	}
+	l->column = l->group->dims ? var[first + l->tile->along] : (ilir_var){0};
 	l->edge = l->group->edges ? l->space[1] : (ilir_expr){0};
+	return rows;
 }
 
 static struct ilir_stmt *edge_loop(struct lowering *l, ilir_var var, struct ilir_stmt *block)
@@ -571,8 +580,8 @@ static struct ilir_stmt *edge_loop(struct lowering *l, ilir_var var, struct ilir
 
 static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *dim, struct ilir_stmt *block)
 {
-	if (!l->group->over_edges)
-		tile_nodes(l, var);
+	if (!l->group->over_edges && l->tile->across == SCHED_NODES)
+		tile_rows(l, var);
 	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1,
 			ilir_dim_name(l->m, dim), ILIR_SERIAL, block);
 }
@@ -592,30 +601,63 @@ static const char *row_name(const struct lowering *l, int var)
 	return set == SUB_INPUT ? "input" : set == SUB_ROW ? "row" : "node";
 }
 
-/* Puts the loops over the dimensions around a block; `innermost` is the innermost one, or -1 for the last. */
+/* Puts the loops over some dimensions, a mask, around a block: the last one innermost, unless another is
+ * to be, and the first one outermost, unless another is to be; -1 = none is. */
 static struct ilir_stmt *dimension_loops(struct lowering *l, const struct sub_value *v, const ilir_var *var,
-					 int innermost, struct ilir_stmt *block)
+					 unsigned dims, int outermost, int innermost, struct ilir_stmt *block)
 {
 	const struct sched_group *g = l->group;
 	int leading = v->vars - g->dims;
-	if (innermost >= 0)
-		block = dimension_loop(l, var[leading + innermost], v->var[leading + innermost],
-				       g->extent[innermost], block);
-	for (int d = g->dims; d-- > 0;)
-		if (d != innermost)
-			block = dimension_loop(l, var[leading + d], v->var[leading + d], g->extent[d], block);
+	for (int place = 0; place < 3; place++)
+		for (int d = g->dims; d-- > 0;)
+			if (dims >> d & 1 && place == (d == innermost ? 0 : d == outermost ? 2 : 1))
+				block = dimension_loop(l, var[leading + d], v->var[leading + d], g->extent[d],
+						       block);
 	return block;
 }
 
-/* Lowers all columns of a row.  What does not depend on the column, such as the rows that are read, comes
- * before the loops over columns. */
-static struct ilir_stmt *lower_row(struct lowering *l, const struct sub_value *v, const ilir_var *var)
+/* The loop over the rows of a tile in a block of them. */
+static struct ilir_stmt *rows_loop(struct lowering *l, const struct sub_value *v, ilir_var var,
+				   struct ilir_stmt *block)
+{
+	int name = v->var[v->vars - l->group->dims + l->tile->across];
+	int64_t rows = l->tile->block ? l->tile->block : l->group->extent[l->tile->across];
+	tile_rows(l, var);
+	return ilir_for(l->m, var, ilir_index(l->m, 0), ilir_index(l->m, rows), 1,
+			ilir_dim_name(l->m, var_name(l, name)), ILIR_SERIAL, block);
+}
+
+/* The loop over the blocks of these rows. */
+static struct ilir_stmt *blocks_loop(struct lowering *l, const struct sub_value *v, ilir_var var,
+				     struct ilir_stmt *block)
+{
+	int name = v->var[v->vars - l->group->dims + l->tile->across];
+	int64_t extent = l->group->extent[l->tile->across];
+	return ilir_for(l->m, var, ilir_index(l->m, 0), ilir_index(l->m, extent), l->tile->block,
+			ilir_dim_name(l->m, var_name(l, name)), ILIR_SERIAL, block);
+}
+
+/* Lowers the elements of a row, in loops over these dimensions.  What does not depend on them, such as the
+ * rows that are read, comes before the loops. */
+static struct ilir_stmt *lower_row(struct lowering *l, const struct sub_value *v, const ilir_var *var,
+				   unsigned dims)
 {
 	struct scope *row = lower_scope_new(l, NULL, false);
-	for (int i = v->vars - l->group->dims; i < v->vars; i++)
-		lower_define(l, false, var[i].i, row->depth + 1, -1);
-	struct ilir_stmt *columns = dimension_loops(l, v, var, l->tile->along, lower_element(l, row));
-	return ilir_append(lower_scope_finish(l, row), columns);
+	int leading = v->vars - l->group->dims, across = l->tile->across;
+	for (int d = 0; d < l->group->dims; d++)
+		if (dims >> d & 1)
+			lower_define(l, false, var[leading + d].i, row->depth + 1, -1);
+	struct ilir_stmt *block = lower_element(l, row);
+	block = across >= 0 ? rows_loop(l, v, var[leading + across], block)
+			    : dimension_loops(l, v, var, dims, -1, l->tile->along, block);
+	return ilir_append(lower_scope_finish(l, row), block);
+}
+
+/* The dimensions whose loops are inside the loop over nodes. */
+static unsigned inner_dims(const struct lowering *l)
+{
+	unsigned all = (1u << l->group->dims) - 1;
+	return l->tile->by_rows ? all : l->tile->across >= 0 ? 1u << l->tile->across : 0;
 }
 
 struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
@@ -625,14 +667,16 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	ilir_var var[SUB_MAX_VARS] = {{0}};
 	l->tile = &l->sched->tiles.at[number];
 	l->body = g->body;
-	open_space(l, v, rows_here, l->tile->along, var);
-	struct ilir_stmt *block = l->tile->by_rows ? lower_row(l, v, var) : lower_element(l, NULL);
+	unsigned inside = inner_dims(l);
+	ilir_var rows = open_space(l, v, rows_here, var);
+	struct ilir_stmt *block = inside ? lower_row(l, v, var, inside) : lower_element(l, NULL);
 	if (g->edges)
 		block = edge_loop(l, var[1], block);
 	if (g->rows && rows_here)
 		block = row_loop(l, var[0], row_name(l, v->var[0]), block);
-	if (!l->tile->by_rows)
-		block = dimension_loops(l, v, var, -1, block);
+	if (rows.i)
+		block = blocks_loop(l, v, rows, block);
+	block = dimension_loops(l, v, var, ~inside, inside ? l->tile->along : -1, -1, block);
 	if (g->dims && l->tile->lanes > 1)
 		vec_push(l->m->arena, &l->tiling->tiles,
 			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->tile->lanes}, l->tile->columns});

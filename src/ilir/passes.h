@@ -51,8 +51,6 @@ struct ilir_stmt *ilir_clone_block(struct ilir_module *, const struct ilir_stmt 
 /* A copy of a block with a variable replaced. */
 struct ilir_stmt *ilir_substitute_block(struct ilir_module *, const struct ilir_stmt *, ilir_var, ilir_expr by);
 const struct ilir_tile *ilir_tile_of(const struct ilir_tiling *, ilir_var);
-/* Whether an expression is a constant index; sets *value if so. */
-bool ilir_constant(const struct ilir_module *, ilir_expr, int64_t *value);
 
 /* Sets the padded extents of buffers to the least that covers all accesses. */
 void ilir_fit_buffers(struct ilir_module *);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: makes the outermost loop of a kernel swept if its iterations are independent blocks of columns:
- * callers choose which of them run, and in which direction.
+/* Pass: makes the outermost loops of a kernel swept as far as their iterations are independent, blocks of
+ * columns or of rows of a node: callers choose which of them run, and in which direction.
  *
  *     kernel k in inner {                              kernel k in inner {
  *       for j:j in 0..152 step 8 {             ->        for j:j in 0..152 step 8 swept {
@@ -8,7 +8,7 @@
  *       }                                                }
  *     }                                                }
  *
- * Needs: outline has run.  A kernel that is not a single loop, or whose loop has one iteration, stays as it
+ * Needs: outline has run.  A kernel that is not a single loop, or whose loops have one iteration, stays as it
  * is, and has one block. */
 #include "ilir/passes.h"
 
@@ -127,6 +127,8 @@ const char *ilir_iterations_clash(const struct ilir_module *m, const struct ilir
 	struct ilir_stmt alone = *loop;
 	struct iterations t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
 	alone.next = NULL;
+	if (ilir_trip_count(m, loop) == 1)
+		return NULL;
 	ilir_visit_accesses(m, &alone, note_store, &t);
 	ilir_visit_accesses(m, &alone, note_load, &t);
 	return t.clash;
@@ -140,13 +142,25 @@ const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *k)
 static bool can_be_swept(const struct ilir_module *m, const struct ilir_stmt *s)
 {
 	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL &&
-	       ilir_trip_count(m, s) > 1 && !ilir_iterations_clash(m, s);
+	       ilir_trip_count(m, s) > 0 && !ilir_iterations_clash(m, s);
+}
+
+/* The block inside the loops of a nest that can be swept; sets the number of their iterations. */
+static const struct ilir_stmt *find_unswept(const struct ilir_module *m, const struct ilir_stmt *s, int64_t *blocks)
+{
+	for (*blocks = 1; can_be_swept(m, s); s = s->loop.body)
+		*blocks *= ilir_trip_count(m, s);
+	return s;
 }
 
 void ilir_sweep(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	(void)tiling;
-	for (size_t k = 0; k < m->kernels.n; k++)
-		if (can_be_swept(m, m->kernels.at[k].body))
-			m->kernels.at[k].body->loop.kind = ILIR_SWEPT;
+	for (size_t k = 0; k < m->kernels.n; k++) {
+		struct ilir_stmt *s = m->kernels.at[k].body;
+		int64_t blocks;
+		const struct ilir_stmt *inside = find_unswept(m, s, &blocks);
+		for (; blocks > 1 && s != inside; s = s->loop.body)
+			s->loop.kind = ILIR_SWEPT;
+	}
 }

@@ -371,10 +371,13 @@ static bool define_var(struct check *c, ilir_var v, struct ilir_type type)
 	       report_fault(c, "variable '%s' is declared with another type", d->name);
 }
 
-/* A swept loop is its whole kernel, because a call chooses iterations of a single loop. */
+/* Swept loops are their whole kernel, because a call chooses iterations of a single nest. */
 static bool check_swept(struct check *c, const struct ilir_stmt *s)
 {
-	if (s != c->kernel->body || s->next)
+	const struct ilir_stmt *at = ilir_swept_loop(c->kernel);
+	while (at && at != s && !at->next && at->kind == ILIR_FOR && at->loop.kind == ILIR_SWEPT)
+		at = at->loop.body;
+	if (at != s || s->next)
 		return report_fault(c, "a swept loop that is not all of its kernel");
 	return ilir_trip_count(c->m, s) > 0 ||
 	       report_fault(c, "a swept loop without a constant number of iterations");
@@ -638,16 +641,19 @@ static void check_access(const struct ilir_module *m, const struct ilir_access *
 	}
 }
 
-/* Checks that blocks of columns can run in any order, and concurrently. */
+/* Checks that blocks can run in any order, and concurrently: two of them are in different iterations of some
+ * swept loop, and in the same of those around it. */
 static void check_swept_iterations(struct check *c, const struct ilir_kernel *k)
 {
 	const struct ilir_stmt *loop = ilir_swept_loop(k);
-	const char *clash = loop ? ilir_iterations_clash(c->m, loop) : NULL;
 	c->kernel = k;
-	c->stmt = loop;
-	if (clash)
-		report_fault(c, "iterations of this swept loop write and use the same elements of '%s'",
-			     clash);
+	for (; loop && loop->kind == ILIR_FOR && loop->loop.kind == ILIR_SWEPT; loop = loop->loop.body) {
+		const char *clash = ilir_iterations_clash(c->m, loop);
+		c->stmt = loop;
+		if (clash)
+			report_fault(c, "iterations of this swept loop write and use the same elements of '%s'",
+				     clash);
+	}
 }
 
 bool ilir_verify(const struct ilir_module *m, unsigned properties, const char *pass, struct diags *diags)

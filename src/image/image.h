@@ -187,7 +187,7 @@ struct image_step {
 	enum image_domain domain;
 	int rows;	/* of the kernel's greatest tile: ranges are best cut at multiples of it */
 	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */
-	int blocks;	/* of columns, at least 1: their elements are computed independently of each other */
+	int blocks;	/* of columns, or of rows of a node, at least 1: they are computed independently of each other */
 	int64_t block_bytes;  /* weights that one block reads */
 	int64_t weight_bytes; /* weights that all blocks read, those that blocks share counted once */
 	unsigned cases;	     /* a mask: of the domain's rows only those of nodes of these cases; 0 = all.  Of

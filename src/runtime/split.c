@@ -165,7 +165,7 @@ struct rt_estimate rt_choose_strategy(const struct rt_query *q)
 
 static double row_bytes_of(const struct image_step *s)
 {
-	return sqrt((double)s->block_bytes * s->blocks * sizeof(float));
+	return sqrt((double)s->weight_bytes * sizeof(float));
 }
 
 static enum rt_strategy requested_strategy(const struct image_step *s)
@@ -183,7 +183,7 @@ struct rt_stage rt_stage_of(const struct image_step *step, int steps)
 	struct rt_stage stage = {
 	    .step = step, .steps = steps, .tile = 1, .strategy = requested_strategy(step), .known = true};
 	for (int i = 0; i < steps; i++) {
-		stage.weights += (double)step[i].block_bytes * step[i].blocks;
+		stage.weights += (double)step[i].weight_bytes;
 		stage.row_bytes = fmax(stage.row_bytes, row_bytes_of(&step[i]));
 		stage.tile = step[i].rows > stage.tile ? step[i].rows : stage.tile;
 		stage.known &= step[i].operations > 0;

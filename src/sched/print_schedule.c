@@ -4,7 +4,8 @@
 
 void sched_print_tile(const struct sched_tile *t, const struct sched_group *group, struct str *s)
 {
-	str_printf(s, "%s %s nodes", sched_spelling(SCHED_TILE), group->name);
+	bool nodes = t->across == SCHED_NODES;
+	str_printf(s, "%s %s %s", sched_spelling(SCHED_TILE), group->name, nodes ? "nodes" : "rows");
 	for (int i = 0; i < t->sizes; i++)
 		str_printf(s, " %d", t->nodes[i]);
 	str_printf(s, " columns %d unroll %d", t->columns, t->unroll);
@@ -12,6 +13,10 @@ void sched_print_tile(const struct sched_tile *t, const struct sched_group *grou
 		str_puts(s, " by rows");
 	else if (group->rows && group->dims && !group->gates)
 		str_puts(s, " by columns"); /* the cost model chooses by rows */
+	if (!nodes)
+		str_printf(s, " across %d", t->across);
+	if (t->block)
+		str_printf(s, " block %d", t->block);
 	if (group->dims > 1)
 		str_printf(s, " along %d", t->along);
 	str_puts(s, "\n");

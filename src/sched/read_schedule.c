@@ -3,6 +3,7 @@
 #include "sched/words.h"
 
 #include <ctype.h>
+#include <stdio.h>
 
 /* --- directives that change a schedule --- */
 
@@ -56,7 +57,7 @@ static bool read_dense(struct line *l, struct sched *s, const struct sched_plan 
 		   "levels that are unrolled run at the same time, and none can reuse the rows of another");
 }
 
-/* Properties of a tile that are a single number. */
+/* Properties of a tile that are a single number; most 0: a dimension of the group. */
 static const struct {
 	const char *word;
 	size_t offset;
@@ -65,6 +66,8 @@ static const struct {
     {"columns", offsetof(struct sched_tile, columns), SCHED_MAX_COLUMNS},
     {"unroll", offsetof(struct sched_tile, unroll), SCHED_MAX_UNROLL},
     {"along", offsetof(struct sched_tile, along), 0},
+    {"across", offsetof(struct sched_tile, across), 0},
+    {"block", offsetof(struct sched_tile, block), SCHED_MAX_BLOCK},
 };
 enum { TILE_WORDS = sizeof tile_words / sizeof *tile_words };
 
@@ -76,7 +79,7 @@ static int tile_word(const struct line *l, int word)
 	return i;
 }
 
-/* Reads the sizes after `nodes`, up to the next property. */
+/* Reads the sizes after `nodes` or `rows`, up to the next property. */
 static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 {
 	t->sizes = 0;
@@ -89,7 +92,7 @@ static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 		t->nodes[t->sizes++] = n;
 	}
 	if (!t->sizes || t->nodes[t->sizes - 1] != 1)
-		return line_refuse(l, *word, "the last size must be 1, or some nodes would never run");
+		return line_refuse(l, *word, "the last size must be 1, or some rows would never run");
 	return true;
 }
 
@@ -105,22 +108,28 @@ static bool read_number(struct line *l, int *word, struct sched_tile *t, int dim
 {
 	int which = tile_word(l, *word);
 	if (which == TILE_WORDS)
-		return line_refuse(l, *word, "expects nodes, columns, unroll, along or by here");
-	bool along = tile_words[which].offset == offsetof(struct sched_tile, along);
-	int n = along ? line_number(l, *word + 1, 0, dims ? dims - 1 : 0)
-		      : line_number(l, *word + 1, 1, tile_words[which].most);
+		return line_refuse(
+		    l, *word, "expects nodes, rows, columns, unroll, along, across, block or by here");
+	int most = tile_words[which].most;
+	int n = line_number(l, *word + 1, most > 0, most ? most : dims ? dims - 1 : 0);
 	*word += 2;
 	*(int *)((char *)t + tile_words[which].offset) = n;
 	return n >= 0;
 }
 
+/* The rows of a tile are no nodes, and run across the first dimension that columns do not run along. */
+enum { SOME_DIMENSION = SCHED_NODES - 1 };
+
 /* Reads a property of a tile and its arguments. */
 static bool read_property(struct line *l, int *word, struct sched_tile *t, int dims)
 {
+	bool nodes = line_is(l, *word, "nodes");
 	if (line_is(l, *word, "by"))
 		return read_sweep(l, word, t);
-	if (!line_is(l, *word, "nodes"))
+	if (!nodes && !line_is(l, *word, "rows"))
 		return read_number(l, word, t, dims);
+	t->block = nodes ? 0 : t->block;
+	t->across = nodes ? SCHED_NODES : t->across == SCHED_NODES ? SOME_DIMENSION : t->across;
 	++*word;
 	return read_sizes(l, word, t);
 }
@@ -169,6 +178,39 @@ static bool read_vectorize(struct line *l, struct sched *s, const struct sched_p
 	return true;
 }
 
+/* The loop over a dimension of a group, by its name. */
+static const char *loop_name(const struct sched_plan *plan, const struct sched_group *g, int dim)
+{
+	const struct sub_value *v = sub_at(plan->p, g->targets.at[0]);
+	return plan->p->vars.at[v->var[v->vars - g->dims + dim]].name;
+}
+
+/* Refuses a tile because of the loop that its rows run along. */
+static bool refuse_loop(struct line *l, const struct sched_plan *plan, const struct sched_group *g,
+			const struct sched_tile *t, const char *why)
+{
+	char text[160];
+	snprintf(text, sizeof text, "loop '%s' of %lld rows: %s", loop_name(plan, g, t->across),
+		 (long long)g->extent[t->across], why);
+	return line_refuse(l, 1, text);
+}
+
+/* Whether a tile's rows can be elements along a dimension of the group. */
+static bool check_across(struct line *l, const struct sched_plan *plan, const struct sched_group *g,
+			 const struct sched_tile *t)
+{
+	if (t->across == SCHED_NODES)
+		return !t->block || line_refuse(l, 1, "nodes are in no blocks: give rows, and the loop that they run across");
+	if (t->across >= g->dims)
+		return line_refuse(l, 1, "the group has no other dimension than that of its columns");
+	if (t->across == t->along)
+		return refuse_loop(l, plan, g, t, "columns run along it");
+	if (t->by_rows)
+		return refuse_loop(l, plan, g, t, "by rows each row is computed on its own");
+	return !t->block || g->extent[t->across] % t->block == 0 ||
+	       refuse_loop(l, plan, g, t, "the blocks do not divide it");
+}
+
 static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	int g = read_group(l, plan);
@@ -179,6 +221,9 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 	for (int word = 2; word < l->words;)
 		if (!read_property(l, &word, &t, group->dims))
 			return false;
+	t.across = t.across == SOME_DIMENSION ? t.along == 0 : t.across;
+	if (!check_across(l, plan, group, &t))
+		return false;
 	if (t.by_rows && (!group->rows || !group->dims))
 		return line_refuse(l, 1, "the group has no rows, or they have no columns");
 	if (t.by_rows && t.nodes[0] > 1)

@@ -121,13 +121,19 @@ enum {
 	SCHED_MAX_ACCUMULATORS = 64,
 	SCHED_MAX_COLUMNS = 8,
 	SCHED_MAX_UNROLL = 16,
+	SCHED_MAX_BLOCK = 1 << 20,
 	SCHED_MAX_SPAN = 64
 };
 
+/* The rows of a tile are nodes, not elements along a dimension of the group. */
+enum { SCHED_NODES = -1 };
+
 /* How a group is tiled; sched.def describes the directive. */
 struct sched_tile {
-	int sizes, nodes[SCHED_MAX_SIZES]; /* in falling order */
+	int sizes, nodes[SCHED_MAX_SIZES]; /* of the rows of a tile, nodes or others, in falling order */
 	int columns, unroll;
+	int across; /* the dimension of the group that the rows of a tile run along, or SCHED_NODES */
+	int block;  /* so many of these rows are computed for all nodes before the next; 0 = all */
 	int along; /* the dimension of the group that columns and vectors run along */
 	int lanes; /* 1 = no vectors */
 	bool by_rows; /* one row at a time, all its columns before the next row */

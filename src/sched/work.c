@@ -61,6 +61,8 @@ void sched_count_operations(struct sched_plan *plan, bool *needed)
 
 struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *plan, int group)
 {
+	const struct sched_tile *t = &s->tiles.at[group];
 	double operations = plan->groups.at[group].operations;
-	return (struct sched_work){s->tiles.at[group].nodes[0], operations < INT_MAX ? operations : INT_MAX};
+	return (struct sched_work){t->across == SCHED_NODES ? t->nodes[0] : 1,
+				   operations < INT_MAX ? operations : INT_MAX};
 }

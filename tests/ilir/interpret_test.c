@@ -238,27 +238,37 @@ static void test_missing_memory(void)
 	bench_close(&b);
 }
 
-/* y[n, i] = 100 * the previous iteration, in the order in which they run: three blocks of columns, from 4
- * on. */
+#define SWEPT_MODULE                                                                                         \
+	"module m\ndim node, i\nbuffer y : output 0 f32 [nodes:node, 20:i]\nkernel k in nodes {\n"
+
+/* Three blocks of columns, from 4 on; four blocks, two in each iteration of the outer loop. */
 static void test_swept_loop(void)
 {
-	static const char text[] =
-	    "module m\ndim node, i\n"
-	    "buffer y : output 0 f32 [nodes:node, 20:i]\n"
-	    "kernel k in nodes {\n"
+	static const char one[] = SWEPT_MODULE
 	    "for i:i in 4..19 step 5 swept { for n:node in begin..end {\n"
 	    "for v:i in 0..5 { y[n, i + v] = y[n, i + v] + 1.0 } } }\n}\n";
+	static const char two[] = SWEPT_MODULE
+	    "for i:i in 2..14 step 6 swept { for k:i in 2..8 step 3 swept { for n:node in begin..end {\n"
+	    "for v:i in 0..3 { y[n, (i + k) + v] = y[n, (i + k) + v] + 1.0 } } } }\n}\n";
 	static const struct {
+		const char *text;
 		struct image_range range;
 		const char *times; /* number of writes of each column of row 1 */
-	} cases[] = {{{1, 2, 0, 3, 1}, "00001111111111111110"},	 {{1, 2, 2, 3, -1}, "00001111111111111110"},
-		     {{1, 2, 1, 2, 1}, "00000000011111111110"},	 {{1, 2, 1, 2, -1}, "00001111111111000000"},
-		     {{1, 2, 2, 1, -1}, "00000000000000111110"}, {{1, 2, 1, 0, 1}, "00000000000000000000"},
-		     {{2, 2, 0, 3, 1}, "00000000000000000000"}};
+	} cases[] = {{one, {1, 2, 0, 3, 1}, "00001111111111111110"},
+		     {one, {1, 2, 2, 3, -1}, "00001111111111111110"},
+		     {one, {1, 2, 1, 2, 1}, "00000000011111111110"},
+		     {one, {1, 2, 1, 2, -1}, "00001111111111000000"},
+		     {one, {1, 2, 2, 1, -1}, "00000000000000111110"},
+		     {one, {1, 2, 1, 0, 1}, "00000000000000000000"},
+		     {one, {2, 2, 0, 3, 1}, "00000000000000000000"},
+		     {two, {1, 2, 0, 4, 1}, "00001111111111110000"},
+		     {two, {1, 2, 1, 2, 1}, "00000001111110000000"},
+		     {two, {1, 2, 2, 3, -1}, "00001111111110000000"},
+		     {two, {1, 2, 3, 1, -1}, "00000000000001110000"}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct bench b;
 		char found[21] = "";
-		bool ok = bench_parse(&b, text);
+		bool ok = bench_parse(&b, cases[i].text);
 		bench_allocate(&b, 3, 0, 0, 0, 0);
 		ok = ok && bench_sweep(&b, cases[i].range);
 		for (int k = 0; ok && k < 20; k++)

@@ -179,24 +179,41 @@ static void check_mixed(image_kernel *run)
 	       "mixed: broadcast indices, i32 vectors, memory as an accumulator");
 }
 
-/* --- a swept loop: out[n, i .. i+7] gets how often the block ran before, and when --- */
+/* --- swept loops: out[n, i .. i+7] gets how often the block ran before, and when --- */
 
-enum { BLOCKS = 5, FIRST = 3 };
+enum { BLOCKS = 6, FIRST = 3 };
 
-static void build_swept(struct fixture *f)
+/* The blocks are iterations of an outer loop, each with so many of an inner one. */
+static void build_blocks(struct fixture *f, int inner)
 {
 	ilir_buffer clock = buffer_of(f, "clock", IMAGE_SCRATCH, ILIR_F32, EXTENTS(1));
 	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS, FIRST + 8 * BLOCKS));
-	ilir_var n = index_var(f, "n"), i = index_var(f, "i");
+	ilir_var n = index_var(f, "n"), i = index_var(f, "i"), j = index_var(f, "j");
 	ilir_expr now = ilir_load(&f->m, clock, INDICES(num(f, 0)));
+	ilir_expr at = inner > 1 ? plus(f, ref(f, j), ref(f, i)) : ref(f, i);
 	struct ilir_stmt *body =
 	    ilir_store(&f->m, clock, INDICES(num(f, 0)), plus(f, now, ilir_float(&f->m, 1)));
 	ilir_append(body, over_rows(f, n, 1,
-				    ilir_store(&f->m, out, INDICES(ref(f, n), ramp(f, ref(f, i), 8)),
+				    ilir_store(&f->m, out, INDICES(ref(f, n), ramp(f, at, 8)),
 					       splat(f, now, 8))));
-	body = loop(f, i, num(f, FIRST), num(f, FIRST + 8 * BLOCKS), 8, body);
+	if (inner > 1) {
+		body = loop(f, j, num(f, 8), num(f, 8 + 8 * inner), 8, body);
+		body->loop.kind = ILIR_SWEPT;
+	}
+	int first = inner > 1 ? FIRST - 8 : FIRST;
+	body = loop(f, i, num(f, first), num(f, first + 8 * BLOCKS), 8 * inner, body);
 	body->loop.kind = ILIR_SWEPT;
 	kernel(f, "swept", body);
+}
+
+static void build_swept(struct fixture *f)
+{
+	build_blocks(f, 1);
+}
+
+static void build_swept_nest(struct fixture *f)
+{
+	build_blocks(f, 3);
 }
 
 /* The place in time of each block, 0 = it did not run. */
@@ -212,11 +229,11 @@ static bool ran(image_kernel *run, int64_t first, int64_t blocks, int64_t direct
 
 static void check_swept(image_kernel *run)
 {
-	tap_ok(ran(run, 0, BLOCKS, 1, "12345"), "swept: all blocks, upwards");
-	tap_ok(ran(run, BLOCKS - 1, BLOCKS, -1, "54321"), "swept: all blocks, downwards");
-	tap_ok(ran(run, 1, 3, 1, "01230") && ran(run, 3, 3, -1, "03210"), "swept: some, in either direction");
-	tap_ok(ran(run, 4, 1, 1, "00001") && ran(run, 0, 1, -1, "10000"), "swept: one");
-	tap_ok(ran(run, 2, 0, 1, "00000") && ran(run, 0, -1, 1, "00000"), "swept: none");
+	tap_ok(ran(run, 0, BLOCKS, 1, "123456"), "swept: all blocks, upwards");
+	tap_ok(ran(run, BLOCKS - 1, BLOCKS, -1, "654321"), "swept: all blocks, downwards");
+	tap_ok(ran(run, 1, 3, 1, "012300") && ran(run, 3, 3, -1, "032100"), "swept: some, in either direction");
+	tap_ok(ran(run, 5, 1, 1, "000001") && ran(run, 0, 1, -1, "100000"), "swept: one");
+	tap_ok(ran(run, 2, 0, 1, "000000") && ran(run, 0, -1, 1, "000000"), "swept: none");
 }
 
 static const struct {
@@ -228,7 +245,8 @@ static const struct {
 		{"registers", build_registers, check_registers},
 		{"branches", build_branches, check_branches},
 		{"mixed", build_mixed, check_mixed},
-		{"swept", build_swept, check_swept}};
+		{"swept", build_swept, check_swept},
+		{"swept", build_swept_nest, check_swept}};
 
 static void run_program(int i, const char *target, bool native)
 {

@@ -23,6 +23,7 @@ static const struct {
     {"tests/models/axes.ra", "C=7 D=9 V=30"},
     {"tests/models/axes.ra", "C=2 D=1 V=3"},
     {"examples/dagrnn/dagrnn.ra", "C=4 D=18 E=7"},
+    {"tests/models/products.ra", "A=7 B=19 C=33 V=9"},
     {"tests/models/nested.ra", "A=5 B=9 C=15 F=6 G=5 V=9"},
     {"tests/models/nested.ra", "A=2 B=1 C=1 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},

@@ -14,12 +14,16 @@ static inline void put_tile(struct text *t, const char *group, int length, const
 				       {5, 1}, {8, 4, 2, 1}, {7, 3, 1}, {6, 1}};
 	bool by_rows = rows && random_below(3) == 0;
 	const int *nodes = sizes[by_rows ? 0 : random_below(8)];
-	put(t, "tile %.*s nodes", length, group);
+	bool across = along && !by_rows && random_below(2);
+	put(t, "tile %.*s %s", length, group, across ? "rows" : "nodes");
 	for (int i = 0; i == 0 || nodes[i - 1] > 1; i++)
 		put(t, " %d", nodes[i]);
 	put(t, " columns %d unroll %d", 1 + random_below(8), 1 + random_below(random_below(2) ? 4 : 16));
+	int columns = random_below(2);
 	if (along)
-		put(t, " along %d", random_below(2));
+		put(t, " along %d", columns);
+	if (across)
+		put(t, " across %d%s", !columns, random_below(2) ? " block 1" : "");
 	put(t, " by %s\n", by_rows ? "rows" : "columns");
 }
 

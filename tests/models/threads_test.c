@@ -33,6 +33,12 @@ static const char *const schedules[] = {"persist off\nbarrier step\n", "fuse non
 					"parallel inner.0 rows\nparallel leaf.0 off\ndense_index off\n",
 					"fuse none\npeel off\ndynamic_batch off\n"};
 
+/* Tiles of rows of a node, whose blocks threads divide. */
+static const char *const nests[] = {
+    "tile inner.2 rows 4 2 1 columns 2 across 0 along 1\nparallel inner.2 columns\n",
+    "tile inner.2 rows 4 2 1 columns 1 across 0 block 1 along 1\ntile output.0 rows 6 4 1 columns 1 across 0 block 7 along 1\n",
+    "layout Z node 1 0\nlayout Y node 1 0\ntile inner.2 rows 8 3 1 columns 2 across 1 block 11 along 0\nvectorize 4\n"};
+
 enum { MAX_THREADS = 4, RUNS = 5 };
 
 /* Divides ranges of the smallest models as if they were large. */
@@ -114,6 +120,8 @@ int main(void)
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		test_model(models[i].path, models[i].sizes, NULL);
 	test_model(models[0].path, models[0].sizes, "specialize none\n");
+	for (size_t i = 0; i < sizeof nests / sizeof *nests; i++)
+		test_model("tests/models/products.ra", "A=7 B=19 C=33 V=9", nests[i]);
 	for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
 		test_model(models[0].path, models[0].sizes, schedules[i]);
 		test_model("tests/golden/gated.ra", "D=24 X=5", schedules[i]);

@@ -76,19 +76,22 @@ static const struct image_step steps[] = {{.kernel = 0,
 					   .rows = 4,
 					   .operations = MUCH,
 					   .blocks = BLOCKS,
-					   .block_bytes = 1000},
+					   .block_bytes = 1000,
+					   .weight_bytes = 1000 * BLOCKS},
 					  {.kernel = 0,
 					   .domain = IMAGE_DOMAIN_INNER,
 					   .rows = 4,
 					   .operations = MUCH,
 					   .blocks = BLOCKS,
-					   .block_bytes = 1000},
+					   .block_bytes = 1000,
+					   .weight_bytes = 1000 * BLOCKS},
 					  {.kernel = 1,
 					   .domain = IMAGE_DOMAIN_INNER,
 					   .rows = 2,
 					   .operations = MUCH,
 					   .blocks = BLOCKS,
-					   .block_bytes = 1000}};
+					   .block_bytes = 1000,
+					   .weight_bytes = 1000 * BLOCKS}};
 static struct image image = {.children = 2,
 			     .buffers = BUFFERS,
 			     .buffer = buffers,
@@ -340,6 +343,7 @@ static struct image_step case_step(int kernel, enum image_domain domain, unsigne
 				   .operations = MUCH,
 				   .blocks = BLOCKS,
 				   .block_bytes = 1000,
+				   .weight_bytes = 1000 * BLOCKS,
 				   .cases = of,
 				   .strategy = IMAGE_SUBTREES};
 }
@@ -403,19 +407,22 @@ static void test_choice(void)
 						  .rows = 4,
 						  .operations = 1346048,
 						  .blocks = 32,
-						  .block_bytes = 82 << 10}};
+						  .block_bytes = 82 << 10,
+						  .weight_bytes = 2624 << 10}};
 	static const struct image_step small[] = {{.kernel = 0,
 						   .domain = IMAGE_DOMAIN_INNER,
 						   .rows = 4,
 						   .operations = 2000,
 						   .blocks = 4,
-						   .block_bytes = 1000}};
+						   .block_bytes = 1000,
+						   .weight_bytes = 4000}};
 	static const struct image_step whole[] = {{.kernel = 0,
 						   .domain = IMAGE_DOMAIN_INNER,
 						   .rows = 4,
 						   .operations = 1346048,
 						   .blocks = 1,
-						   .block_bytes = 2624 << 10}};
+						   .block_bytes = 2624 << 10,
+						   .weight_bytes = 2624 << 10}};
 	struct rt_stage a = rt_stage_of(lstm, 1), b = rt_stage_of(small, 1), c = rt_stage_of(whole, 1);
 	tap_ok(chosen_for(&a, 1) == RT_COLUMNS && chosen_for(&a, 3) == RT_COLUMNS,
 	       "narrow levels of many weights are divided by columns");

@@ -174,7 +174,10 @@ static void test_text(void)
 	    {"parallel inner.0", "parallel: wrong argument"},
 	    {"parallel inner.0 nodes", "parallel: wrong argument"},
 	    {"parallel leaf.0 columns rows", "parallel: wrong argument"},
-	    {"tile inner.0 rows 2", "expects nodes, columns, unroll, along or by"},
+	    {"tile inner.0 lines 2", "expects nodes, rows, columns, unroll, along, across, block or by"},
+	    {"tile inner.0 rows 2 1", "no other dimension than that of its columns"},
+	    {"tile inner.0 across 0", "loop 'j' of 64 rows: columns run along it"},
+	    {"tile inner.0 block 4", "nodes are in no blocks"},
 	    {"tile inner.0 by", "expects rows or columns"},
 	    {"tile inner.0 nodes 2 1 by rows", "one node at a time"},
 	    {"tile a a a a a a a a a a a a a a a a a a a a a", "too many words"},
@@ -310,6 +313,27 @@ static void test_own_weights(void)
 	inner = ok ? find_group(&p, "inner.1") : NULL;
 	tap_ok(inner && inner->loops.n && !inner->loops.at[0].own,
 	       "a product of matrices reads that of a row again for each of its own rows");
+	free_model(&p.model);
+}
+
+/* The rows of a tile may be elements along any dimension but that of the columns. */
+static void test_rows_across(void)
+{
+	struct planned p;
+	bool ok = make(&p, "tests/models/products.ra", "A=7 B=19 C=33 V=9");
+	tap_ok(ok && reads(&p, "tile inner.2 rows 4 2 1 columns 2 across 0 along 1") &&
+		   prints(&p, "tile inner.2 rows 4 2 1 columns 2 unroll 1 across 0 along 1\n"),
+	       "rows across the first dimension");
+	tap_ok(reads(&p, "tile inner.2 block 7") && prints(&p, " across 0 block 7 along 1\n") &&
+		   reads(&p, "tile inner.2 nodes 2 1") && prints(&p, "tile inner.2 nodes 2 1 columns 2 unroll 1 along 1\n"),
+	       "in blocks, and nodes again, which are in none");
+	tap_ok(reads(&p, "tile inner.2 rows 2 1 along 0") && prints(&p, " across 1 along 0\n"),
+	       "across the dimension that is left, unless the line says which");
+	tap_ok(refuses(&p, "tile inner.2 rows 2 1 across 0 along 0", "loop 'j' of 7 rows: columns run along it") &&
+		   refuses(&p, "tile inner.2 rows 2 1 across 1 along 0 block 4", "loop 'l' of 33 rows: the blocks do not divide it") &&
+		   refuses(&p, "tile inner.2 rows 1 across 0 along 1 by rows", "loop 'j' of 7 rows: by rows") &&
+		   refuses(&p, "tile inner.2 rows 2 1 across 2", "from 0 to 1"),
+	       "an illegal tile is refused by its loop's name");
 	free_model(&p.model);
 }
 
@@ -481,6 +505,7 @@ int main(void)
 	test_fusion();
 	test_own_weights();
 	test_chosen_layouts();
+	test_rows_across();
 	test_layouts();
 	test_cost_model();
 	test_rows();

@@ -121,10 +121,10 @@ static gcc_jit_rvalue *compare_indices(struct emitter *e, enum gcc_jit_compariso
 	return gcc_jit_context_new_comparison(e->context, NULL, how, a, b);
 }
 
-static gcc_jit_rvalue *multiply_indices(struct emitter *e, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+static gcc_jit_rvalue *combine_indices(struct emitter *e, enum gcc_jit_binary_op how, gcc_jit_rvalue *a,
+				       gcc_jit_rvalue *b)
 {
-	return gcc_jit_context_new_binary_op(e->context, NULL, GCC_JIT_BINARY_OP_MULT, e->type[ILIR_INDEX][0],
-					     a, b);
+	return gcc_jit_context_new_binary_op(e->context, NULL, how, e->type[ILIR_INDEX][0], a, b);
 }
 
 static gcc_jit_rvalue *parameter_value(const struct emitter *e, int i)
@@ -169,24 +169,35 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	e->at = after;
 }
 
-/* A loop over the caller's blocks of columns, counted; the variable goes up or down by the kernel's
- * direction. */
+/* Sets the variables of swept loops for a block of this number; returns the block of the innermost one. */
+static const struct ilir_stmt *place_block(struct emitter *e, const struct ilir_stmt *s, gcc_jit_rvalue *number)
+{
+	for (; s && s->kind == ILIR_FOR && s->loop.kind == ILIR_SWEPT; s = s->loop.body) {
+		gcc_jit_rvalue *inside = jit_index(e, ilir_blocks(e->m, s->loop.body));
+		gcc_jit_rvalue *at = combine_indices(e, GCC_JIT_BINARY_OP_DIVIDE, number, inside);
+		gcc_jit_lvalue *i = begin_variable(e, s->loop.var, scalar_for_statement(e, s->loop.begin));
+		at = combine_indices(e, GCC_JIT_BINARY_OP_MULT, at, jit_index(e, s->loop.step));
+		advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, at);
+		number = combine_indices(e, GCC_JIT_BINARY_OP_MODULO, number, inside);
+	}
+	return s;
+}
+
+/* A loop over the caller's blocks, counted; their number goes up or down by the kernel's direction. */
 static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 {
 	gcc_jit_type *index = e->type[ILIR_INDEX][0];
-	gcc_jit_rvalue *step = jit_index(e, s->loop.step), *none = jit_index(e, 0);
-	gcc_jit_rvalue *begin = scalar_for_statement(e, s->loop.begin),
-		       *stride = jit_keep(e, index, multiply_indices(e, parameter_value(e, 5), step));
-	gcc_jit_lvalue *i = begin_variable(e, s->loop.var, begin), *left = jit_local(e, index);
-	advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, multiply_indices(e, parameter_value(e, 3), step));
+	gcc_jit_rvalue *none = jit_index(e, 0);
+	gcc_jit_lvalue *number = jit_local(e, index), *left = jit_local(e, index);
+	gcc_jit_block_add_assignment(e->at, NULL, number, parameter_value(e, 3));
 	gcc_jit_block_add_assignment(e->at, NULL, left, parameter_value(e, 4));
 	gcc_jit_block *body = jit_block(e, e->m->vars.at[s->loop.var.i].name), *after = jit_block(e, "after");
 	gcc_jit_rvalue *more =
 	    compare_indices(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
 	gcc_jit_block_end_with_conditional(e->at, NULL, more, body, after);
 	e->at = body;
-	emit_block(e, s->loop.body);
-	advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, stride);
+	emit_block(e, place_block(e, s, gcc_jit_lvalue_as_rvalue(number)));
+	advance_variable(e, number, GCC_JIT_BINARY_OP_PLUS, parameter_value(e, 5));
 	advance_variable(e, left, GCC_JIT_BINARY_OP_MINUS, jit_index(e, 1));
 	more = compare_indices(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
 	gcc_jit_block_end_with_conditional(e->at, NULL, more, body, after);

@@ -144,30 +144,38 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	LLVMPositionBuilderAtEnd(e->at, after);
 }
 
-/* A loop over the caller's blocks of columns, counted; the variable goes up or down by the kernel's
- * direction. */
+/* Sets the variables of swept loops for a block of this number; returns the block of the innermost one. */
+static const struct ilir_stmt *place_block(struct emitter *e, const struct ilir_stmt *s, LLVMValueRef number)
+{
+	for (; s && s->kind == ILIR_FOR && s->loop.kind == ILIR_SWEPT; s = s->loop.body) {
+		LLVMValueRef inside = index_constant(e, ilir_blocks(e->m, s->loop.body));
+		LLVMValueRef at = LLVMBuildSDiv(e->at, number, inside, "");
+		number = LLVMBuildSRem(e->at, number, inside, "");
+		at = LLVMBuildNSWMul(e->at, at, index_constant(e, s->loop.step), "");
+		at = LLVMBuildNSWAdd(e->at, at, value_for_statement(e, s->loop.begin), "");
+		e->var[s->loop.var.i] = hide_origin(e, at);
+	}
+	return s;
+}
+
+/* A loop over the caller's blocks, counted; their number goes up or down by the kernel's direction. */
 static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 {
 	LLVMTypeRef index = e->scalar[ILIR_INDEX];
-	LLVMValueRef none = LLVMConstInt(index, 0, false), one = LLVMConstInt(index, 1, false);
-	LLVMValueRef step = LLVMConstInt(index, s->loop.step, true), blocks = LLVMGetParam(e->function, 4);
-	LLVMValueRef begin = value_for_statement(e, s->loop.begin);
-	LLVMValueRef stride = LLVMBuildNSWMul(e->at, LLVMGetParam(e->function, 5), step, "stride");
-	LLVMValueRef first = LLVMBuildNSWMul(e->at, LLVMGetParam(e->function, 3), step, "");
-	first = LLVMBuildNSWAdd(e->at, first, begin, "first");
+	LLVMValueRef none = index_constant(e, 0), one = index_constant(e, 1);
+	LLVMValueRef first = LLVMGetParam(e->function, 3), blocks = LLVMGetParam(e->function, 4);
 	const char *name = e->m->vars.at[s->loop.var.i].name;
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->at), body = jit_block(e, name),
 			  after = jit_block(e, "after");
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSGT, blocks, none, ""), body, after);
 	LLVMPositionBuilderAtEnd(e->at, body);
-	LLVMValueRef i = LLVMBuildPhi(e->at, index, name), left = LLVMBuildPhi(e->at, index, "left");
-	e->var[s->loop.var.i] = i;
-	emit_block(e, s->loop.body);
-	LLVMValueRef next = hide_origin(e, LLVMBuildNSWAdd(e->at, i, stride, ""));
+	LLVMValueRef number = LLVMBuildPhi(e->at, index, "block"), left = LLVMBuildPhi(e->at, index, "left");
+	emit_block(e, place_block(e, s, number));
+	LLVMValueRef next = LLVMBuildNSWAdd(e->at, number, LLVMGetParam(e->function, 5), "");
 	LLVMValueRef rest = LLVMBuildNSWSub(e->at, left, one, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSGT, rest, none, ""), body, after);
-	LLVMAddIncoming(i, (LLVMValueRef[]){first, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
+	LLVMAddIncoming(number, (LLVMValueRef[]){first, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
 	LLVMAddIncoming(left, (LLVMValueRef[]){blocks, rest}, (LLVMBasicBlockRef[]){before, latch}, 2);
 	LLVMPositionBuilderAtEnd(e->at, after);
 }
