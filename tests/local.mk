@@ -114,6 +114,7 @@ unit_tests = \
 	%D%/jit/compile_test \
 	%D%/jit/expr_test \
 	%D%/jit/types_test \
+	%D%/jit/units_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \
 	%D%/jit/functions_test \

@@ -70,21 +70,20 @@ static double sum_seconds(const double seconds[JIT_PHASES])
 	return sum;
 }
 
-/* The times of the threads: by phase of the back end, then by kernel where each was compiled alone. */
+/* The times of the threads: by phase of the back end, then by unit where each was compiled alone. */
 static void note_kernels(struct compilation *c, const struct jit_objects *o)
 {
 	static const char *const part[JIT_PHASES] = {"  emit", "  check", "  optimise", "  generate"};
 	const char *backend = c->options->backend;
-	size_t kernels = c->module.kernels.n;
 	for (int p = 0; p < JIT_PHASES; p++) {
 		double sum = 0;
 		for (int k = 0; k < o->n; k++)
 			sum += o->seconds[k][p];
 		times_note(c->times, backend, part[p], sum);
 	}
-	for (size_t k = 0; k < kernels && o->n == (int)kernels; k++) {
+	for (int k = 0; k < o->n && o->unit; k++) {
 		struct str name = str_in(c->arena);
-		str_printf(&name, "  kernel %s", c->module.kernels.at[k].name);
+		str_printf(&name, "  kernel %s", o->unit[k].name);
 		times_note(c->times, backend, name.text, sum_seconds(o->seconds[k]));
 	}
 }

@@ -12,7 +12,7 @@ struct image_object {
 };
 
 /* Lays out the code and constants of ELF64 objects, one object after the other, resolves the references
- * of each to itself, and finds the kernels by name, in the first object that has one.  The objects may hold
+ * of each to itself and to functions of the others, and finds the kernels by name, in the first object that has one.  The objects may hold
  * any bytes, for any machine whose relocations the table in link.c knows.  `what` names the model in
  * diagnostics.  The blob is in the arena; false after `compile-failed`. */
 bool image_link(struct arena *, const struct image_object *, int objects, const char *what, int kernels,

@@ -14,9 +14,10 @@
 /* The usual stack of a main thread, since compilers recurse deeply.  Unused pages take no memory. */
 enum { STACK_BYTES = 8 << 20 };
 
-/* One kernel, or all, and its object.  It has memory of its own until all threads have ended. */
+/* One unit, or all kernels, and its object.  It has memory of its own until all threads have ended. */
 struct piece {
-	int kernel, statements; /* kernel: -1 = all */
+	const struct jit_unit *unit; /* NULL = all */
+	int statements;
 	struct arena arena;
 	struct diags diags;
 	struct str object;
@@ -29,7 +30,7 @@ struct batch {
 	const struct ilir_module *module;
 	const struct jit_options *options;
 	struct jit_threads threads;
-	struct piece *piece;  /* by kernel, or one */
+	struct piece *piece;  /* by unit, or one */
 	struct piece **order; /* the longest first */
 	int pieces;
 	atomic_int next;
@@ -44,7 +45,7 @@ static void compile_piece(const struct batch *b, struct piece *p)
 	p->escaped = true;
 	if (arena_guard(&p->arena, &escape))
 		return;
-	p->ok = b->backend->compile(b->module, b->options, p->kernel, &p->object, p->seconds, &p->diags);
+	p->ok = b->backend->compile(b->module, b->options, p->unit, &p->object, p->seconds, &p->diags);
 	p->escaped = false;
 }
 
@@ -125,7 +126,18 @@ static int count_statements(const struct ilir_stmt *s)
 static int by_statements(const void *a, const void *b)
 {
 	const struct piece *x = *(struct piece *const *)a, *y = *(struct piece *const *)b;
-	return x->statements != y->statements ? y->statements - x->statements : x->kernel - y->kernel;
+	return x->statements != y->statements ? y->statements - x->statements : (x > y) - (x < y);
+}
+
+/* Of a kernel with variants the first loop over rows, which has the largest tiles. */
+static int count_of_unit(const struct ilir_module *m, const struct jit_unit *u)
+{
+	const struct ilir_stmt *loop = u->variants > 1 ? jit_row_loops(m, u->kernel) : NULL;
+	if (!loop)
+		return count_statements(m->kernels.at[u->kernel].body);
+	for (int i = 0; i < u->variant; i++)
+		loop = loop->next;
+	return count_statements(loop->loop.body);
 }
 
 static void make_pieces(struct batch *b, struct arena *arena, const struct jit_objects *o, struct diags *d)
@@ -134,8 +146,8 @@ static void make_pieces(struct batch *b, struct arena *arena, const struct jit_o
 	b->order = ARENA_ARRAY(arena, struct piece *, b->pieces);
 	for (int i = 0; i < b->pieces; i++) {
 		struct piece *p = b->order[i] = &b->piece[i];
-		p->kernel = b->backend->compiles_all ? -1 : i;
-		p->statements = count_statements(b->module->kernels.at[i].body);
+		p->unit = o->unit ? &o->unit[i] : NULL;
+		p->statements = p->unit ? count_of_unit(b->module, p->unit) : 0;
 		p->seconds = o->seconds[i];
 		p->object = str_in(&p->arena);
 		arena_init(&p->arena, arena->allocator);
@@ -144,7 +156,7 @@ static void make_pieces(struct batch *b, struct arena *arena, const struct jit_o
 	qsort(b->order, b->pieces, sizeof *b->order, by_statements);
 }
 
-/* Moves the object and the diagnostics of a kernel to the caller; false when memory is out. */
+/* Moves the object and the diagnostics of a unit to the caller; false when memory is out. */
 static bool take_piece(struct piece *p, struct arena *arena, struct image_object *to, struct diags *d)
 {
 	void *bytes = p->escaped ? NULL : arena_try(arena, p->object.n, 1);
@@ -156,7 +168,7 @@ static bool take_piece(struct piece *p, struct arena *arena, struct image_object
 	return bytes;
 }
 
-/* Moves all objects in the order of the kernels, so that nothing depends on the threads. */
+/* Moves all objects in the order of the units, so that nothing depends on the threads. */
 static bool take_pieces(struct batch *b, struct arena *arena, struct jit_objects *o, struct diags *d)
 {
 	bool has_memory = true, ok = true;
@@ -173,10 +185,13 @@ bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
 		 const struct jit_options *options, struct jit_threads threads, struct arena *arena,
 		 struct jit_objects *o, struct diags *d)
 {
-	int pieces = backend->compiles_all && m->kernels.n ? 1 : m->kernels.n;
+	struct jit_unit *unit;
+	int units = jit_list_units(arena, m, !backend->cuts_rows, &unit);
+	int pieces = backend->compiles_all && units ? 1 : units;
 	threads.most = threads.most < pieces ? threads.most : pieces;
 	pthread_t *thread = ARENA_ARRAY(arena, pthread_t, threads.most + 1);
 	o->n = pieces;
+	o->unit = backend->compiles_all ? NULL : unit;
 	o->object = ARENA_ARRAY(arena, struct image_object, pieces);
 	o->seconds = arena_take(arena, pieces, sizeof *o->seconds);
 	struct batch b = {

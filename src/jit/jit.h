@@ -12,11 +12,12 @@
 #include "base/target.h"
 #include "ilir/ilir.h"
 #include "image/link.h"
+#include "jit/units.h"
 
 #include <pthread.h>
 #include <sched.h>
 
-enum { JIT_ABI = 11 };
+enum { JIT_ABI = 12 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 
@@ -40,11 +41,13 @@ enum jit_phase { JIT_EMIT, JIT_CHECK, JIT_OPTIMIZE, JIT_GENERATE, JIT_PHASES };
 struct jit_backend {
 	int abi;
 	const char *name;
-	bool compiles_all; /* all kernels at once, since starting is expensive: `kernel` is -1 */
-	/* Compiles one kernel of an outlined, vectorised, unrolled, primitive module, or all: appends a
-	 * relocatable ELF64 object with a function of each kernel's name, which imports nothing, and returns
-	 * the seconds that each phase took.  Any number of threads may call at once. */
-	bool (*compile)(const struct ilir_module *, const struct jit_options *, int kernel,
+	bool compiles_all; /* all kernels at once, since starting is expensive: the unit is NULL */
+	bool cuts_rows;	   /* compiles the variants of a kernel apart from it */
+	/* Compiles a unit of an outlined, vectorised, unrolled, primitive module, or all kernels: appends a
+	 * relocatable ELF64 object with a function of the unit's name, or of each kernel's, which imports
+	 * nothing but variants of the kernel, and returns the seconds that each phase took.  Any number of threads
+	 * may call at once. */
+	bool (*compile)(const struct ilir_module *, const struct jit_options *, const struct jit_unit *,
 			struct str *object, double seconds[JIT_PHASES], struct diags *);
 	/* The back end's own IR before code generation, or assembly, as text. */
 	bool (*print)(const struct ilir_module *, const struct jit_options *, enum jit_text, struct str *,
@@ -92,16 +95,17 @@ void jit_ahead_end(struct jit_ahead *);
 /* Back ends are only called through the functions below: a fork during one of them, or while a back end is
  * loaded, leaves the child with locks that nobody releases.  In such a child jit_backend_load refuses. */
 
-/* One object for each kernel, or one for all. */
+/* One object for each unit, or one for all. */
 struct jit_objects {
 	int n;
+	const struct jit_unit *unit; /* NULL = all kernels are in one object */
 	struct image_object *object;
 	double (*seconds)[JIT_PHASES];
 };
 
-/* Compiles all kernels, each into an object of its own unless the back end compiles them together, on these
+/* Compiles all units, each into an object of its own unless the back end compiles them together, on these
  * threads.  The objects are in the arena, and do not depend on the number of threads.  False after the
- * diagnostics of all kernels that failed. */
+ * diagnostics of all units that failed. */
 bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
 		 struct jit_threads, struct arena *, struct jit_objects *, struct diags *);
 /* The same in a process of its own (helper.h): this process goes on even if the compiler ends its own.

@@ -14,15 +14,15 @@ __attribute__((visibility("default"))) struct jit_backend espalier_backend;
 
 static const struct jit_backend *counted;
 
-/* The first kernel counts for all. */
-static bool compile(const struct ilir_module *m, const struct jit_options *o, int kernel, struct str *object,
-		    double seconds[JIT_PHASES], struct diags *d)
+/* The first unit counts for all. */
+static bool compile(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
+		    struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
-	if (kernel <= 0) {
+	if (!unit || (!unit->kernel && !unit->variant)) {
 		atomic_fetch_add(&compilations, 1);
 		usleep(50000);
 	}
-	return counted->compile(m, o, kernel, object, seconds, d);
+	return counted->compile(m, o, unit, object, seconds, d);
 }
 
 /* Everything but compiling is the other's own. */

@@ -40,6 +40,9 @@ struct emitter {
 	LLVMBuilderRef at, entry;
 	LLVMTypeRef scalar[ILIR_DTYPES], pointer; /* by dtype; half floats are integers: their bits */
 	LLVMValueRef function;
+	const struct jit_unit *unit;	/* what is being emitted */
+	const struct ilir_stmt *rows;	/* its loops over rows, of which variants run one each; NULL = no variants */
+	LLVMValueRef left;		/* blocks of columns that a sweep has left, with the current one; NULL = no sweep */
 	bool has_fma, has_half;	       /* the machine has the instructions */
 	struct jit_promises *promises; /* metadata of accesses to memory (access.c) */
 	bool *reads;		       /* jit_find_reads */
@@ -56,10 +59,10 @@ struct emitter {
 
 /* --- emit.c --- */
 
-/* Fills e->module (empty, in e->context) with a function for the kernel, or for each when it is -1; m, arena,
- * context, module, has_fma and has_half are given.  False when the module cannot be emitted: see problem
+/* Fills e->module (empty, in e->context) with the function of the unit, or when it is NULL with one for each kernel; m,
+ * arena, context, module, has_fma and has_half are given.  False when the module cannot be emitted: see problem
  * and culprit.  `vector_bits` is the register width to use. */
-bool jit_emit_module(struct emitter *, int kernel, int vector_bits);
+bool jit_emit_module(struct emitter *, const struct jit_unit *, int vector_bits);
 
 LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);
 /* The type in memory, where truth is a byte. */
