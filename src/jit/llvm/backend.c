@@ -249,12 +249,28 @@ static bool finish_job(struct job *j, bool ok, bool has_memory, struct str *out)
 	return ok;
 }
 
-static bool compile_unit(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
-			 struct str *object, double seconds[JIT_PHASES], struct diags *d)
+LLVMMemoryBufferRef jit_compile_unit(const struct ilir_module *m, const struct jit_options *o,
+				     const struct jit_unit *unit, double seconds[JIT_PHASES], struct diags *d)
 {
 	struct job j = {.m = m, .options = o, .unit = unit, .diags = d, .seconds = seconds};
 	bool ok = start_job(&j) && time_phase(&j, JIT_GENERATE, generate_object);
-	return finish_job(&j, ok, !ok || append_output(&j, object), object);
+	LLVMMemoryBufferRef object = j.output;
+	j.output = ok ? NULL : object;
+	end_job(&j);
+	return ok ? object : NULL;
+}
+
+static bool compile_unit(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
+			 struct str *to, double seconds[JIT_PHASES], struct diags *d)
+{
+	LLVMMemoryBufferRef object = jit_compile_unit(m, o, unit, seconds, d);
+	if (!object)
+		return false;
+	bool has_memory = append_text(to, LLVMGetBufferStart(object), LLVMGetBufferSize(object));
+	LLVMDisposeMemoryBuffer(object);
+	if (!has_memory)
+		arena_escape(to->arena);
+	return true;
 }
 
 static bool print_module(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
@@ -282,4 +298,7 @@ const struct jit_backend espalier_backend = {.abi = JIT_ABI,
 					     .cuts_rows = true,
 					     .compile = compile_unit,
 					     .print = print_module,
-					     .compiler = find_compiler};
+					     .compiler = find_compiler,
+					     .open = jit_process_open,
+					     .find = jit_process_find,
+					     .close = jit_process_close};

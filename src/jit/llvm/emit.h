@@ -108,6 +108,19 @@ void jit_emit_alloc(struct emitter *, ilir_buffer);
 /* Sets the width of each register from all stores of a block. */
 void jit_measure_registers(struct emitter *, const struct ilir_stmt *);
 
+/* --- backend.c --- */
+
+/* The object of a unit, or of all kernels (NULL); the caller disposes of it.  NULL after diagnostics. */
+LLVMMemoryBufferRef jit_compile_unit(const struct ilir_module *, const struct jit_options *, const struct jit_unit *,
+				     double seconds[JIT_PHASES], struct diags *);
+
+/* --- process.c: open, find and close of struct jit_backend --- */
+
+struct jit_process *jit_process_open(const struct ilir_module *, const struct jit_options *, const struct jit_unit *,
+				     int units, struct jit_sink, struct diags *);
+void *jit_process_find(struct jit_process *, const struct jit_unit *, struct diags *);
+void jit_process_close(struct jit_process *);
+
 /* --- processor.c --- */
 
 /* A machine for one compilation, since LLVM's must not be shared between threads.  NULL and a
