@@ -56,6 +56,7 @@ unit_tests = \
 	%D%/api/export_test \
 	%D%/api/failures_test \
 	%D%/api/helper_test \
+	%D%/api/late_test \
 	%D%/api/limits_test \
 	%D%/api/machine_test \
 	%D%/api/linked_test \

@@ -301,12 +301,25 @@ static bool compile_code(void *job)
 	return p->found || compile_finish(p->begun, &p->code_arena, c->diags, &p->image, &p->times);
 }
 
-/* Names the kernels for profilers. */
+/* Names code for profilers: all, or what was compiled last. */
+static bool write_names(void *job)
+{
+	struct code_job *c = job;
+	esp_program *p = c->program;
+	struct image_function *f;
+	if (!compile_is_late(&p->image))
+		return image_name_code(&p->image, &p->code_arena, c->diags);
+	int n = compile_list_code(&p->code_arena, &p->image, &f);
+	return !n || image_name_functions(p->image.name, f, n, c->diags);
+}
+
 static void name_code(esp_program *p)
 {
 	struct diags notices;
+	if (!p->object.context->perf_map)
+		return;
 	diags_init(&notices, &p->object.context->allocator);
-	image_name_code(&p->image, &notices);
+	api_guarded(&p->code_arena, &notices, write_names, &(struct code_job){p, &notices});
 	log_notices(p, &notices);
 }
 
@@ -352,7 +365,9 @@ static void begin_deadline(esp_program *p)
 static bool compile_rows(esp_program *p, const int64_t *rows, struct diags *diags)
 {
 	begin_deadline(p);
-	return api_guarded(&p->code_arena, diags, compile_more, &(struct rows_job){p, rows, diags});
+	bool ok = api_guarded(&p->code_arena, diags, compile_more, &(struct rows_job){p, rows, diags});
+	name_code(p);
+	return ok;
 }
 
 static bool link_code(void *job)
@@ -445,8 +460,7 @@ static bool make_code(esp_program *p, struct diags *diags)
 		return false;
 	}
 	p->seconds = p->seconds + (times_clock() - begin);
-	if (p->object.context->perf_map && !compile_is_late(&p->image))
-		name_code(p);
+	name_code(p);
 	atomic_store_explicit(&p->ready, true, memory_order_release);
 	return true;
 }

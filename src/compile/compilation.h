@@ -70,9 +70,8 @@ void compile_print_choices(const struct compilation *, struct str *);
 /* --- generate.c --- */
 
 struct jit_options compile_jit_options(const struct compilation *);
-/* Notes the time that a unit took to compile. */
-void compile_note_unit(struct arena *, struct times *, const char *backend, const struct jit_unit *,
-		       const double seconds[JIT_PHASES]);
+/* Notes the times that objects took to make. */
+void compile_note_objects(struct arena *, struct times *, const char *backend, const struct jit_objects *);
 /* Makes code of the finished module: a blob, or the kernels that the interpreter runs. */
 bool compile_to_code(struct compilation *, struct image *);
 

@@ -6,6 +6,7 @@
 #include "base/times.h"
 #include "compile/options.h"
 #include "image/image.h"
+#include "image/perf.h"
 #include "sched/sched.h"
 
 /* Lowers and rewrites the model by the options, and makes the plan.  False after diagnostics.  The trace may
@@ -45,6 +46,8 @@ bool compile_has_code(const struct image *, const int64_t *rows);
 bool compile_has_any_code(const struct image *);
 /* Compiles that.  False after the diagnostics of all that failed; what did not fail is there. */
 bool compile_need_code(struct arena *, struct diags *, struct image *, const int64_t *rows, struct times *);
+/* The functions that compile_need_code compiled last, in the arena; returns how many. */
+int compile_list_code(struct arena *, const struct image *, struct image_function **);
 /* Links the objects of all kernels, which are there, to the image's blob. */
 bool compile_link_code(struct arena *, struct diags *, struct image *);
 

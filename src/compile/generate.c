@@ -70,27 +70,21 @@ static double sum_seconds(const double seconds[JIT_PHASES])
 	return sum;
 }
 
-void compile_note_unit(struct arena *arena, struct times *times, const char *backend, const struct jit_unit *unit,
-		       const double seconds[JIT_PHASES])
-{
-	struct str name = str_in(arena);
-	str_printf(&name, "  kernel %s", unit->name);
-	times_note(times, backend, name.text, sum_seconds(seconds));
-}
-
 /* The times of the threads: by phase of the back end, then by unit where each was compiled alone. */
-static void note_kernels(struct compilation *c, const struct jit_objects *o)
+void compile_note_objects(struct arena *arena, struct times *times, const char *backend, const struct jit_objects *o)
 {
 	static const char *const part[JIT_PHASES] = {"  emit", "  check", "  optimise", "  generate"};
-	const char *backend = c->options->backend;
 	for (int p = 0; p < JIT_PHASES; p++) {
 		double sum = 0;
 		for (int k = 0; k < o->n; k++)
 			sum += o->seconds[k][p];
-		times_note(c->times, backend, part[p], sum);
+		times_note(times, backend, part[p], sum);
 	}
-	for (int k = 0; k < o->n && o->unit; k++)
-		compile_note_unit(c->arena, c->times, backend, &o->unit[k], o->seconds[k]);
+	for (int k = 0; k < o->n && o->unit; k++) {
+		struct str name = str_in(arena);
+		str_printf(&name, "  kernel %s", o->unit[k].name);
+		times_note(times, backend, name.text, sum_seconds(o->seconds[k]));
+	}
 }
 
 static bool compile_here(struct compilation *c, const struct jit_options *options, struct jit_objects *o,
@@ -137,7 +131,7 @@ static bool make_blob(struct compilation *c, const struct jit_options *options, 
 		return false;
 	compile_note(c, "jit", "compile");
 	if (c->times)
-		note_kernels(c, &o);
+		compile_note_objects(c->arena, c->times, c->options->backend, &o);
 	note_tool(c, compiler, image);
 	bool ok = image_link(c->arena, o.object, o.n, image->name, image->kernels, image->kernel_name,
 			     &image->blob, c->diags);

@@ -14,7 +14,8 @@ struct late_code {
 	struct jit_code jit;
 	image_kernel **kernel; /* by kernel; NULL = not complete */
 	int *first;	       /* by kernel: its first unit; one more than kernels */
-	int *wanted;	       /* room for the numbers of units */
+	int *wanted;	       /* room for the numbers of units, those that were compiled last first */
+	int latest;	       /* how many these are */
 	struct jit_threads threads;
 	const char *backend;
 };
@@ -132,6 +133,21 @@ bool compile_open_code(struct compilation *c, const struct jit_backend *backend,
 
 /* --- compiling --- */
 
+/* The units that were wanted, with their objects. */
+static struct jit_objects wanted_objects(const struct late_code *l, int n, struct arena *arena)
+{
+	struct jit_unit *unit = ARENA_ARRAY(arena, struct jit_unit, n);
+	struct jit_objects o = {n, unit, ARENA_ARRAY(arena, struct image_object, n), NULL};
+	o.seconds = arena_take(arena, n, sizeof *o.seconds);
+	for (int i = 0; i < n; i++) {
+		const struct jit_made *made = &l->jit.made[l->wanted[i]];
+		unit[i] = l->jit.unit[l->wanted[i]];
+		o.object[i] = (struct image_object){made->object.text, made->object.n};
+		memcpy(o.seconds[i], made->seconds, sizeof made->seconds);
+	}
+	return o;
+}
+
 bool compile_need_code(struct arena *arena, struct diags *diags, struct image *image, const int64_t *rows,
 		       struct times *times)
 {
@@ -143,17 +159,33 @@ bool compile_need_code(struct arena *arena, struct diags *diags, struct image *i
 			l->wanted[n++] = i;
 	bool ok = jit_need(&l->jit, l->wanted, n, l->threads, arena, diags);
 	publish_kernels(l);
-	if (!ok)
-		return false;
+	l->latest = ok ? n : 0;
+	if (!ok || !n)
+		return ok;
+	struct jit_objects o = wanted_objects(l, n, arena);
 	times_since(times, "jit", "compile", begin);
-	for (int i = 0; i < n; i++)
-		compile_note_unit(arena, times, l->backend, &l->jit.unit[l->wanted[i]], l->jit.made[l->wanted[i]].seconds);
+	compile_note_objects(arena, times, l->backend, &o);
 	return true;
+}
+
+int compile_list_code(struct arena *arena, const struct image *image, struct image_function **functions)
+{
+	const struct late_code *l = late_code_of(image);
+	struct image_function *f = *functions = ARENA_ARRAY(arena, struct image_function, l->latest);
+	for (int i = 0; i < l->latest; i++) {
+		const char *name = l->jit.unit[l->wanted[i]].name;
+		const struct str *object = &l->jit.made[l->wanted[i]].object;
+		f[i] = (struct image_function){
+		    name, jit_address(&l->jit, l->wanted[i]),
+		    image_function_bytes(arena, (struct image_object){object->text, object->n}, name)};
+	}
+	return l->latest;
 }
 
 /* Makes objects again for which there was no memory. */
 static bool make_objects(struct late_code *l, struct arena *arena, struct diags *diags)
 {
+	l->latest = 0;
 	for (int i = 0; i < l->jit.units; i++)
 		l->wanted[i] = i;
 	return jit_need(&l->jit, l->wanted, l->jit.units, l->threads, arena, diags);

@@ -292,18 +292,21 @@ static int64_t symbol_place(const struct linking *l, const Elf64_Sym *s)
 	return l->place[in] + (int64_t)s->st_value;
 }
 
+static bool find_function_symbol(const struct linking *l, const char *name, Elf64_Sym *s)
+{
+	for (uint64_t k = 0; read_entry(l, l->symbols, SHT_SYMTAB, k, s, sizeof *s); k++)
+		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && symbol_place(l, s) >= 0 &&
+		    l->section[s->st_shndx].sh_flags & SHF_EXECINSTR && s->st_value < l->section[s->st_shndx].sh_size &&
+		    strcmp(text_at(l, l->section[l->symbols].sh_link, s->st_name), name) == 0)
+			return true;
+	return false;
+}
+
 /* Where the function of that name begins, -1 = there is none. */
 static int64_t find_function(const struct linking *l, const char *name)
 {
 	Elf64_Sym s;
-	for (uint64_t k = 0; read_entry(l, l->symbols, SHT_SYMTAB, k, &s, sizeof s); k++) {
-		int64_t place = ELF64_ST_TYPE(s.st_info) == STT_FUNC ? symbol_place(l, &s) : -1;
-		if (place >= 0 && l->section[s.st_shndx].sh_flags & SHF_EXECINSTR &&
-		    s.st_value < l->section[s.st_shndx].sh_size &&
-		    strcmp(text_at(l, l->section[l->symbols].sh_link, s.st_name), name) == 0)
-			return place;
-	}
-	return -1;
+	return find_function_symbol(l, name, &s) ? symbol_place(l, &s) : -1;
 }
 
 /* The same of all objects, the first of which counts. */
@@ -428,4 +431,12 @@ bool image_link(struct arena *arena, const struct image_object *object, int obje
 	    "this is a fault of the back end, not of the model: please report it; another target or "
 	    "back end may do meanwhile",
 	    "the object made of '%s' cannot be linked: %s", what, w.problem);
+}
+
+int64_t image_function_bytes(struct arena *arena, struct image_object object, const char *name)
+{
+	struct output w = {.alignment = 1};
+	struct linking l = {.arena = arena, .output = &w, .object = object.bytes, .bytes = object.size};
+	Elf64_Sym s;
+	return read_header(&l) && lay_out(&l) && find_function_symbol(&l, name, &s) ? (int64_t)s.st_size : 0;
 }

@@ -18,4 +18,7 @@ struct image_object {
 bool image_link(struct arena *, const struct image_object *, int objects, const char *what, int kernels,
 		const char *const *name, struct image_blob *, struct diags *);
 
+/* The bytes of a function of an object, 0 = the object has no such function. */
+int64_t image_function_bytes(struct arena *, struct image_object, const char *name);
+
 #endif

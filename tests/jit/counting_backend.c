@@ -14,14 +14,25 @@ __attribute__((visibility("default"))) struct jit_backend espalier_backend;
 
 static const struct jit_backend *counted;
 
-/* The first unit counts for all. */
+/* The unit of the first kernel that every range needs counts for all. */
+static void count(const struct jit_unit *unit)
+{
+	if (unit && (unit->kernel || unit->rows > 1))
+		return;
+	atomic_fetch_add(&compilations, 1);
+	usleep(50000);
+}
+
+static void *find(struct jit_process *p, const struct jit_unit *unit, struct diags *d)
+{
+	count(unit);
+	return counted->find(p, unit, d);
+}
+
 static bool compile(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
 		    struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
-	if (!unit || (!unit->kernel && !unit->variant)) {
-		atomic_fetch_add(&compilations, 1);
-		usleep(50000);
-	}
+	count(unit);
 	return counted->compile(m, o, unit, object, seconds, d);
 }
 
@@ -37,4 +48,5 @@ __attribute__((constructor)) static void find_counted(void)
 	espalier_backend = *counted;
 	espalier_backend.name = "counting";
 	espalier_backend.compile = compile;
+	espalier_backend.find = counted->find ? find : NULL;
 }
