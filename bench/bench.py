@@ -494,7 +494,7 @@ def run_start(bench):
     said = subprocess.run([start, "-n", str(bench.options.starts), command, *files, tree], capture_output=True, text=True,
                           check=True, env=libraries).stdout
     for line in said.splitlines():
-        phases = dict(re.findall(r"(process|least|load or compile|bind|linearize|run|version) +([0-9.]+)", line))
+        phases = dict(re.findall(r"(process|first result|least|load or compile|bind|linearize|run|version) +([0-9.]+)", line))
         bench.record("start", cache=line.split()[0], **{name: float(ms) for name, ms in phases.items()})
 
 

@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* start [-n TIMES] COMMAND MODEL.ra WEIGHTS VOCAB TREES
  *
- * Times a process from start to end, without and with its program in the cache. COMMAND is the program
- * `espalier` itself (build/.libs/espalier, not libtool's wrapper script). Prints the median, the least and
- * the most of TIMES runs each, the medians of the phases that --timing prints, and the times of a process
+ * Times a process from its start to its first result and to its end, without and with its program in the cache. COMMAND is
+ * the program `espalier` itself (build/.libs/espalier, not libtool's wrapper script). Prints the median, the least
+ * and the most of TIMES runs each, the medians of the phases that --timing prints, and the times of a process
  * that only prints its version. */
 #include "bench/timing.h"
 
@@ -27,7 +27,7 @@ static const struct {
 } phases[PHASES] = {{"compile", 1}, {"bind", 1}, {"linearize", 1e-3}, {"run", 1e-3}};
 
 struct sample {
-	double process, phase[PHASES]; /* milliseconds */
+	double first, process, phase[PHASES]; /* milliseconds; first: until the first byte of the output */
 };
 
 static _Noreturn void give_up(const char *what)
@@ -51,32 +51,56 @@ static void read_phases(int fd, struct sample *s)
 	}
 }
 
+/* Reads all output; returns when the first byte came. */
+static double read_output(int fd)
+{
+	char text[4000];
+	ssize_t n = read(fd, text, 1);
+	double first = 1e3 * read_clock();
+	if (n != 1)
+		give_up("the command writes nothing");
+	while (read(fd, text, sizeof text) > 0)
+		;
+	return first;
+}
+
+static void make_pipe(int fds[2])
+{
+	if (pipe2(fds, O_CLOEXEC))
+		give_up("no pipe");
+}
+
 /* Runs a process with `fd` as its standard error, to which it writes a page at most. */
-static double time_process(char **arguments, int fd)
+static struct sample time_process(char **arguments, int fd)
 {
 	posix_spawn_file_actions_t actions;
-	int status;
+	struct sample s;
+	int status, output[2];
 	pid_t child;
+	make_pipe(output);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fd, STDERR_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
+	posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
 	double begin = 1e3 * read_clock();
-	if (posix_spawn(&child, arguments[0], &actions, NULL, arguments, environ) ||
-	    waitpid(child, &status, 0) != child)
+	if (posix_spawn(&child, arguments[0], &actions, NULL, arguments, environ))
 		give_up("the command cannot be started");
+	close(output[1]);
+	s.first = read_output(output[0]) - begin;
+	if (waitpid(child, &status, 0) != child)
+		give_up("the command is lost");
+	s.process = 1e3 * read_clock() - begin;
+	close(output[0]);
 	posix_spawn_file_actions_destroy(&actions);
-	return 1e3 * read_clock() - begin;
+	return s;
 }
 
 static struct sample run_command(char **argv)
 {
 	char *arguments[] = {argv[0],	"run",	 argv[1], "--weights", argv[2],
 			     "--vocab", argv[3], argv[4], "--timing",  NULL};
-	struct sample s;
 	int fds[2];
-	if (pipe2(fds, O_CLOEXEC))
-		give_up("no pipe");
-	s.process = time_process(arguments, fds[1]);
+	make_pipe(fds);
+	struct sample s = time_process(arguments, fds[1]);
 	close(fds[1]);
 	read_phases(fds[0], &s);
 	close(fds[0]);
@@ -86,7 +110,9 @@ static struct sample run_command(char **argv)
 static struct sample say_version(char **argv)
 {
 	char *arguments[] = {argv[0], "--version", NULL};
-	return (struct sample){.process = time_process(arguments, STDERR_FILENO)};
+	struct sample s = time_process(arguments, STDERR_FILENO);
+	memset(s.phase, 0, sizeof s.phase);
+	return s;
 }
 
 static int by_size(const void *a, const void *b)
@@ -104,14 +130,23 @@ static double median_of(const struct sample *s, int n, size_t at)
 	return x[n / 2];
 }
 
+/* The median, the least and the most of a time. */
+static void print_time(const char *what, const struct sample *s, int n, size_t at)
+{
+	double least = median_of(s, 1, at), most = least;
+	for (int i = 0; i < n; i++) {
+		double x = median_of(&s[i], 1, at);
+		least = x < least ? x : least;
+		most = x > most ? x : most;
+	}
+	printf(" %s %7.2f ms (least %.2f, most %.2f)", what, median_of(s, n, at), least, most);
+}
+
 static void print_sample(const char *what, const struct sample *s, int n)
 {
-	double least = s->process, most = s->process;
-	for (int i = 0; i < n; i++) {
-		least = s[i].process < least ? s[i].process : least;
-		most = s[i].process > most ? s[i].process : most;
-	}
-	printf("%-5s process %7.2f ms (least %.2f, most %.2f)", what, median_of(s, n, 0), least, most);
+	printf("%-5s", what);
+	print_time("process", s, n, offsetof(struct sample, process));
+	print_time(", first result", s, n, offsetof(struct sample, first));
 	for (int i = 0; i < PHASES && s->phase[PHASES - 1]; i++)
 		printf(", %s %.3f", i ? phases[i].name : "load or compile",
 		       median_of(s, n, offsetof(struct sample, phase[i])));

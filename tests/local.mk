@@ -56,6 +56,7 @@ unit_tests = \
 	%D%/api/export_test \
 	%D%/api/failures_test \
 	%D%/api/helper_test \
+	%D%/api/late_test \
 	%D%/api/limits_test \
 	%D%/api/machine_test \
 	%D%/api/linked_test \
@@ -114,6 +115,7 @@ unit_tests = \
 	%D%/jit/compile_test \
 	%D%/jit/expr_test \
 	%D%/jit/types_test \
+	%D%/jit/units_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \
 	%D%/jit/functions_test \

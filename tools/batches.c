@@ -210,14 +210,13 @@ int batches_run(struct batches *b, struct batch *batch)
 
 /* --- before and after --- */
 
-static esp_status show_times(const struct objects *o, esp_error **error)
+/* In the end, since runs may compile. */
+static void show_times(const struct objects *o)
 {
 	char *text;
-	esp_status status = esp_program_times(o->program, &text, error);
-	if (!status)
+	if (esp_program_times(o->program, &text, NULL) == ESP_OK)
 		fputs(text, stderr);
 	esp_text_free(text);
-	return status;
 }
 
 int batches_open(struct batches *b, const struct options *options, const struct objects *objects,
@@ -232,13 +231,14 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 		status = esp_binding_create(objects->program, objects->weights, &b->binding, &error);
 	if (!status)
 		status = esp_session_create(b->binding, &b->session, &error);
-	if (!status && options->time_passes)
-		status = show_times(objects, &error);
+	b->times = !status && options->time_passes;
 	return status ? report_failure(status, error) : 0;
 }
 
 void batches_close(struct batches *b)
 {
+	if (b->times)
+		show_times(b->objects);
 	esp_error_free(b->failure.error);
 	esp_treebank_free(b->treebank);
 	esp_session_free(b->session);

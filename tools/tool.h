@@ -172,6 +172,7 @@ struct batches {
 		esp_error *error;
 	} failure;
 	bool quiet; /* show no progress */
+	bool times; /* tell in the end how long each step of compiling took */
 	double begin, shown;
 };
 

@@ -105,7 +105,7 @@ static bool pack_weights(struct packed *to, const esp_program *p, const esp_weig
 /* Packs weights; their generation counts from 1. */
 static struct packed *new_packed(esp_program *p, const esp_weights *w, struct diags *diags)
 {
-	if ((w && !binding_check(p, w, diags)) || !program_prepare(p, diags))
+	if ((w && !binding_check(p, w, diags)) || !program_begin(p, diags))
 		return NULL;
 	struct packed *new = object_new(p->object.context, sizeof *new, destroy_packed, diags);
 	if (!new)

@@ -175,11 +175,12 @@ struct esp_program {
 	esp_state *states;
 	pthread_mutex_t lock; /* guards all below, until `ready` */
 	bool has_lock;
-	atomic_bool ready;
+	atomic_bool ready;    /* runs can begin */
+	atomic_bool complete; /* all that runs may need is compiled, and the image has it */
 	struct arena code_arena;
-	bool made; /* the image is complete; its code may not be loaded yet */
+	bool made; /* the image is complete but perhaps for code that is compiled later; it may not be loaded yet */
 	struct image image;
-	double seconds;
+	_Atomic double seconds;
 	const struct compilation *begun; /* the first half of its compilation; NULL = found */
 	struct times early, times; /* steps of the first half of a compilation, and of making the code */
 };
@@ -191,7 +192,10 @@ void program_describe(struct esp_program *);
 /* The function of a struct jit_watch: whether the compilation goes on, because the context is open and the
  * hook has not cancelled it. */
 bool program_is_wanted(void *program, struct diags *);
-/* Makes and loads the code of the program, unless it is loaded.  False after a diagnostic. */
+/* Makes the code of the program such that runs can begin, which may compile more (image_code.need).  False after a
+ * diagnostic. */
+bool program_begin(struct esp_program *, struct diags *);
+/* Makes and loads all code of the program. */
 bool program_prepare(struct esp_program *, struct diags *);
 /* The same without loading, so that the code may be for another machine: sets `image`, without functions. */
 bool program_make(struct esp_program *, struct image *, struct diags *);

@@ -262,7 +262,7 @@ static void write_memory(esp_profile_facts *f, const struct rt_session *s, const
 	f->scratch_bytes += s->scratch_capacity;
 	f->weight_bytes = b->packed_bytes;
 	f->index_bytes = s->order.block.bytes + s->order.case_block.bytes;
-	f->code_bytes = s->image->code.bytes;
+	f->code_bytes = __atomic_load_n(&s->image->code.bytes, __ATOMIC_RELAXED);
 }
 
 static void write_sizes(esp_profile_facts *f, const struct rt_session *s)

@@ -8,10 +8,12 @@
 
 #include <string.h>
 
+static void finish_program(esp_program *);
+
 static void destroy_program(void *object)
 {
 	esp_program *p = object;
-	image_code_release(&p->image.code);
+	finish_program(p);
 	arena_free(&p->code_arena);
 	arena_free(&p->arena);
 	rt_free(&p->object.context->allocator, p->file);
@@ -215,6 +217,7 @@ static bool read_options(esp_program *p, const esp_program_options *options, str
 	bool ok = api_read_options(&p->arena, diags, options, &p->options);
 	p->options.threads = threads_of(c);
 	p->options.apart = c->compile_apart;
+	p->options.late = target_runs_here(p->options.target);
 	p->options.memory = c->compile_memory;
 	p->options.watch = (struct jit_watch){goes_on, p};
 	return ok;
@@ -298,12 +301,25 @@ static bool compile_code(void *job)
 	return p->found || compile_finish(p->begun, &p->code_arena, c->diags, &p->image, &p->times);
 }
 
-/* Names the kernels for profilers. */
+/* Names code for profilers: all, or what was compiled last. */
+static bool write_names(void *job)
+{
+	struct code_job *c = job;
+	esp_program *p = c->program;
+	struct image_function *f;
+	if (!compile_is_late(&p->image))
+		return image_name_code(&p->image, &p->code_arena, c->diags);
+	int n = compile_list_code(&p->code_arena, &p->image, &f);
+	return !n || image_name_functions(p->image.name, f, n, c->diags);
+}
+
 static void name_code(esp_program *p)
 {
 	struct diags notices;
+	if (!p->object.context->perf_map)
+		return;
 	diags_init(&notices, &p->object.context->allocator);
-	image_name_code(&p->image, &notices);
+	api_guarded(&p->code_arena, &notices, write_names, &(struct code_job){p, &notices});
 	log_notices(p, &notices);
 }
 
@@ -324,14 +340,67 @@ static bool guarded_compile(esp_program *p, struct diags *diags)
 	return ok;
 }
 
-/* Compiles without loading the code.  The caller holds the lock. */
+/* --- code that is compiled when runs need it --- */
+
+struct rows_job {
+	esp_program *program;
+	const int64_t *rows;
+	struct diags *diags;
+};
+
+static bool compile_more(void *job)
+{
+	struct rows_job *j = job;
+	esp_program *p = j->program;
+	return compile_need_code(&p->code_arena, j->diags, &p->image, j->rows, &p->times);
+}
+
+static void begin_deadline(esp_program *p)
+{
+	double seconds = p->object.context->compile_seconds;
+	p->deadline = seconds > 0 ? times_clock() + seconds : 0;
+}
+
+/* The caller holds the lock. */
+static bool compile_rows(esp_program *p, const int64_t *rows, struct diags *diags)
+{
+	begin_deadline(p);
+	bool ok = api_guarded(&p->code_arena, diags, compile_more, &(struct rows_job){p, rows, diags});
+	name_code(p);
+	return ok;
+}
+
+static bool link_code(void *job)
+{
+	struct code_job *c = job;
+	return compile_link_code(&c->program->code_arena, c->diags, &c->program->image);
+}
+
+/* Compiles what a run needs.  A compiler computes constants in the usual arithmetic, which the run may have left. */
+static bool need_code(void *program, const int64_t *rows, struct diags *diags)
+{
+	esp_program *p = program;
+	if (atomic_load_explicit(&p->complete, memory_order_acquire) || compile_has_code(&p->image, rows))
+		return true;
+	struct float_mode mode = float_mode_enter(false);
+	double begin = times_clock();
+	pthread_mutex_lock(&p->lock);
+	bool ok = compile_has_code(&p->image, rows) || compile_rows(p, rows, diags);
+	p->seconds = p->seconds + (times_clock() - begin);
+	pthread_mutex_unlock(&p->lock);
+	float_mode_leave(&mode);
+	return ok;
+}
+
+/* --- making images --- */
+
+/* Compiles without loading the code; code that can be compiled later is not yet.  The caller holds the lock. */
 static bool make_image(esp_program *p, struct diags *diags)
 {
 	double begin = times_clock();
-	double seconds = p->object.context->compile_seconds;
 	if (p->made)
 		return true;
-	p->deadline = seconds > 0 ? begin + seconds : 0;
+	begin_deadline(p);
 	if (!guarded_compile(p, diags)) {
 		image_code_release(&p->image.code);
 		arena_free(&p->code_arena);
@@ -340,7 +409,28 @@ static bool make_image(esp_program *p, struct diags *diags)
 	}
 	p->made = true;
 	p->seconds = p->looking + (times_clock() - begin);
+	if (compile_is_late(&p->image)) {
+		p->image.code.need = need_code;
+		p->image.code.maker = p;
+		return true;
+	}
+	atomic_store_explicit(&p->complete, true, memory_order_release);
 	if (!p->found && p->key)
+		keep_image(p);
+	return true;
+}
+
+/* Makes what the image lacks as it stands.  The caller holds the lock. */
+static bool complete_image(esp_program *p, struct diags *diags)
+{
+	double begin = times_clock();
+	if (atomic_load_explicit(&p->complete, memory_order_relaxed))
+		return true;
+	if (!compile_rows(p, NULL, diags) || !api_guarded(&p->code_arena, diags, link_code, &(struct code_job){p, diags}))
+		return false;
+	p->seconds = p->seconds + (times_clock() - begin);
+	atomic_store_explicit(&p->complete, true, memory_order_release);
+	if (p->key)
 		keep_image(p);
 	return true;
 }
@@ -369,9 +459,8 @@ static bool make_code(esp_program *p, struct diags *diags)
 			image_code_release(&p->image.code);
 		return false;
 	}
-	p->seconds += times_clock() - begin;
-	if (p->object.context->perf_map)
-		name_code(p);
+	p->seconds = p->seconds + (times_clock() - begin);
+	name_code(p);
 	atomic_store_explicit(&p->ready, true, memory_order_release);
 	return true;
 }
@@ -379,14 +468,14 @@ static bool make_code(esp_program *p, struct diags *diags)
 bool program_make(esp_program *p, struct image *image, struct diags *diags)
 {
 	pthread_mutex_lock(&p->lock);
-	bool ok = make_image(p, diags);
+	bool ok = make_image(p, diags) && complete_image(p, diags);
 	*image = p->image;
 	pthread_mutex_unlock(&p->lock);
 	image->code = (struct image_code){0};
 	return ok;
 }
 
-bool program_prepare(esp_program *p, struct diags *diags)
+bool program_begin(esp_program *p, struct diags *diags)
 {
 	if (atomic_load_explicit(&p->ready, memory_order_acquire))
 		return true;
@@ -394,6 +483,32 @@ bool program_prepare(esp_program *p, struct diags *diags)
 	bool ok = atomic_load_explicit(&p->ready, memory_order_relaxed) || make_code(p, diags);
 	pthread_mutex_unlock(&p->lock);
 	return ok;
+}
+
+bool program_prepare(esp_program *p, struct diags *diags)
+{
+	if (!program_begin(p, diags))
+		return false;
+	if (atomic_load_explicit(&p->complete, memory_order_acquire))
+		return true;
+	pthread_mutex_lock(&p->lock);
+	bool ok = complete_image(p, diags);
+	pthread_mutex_unlock(&p->lock);
+	return ok;
+}
+
+/* A program that is kept is kept whole: the last of its users compiles what no run has needed, and the next process
+ * finds it.  A forked child has the compiler's locks as they were, and touches nothing. */
+static void finish_program(esp_program *p)
+{
+	struct diags unheard;
+	if (compile_is_late(&p->image) && p->object.context->process != fork_generation())
+		return;
+	diags_init(&unheard, &p->object.context->allocator);
+	if (p->key && compile_is_late(&p->image) && compile_has_any_code(&p->image) && program_is_wanted(p, &unheard))
+		complete_image(p, &unheard);
+	diags_free(&unheard);
+	image_code_release(&p->image.code);
 }
 
 esp_status esp_program_prepare(esp_program *program, esp_error **error)
@@ -536,7 +651,7 @@ esp_status esp_program_times(esp_program *program, char **text, esp_error **erro
 {
 	struct api_call call = api_begin(program);
 	char *copy = NULL;
-	if (api_need(&call, program) && api_need(&call, text) && program_prepare(program, &call.diags))
+	if (api_need(&call, program) && api_need(&call, text) && program_begin(program, &call.diags))
 		copy = text_of(program, print_times, &(struct dumping){0}, &call.diags);
 	if (text)
 		*text = copy;

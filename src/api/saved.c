@@ -44,7 +44,7 @@ static bool make_caller(void *job)
 	if (p->model && !target_runs_here(p->options.target))
 		return compile_image(&s->arena, s->diags, p->model->graph, p->sizes, &options, &s->caller,
 				     NULL);
-	if (!program_prepare(p, s->diags))
+	if (!program_begin(p, s->diags))
 		return false;
 	s->caller = p->image;
 	return true;

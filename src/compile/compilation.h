@@ -70,8 +70,16 @@ void compile_print_choices(const struct compilation *, struct str *);
 /* --- generate.c --- */
 
 struct jit_options compile_jit_options(const struct compilation *);
+/* Notes the times that objects took to make. */
+void compile_note_objects(struct arena *, struct times *, const char *backend, const struct jit_objects *);
 /* Makes code of the finished module: a blob, or the kernels that the interpreter runs. */
 bool compile_to_code(struct compilation *, struct image *);
+
+/* --- late_code.c --- */
+
+/* Makes the image's code such that the back end compiles its kernels when they are needed.  False, without a diagnostic,
+ * when the back end cannot. */
+bool compile_open_code(struct compilation *, const struct jit_backend *, const struct jit_options *, struct image *);
 
 /* --- describe_image.c --- */
 

@@ -6,6 +6,7 @@
 #include "base/times.h"
 #include "compile/options.h"
 #include "image/image.h"
+#include "image/perf.h"
 #include "sched/sched.h"
 
 /* Lowers and rewrites the model by the options, and makes the plan.  False after diagnostics.  The trace may
@@ -28,9 +29,28 @@ struct compilation *compile_begin(struct arena *, struct diags *, const struct r
  * into this arena, and into that of the first half. */
 bool compile_finish(const struct compilation *, struct arena *, struct diags *, struct image *,
 		    struct times *);
-/* Loads the code of an image, which may have been compiled elsewhere; interpreted code needs no loading.
+/* Loads the code of an image, which may have been compiled elsewhere; code that is interpreted, or compiled when it is
+ * needed, needs no loading.
  * image->code.release frees it.  False after diagnostics, such as `target-not-here`.  `times` may be NULL. */
 bool compile_load(const struct allocator *, struct diags *, struct image *, struct times *);
+/* --- code that is compiled when it is needed: images whose code has a `call` and `kernels` ---
+ *
+ * One caller at a time, but for compile_has_code and calls of the code. */
+
+static inline bool compile_is_late(const struct image *image)
+{
+	return image->code.kernels && image->code.call;
+}
+/* Whether there is all that calls of kernels with so many rows need; NULL = all that there can be. */
+bool compile_has_code(const struct image *, const int64_t *rows);
+bool compile_has_any_code(const struct image *);
+/* Compiles that.  False after the diagnostics of all that failed; what did not fail is there. */
+bool compile_need_code(struct arena *, struct diags *, struct image *, const int64_t *rows, struct times *);
+/* The functions that compile_need_code compiled last, in the arena; returns how many. */
+int compile_list_code(struct arena *, const struct image *, struct image_function **);
+/* Links the objects of all kernels, which are there, to the image's blob. */
+bool compile_link_code(struct arena *, struct diags *, struct image *);
+
 /* Whether this machine has all that the code of an image needs. */
 bool compile_can_load(const struct image *, struct diags *);
 /* Whether code that is compiled with these options will run on this machine. */

@@ -70,22 +70,20 @@ static double sum_seconds(const double seconds[JIT_PHASES])
 	return sum;
 }
 
-/* The times of the threads: by phase of the back end, then by kernel where each was compiled alone. */
-static void note_kernels(struct compilation *c, const struct jit_objects *o)
+/* The times of the threads: by phase of the back end, then by unit where each was compiled alone. */
+void compile_note_objects(struct arena *arena, struct times *times, const char *backend, const struct jit_objects *o)
 {
 	static const char *const part[JIT_PHASES] = {"  emit", "  check", "  optimise", "  generate"};
-	const char *backend = c->options->backend;
-	size_t kernels = c->module.kernels.n;
 	for (int p = 0; p < JIT_PHASES; p++) {
 		double sum = 0;
 		for (int k = 0; k < o->n; k++)
 			sum += o->seconds[k][p];
-		times_note(c->times, backend, part[p], sum);
+		times_note(times, backend, part[p], sum);
 	}
-	for (size_t k = 0; k < kernels && o->n == (int)kernels; k++) {
-		struct str name = str_in(c->arena);
-		str_printf(&name, "  kernel %s", c->module.kernels.at[k].name);
-		times_note(c->times, backend, name.text, sum_seconds(o->seconds[k]));
+	for (int k = 0; k < o->n && o->unit; k++) {
+		struct str name = str_in(arena);
+		str_printf(&name, "  kernel %s", o->unit[k].name);
+		times_note(times, backend, name.text, sum_seconds(o->seconds[k]));
 	}
 }
 
@@ -108,15 +106,32 @@ static bool make_objects(struct compilation *c, const struct jit_options *option
 			    : compile_here(c, options, o, compiler);
 }
 
+/* Whether the back end works in this process and can compile kernels when they are needed; opens the code then. */
+static bool open_late(struct compilation *c, const struct jit_options *options, struct image *image)
+{
+	const struct jit_backend *backend;
+	if (!c->options->late || c->options->apart || !(backend = jit_backend_load(c->options->backend, c->diags)))
+		return false;
+	compile_note(c, "jit", "load");
+	if (!compile_open_code(c, backend, options, image))
+		return false;
+	compile_note(c, "jit", "open");
+	note_tool(c, backend->compiler(), image);
+	return true;
+}
+
 static bool make_blob(struct compilation *c, const struct jit_options *options, struct image *image)
 {
 	struct jit_objects o = {0};
 	const char *compiler = NULL;
-	if (!make_objects(c, options, &o, &compiler))
+	size_t before = c->diags->n;
+	if (open_late(c, options, image))
+		return true;
+	if (c->diags->n > before || !make_objects(c, options, &o, &compiler))
 		return false;
 	compile_note(c, "jit", "compile");
 	if (c->times)
-		note_kernels(c, &o);
+		compile_note_objects(c->arena, c->times, c->options->backend, &o);
 	note_tool(c, compiler, image);
 	bool ok = image_link(c->arena, o.object, o.n, image->name, image->kernels, image->kernel_name,
 			     &image->blob, c->diags);

@@ -234,15 +234,25 @@ typedef void image_kernel(void *const *buffers, int64_t begin, int64_t end, int6
 			  int64_t direction);
 
 /* Code that can be called by any number of threads at once, whatever made it.  `call` is used when `kernels`
- * is NULL (the interpreter); it is false after a diagnostic. */
+ * is NULL (the interpreter), or has no function of the kernel yet; it is false after a diagnostic. */
 struct image_code {
-	image_kernel *const *kernels;
+	image_kernel *const *kernels; /* entries are read by image_kernel_of, as they may be set meanwhile */
 	bool (*call)(void *self, int kernel, const struct image_frame *, const struct image_range *,
 		     struct diags *);
+	/* Makes what calls need, before the first of them: `rows` has, by kernel, how many rows their ranges have at
+	 * most, 0 = there is no call.  False after diagnostics.  NULL = everything is there. */
+	bool (*need)(void *maker, const int64_t *rows, struct diags *);
+	void *maker;
 	void (*release)(struct image_code *);
 	void *self;
-	size_t bytes; /* of machine code, 0 = none */
+	size_t bytes; /* of machine code, 0 = none or not known yet; read and set atomically */
 };
+
+/* The function of a kernel of compiled code; NULL = code->call runs it. */
+static inline image_kernel *image_kernel_of(const struct image_code *code, int kernel)
+{
+	return code->kernels ? __atomic_load_n(&code->kernels[kernel], __ATOMIC_ACQUIRE) : NULL;
+}
 
 /* --- the image --- */
 

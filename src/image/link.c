@@ -12,6 +12,8 @@ enum { UNWIND_X86_64 = 0x70000001, LLVM_ADDRESS_SIGNIFICANCE = 0x6fff4c03 };
 
 /* The blob of all objects, and the first problem. */
 struct output {
+	const struct linking *linking; /* of the objects */
+	int objects;
 	unsigned machine;
 	int64_t size, alignment;
 	unsigned char *blob;
@@ -290,6 +292,39 @@ static int64_t symbol_place(const struct linking *l, const Elf64_Sym *s)
 	return l->place[in] + (int64_t)s->st_value;
 }
 
+static bool find_function_symbol(const struct linking *l, const char *name, Elf64_Sym *s)
+{
+	for (uint64_t k = 0; read_entry(l, l->symbols, SHT_SYMTAB, k, s, sizeof *s); k++)
+		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && symbol_place(l, s) >= 0 &&
+		    l->section[s->st_shndx].sh_flags & SHF_EXECINSTR && s->st_value < l->section[s->st_shndx].sh_size &&
+		    strcmp(text_at(l, l->section[l->symbols].sh_link, s->st_name), name) == 0)
+			return true;
+	return false;
+}
+
+/* Where the function of that name begins, -1 = there is none. */
+static int64_t find_function(const struct linking *l, const char *name)
+{
+	Elf64_Sym s;
+	return find_function_symbol(l, name, &s) ? symbol_place(l, &s) : -1;
+}
+
+/* The same of all objects, the first of which counts. */
+static int64_t find_function_anywhere(const struct output *w, const char *name)
+{
+	int64_t place = -1;
+	for (int i = 0; i < w->objects && place < 0; i++)
+		place = find_function(&w->linking[i], name);
+	return place;
+}
+
+/* The place of a symbol, which is another object's if this one has it not. */
+static int64_t target_place(const struct linking *l, const Elf64_Sym *s)
+{
+	const char *name = text_at(l, l->section[l->symbols].sh_link, s->st_name);
+	return s->st_shndx == SHN_UNDEF && *name ? find_function_anywhere(l->output, name) : symbol_place(l, s);
+}
+
 /* Targets of relocations are nearer than this, so that differences of places do not overflow. */
 #define FARTHEST ((int64_t)1 << 40)
 
@@ -307,7 +342,7 @@ static bool apply_relocation(struct linking *l, unsigned in, const Elf64_Rela *r
 		return refuse_object(l, "section %u has a relocation outside of it", in);
 	if (!read_entry(l, l->symbols, SHT_SYMTAB, ELF64_R_SYM(r->r_info), &symbol, sizeof symbol))
 		return refuse_object(l, "section %u has a relocation against no symbol", in);
-	int64_t place = l->place[in] + (int64_t)r->r_offset, at = symbol_place(l, &symbol);
+	int64_t place = l->place[in] + (int64_t)r->r_offset, at = target_place(l, &symbol);
 	if (at < 0)
 		return refuse_object(l, "it imports '%.80s'",
 				     text_at(l, l->section[l->symbols].sh_link, symbol.st_name));
@@ -341,27 +376,10 @@ static bool relocate_all(struct linking *l)
 	return true;
 }
 
-/* Where the function of that name begins, -1 = there is none. */
-static int64_t find_kernel(const struct linking *l, const char *name)
-{
-	Elf64_Sym s;
-	for (uint64_t k = 0; read_entry(l, l->symbols, SHT_SYMTAB, k, &s, sizeof s); k++) {
-		int64_t place = ELF64_ST_TYPE(s.st_info) == STT_FUNC ? symbol_place(l, &s) : -1;
-		if (place >= 0 && l->section[s.st_shndx].sh_flags & SHF_EXECINSTR &&
-		    s.st_value < l->section[s.st_shndx].sh_size &&
-		    strcmp(text_at(l, l->section[l->symbols].sh_link, s.st_name), name) == 0)
-			return place;
-	}
-	return -1;
-}
-
-static bool find_kernels(const struct linking *l, int objects, int kernels, const char *const *name,
-			 int64_t *place)
+static bool find_kernels(const struct linking *l, int kernels, const char *const *name, int64_t *place)
 {
 	for (int i = 0; i < kernels; i++) {
-		place[i] = -1;
-		for (int k = 0; k < objects && place[i] < 0; k++)
-			place[i] = find_kernel(&l[k], name[i]);
+		place[i] = find_function_anywhere(l->output, name[i]);
 		if (place[i] < 0)
 			return refuse_object(l, "it has no function '%.80s'", name[i]);
 	}
@@ -395,6 +413,8 @@ bool image_link(struct arena *arena, const struct image_object *object, int obje
 	struct output w = {.alignment = 1};
 	struct linking *l = ARENA_ARRAY(arena, struct linking, objects + 1);
 	int64_t *place = ARENA_ARRAY(arena, int64_t, kernels);
+	w.linking = l;
+	w.objects = objects;
 	for (int i = 0; i <= objects; i++)
 		l[i] = (struct linking){.arena = arena, .output = &w};
 	for (int i = 0; i < objects; i++) {
@@ -402,7 +422,7 @@ bool image_link(struct arena *arena, const struct image_object *object, int obje
 		l[i].bytes = object[i].size;
 	}
 	if (lay_out_all(l, objects) && resolve_all(l, objects) &&
-	    find_kernels(l, objects, kernels, name, place)) {
+	    find_kernels(l, kernels, name, place)) {
 		*blob = (struct image_blob){w.blob, w.size, w.alignment, w.machine, kernels, place};
 		return true;
 	}
@@ -411,4 +431,12 @@ bool image_link(struct arena *arena, const struct image_object *object, int obje
 	    "this is a fault of the back end, not of the model: please report it; another target or "
 	    "back end may do meanwhile",
 	    "the object made of '%s' cannot be linked: %s", what, w.problem);
+}
+
+int64_t image_function_bytes(struct arena *arena, struct image_object object, const char *name)
+{
+	struct output w = {.alignment = 1};
+	struct linking l = {.arena = arena, .output = &w, .object = object.bytes, .bytes = object.size};
+	Elf64_Sym s;
+	return read_header(&l) && lay_out(&l) && find_function_symbol(&l, name, &s) ? (int64_t)s.st_size : 0;
 }

@@ -12,10 +12,13 @@ struct image_object {
 };
 
 /* Lays out the code and constants of ELF64 objects, one object after the other, resolves the references
- * of each to itself, and finds the kernels by name, in the first object that has one.  The objects may hold
+ * of each to itself and to functions of the others, and finds the kernels by name, in the first object that has one.  The objects may hold
  * any bytes, for any machine whose relocations the table in link.c knows.  `what` names the model in
  * diagnostics.  The blob is in the arena; false after `compile-failed`. */
 bool image_link(struct arena *, const struct image_object *, int objects, const char *what, int kernels,
 		const char *const *name, struct image_blob *, struct diags *);
+
+/* The bytes of a function of an object, 0 = the object has no such function. */
+int64_t image_function_bytes(struct arena *, struct image_object, const char *name);
 
 #endif

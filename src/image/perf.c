@@ -92,28 +92,35 @@ static int64_t end_of(const struct image_blob *b, int kernel)
 }
 
 /* A line is written at once, so that those of several threads do not mix. */
-static bool put_kernel(int fd, const struct image *image, int k)
+static bool put_function(int fd, const char *model, const struct image_function *f)
 {
 	char line[400];
-	int64_t bytes = end_of(&image->blob, k) - image->blob.kernel[k];
-	int n = snprintf(line, sizeof line, "%llx %llx %.150s:%.150s\n",
-			 (unsigned long long)(uintptr_t)image->code.kernels[k], (unsigned long long)bytes,
-			 image->name, image->kernel_name[k]);
+	int n = snprintf(line, sizeof line, "%llx %llx %.150s:%.150s\n", (unsigned long long)(uintptr_t)f->at,
+			 (unsigned long long)f->bytes, model, f->name);
 	return write(fd, line, n) == n;
 }
 
-bool image_name_code(const struct image *image, struct diags *diags)
+bool image_name_functions(const char *model, const struct image_function *f, int n, struct diags *diags)
 {
 	char path[40];
 	bool ok = true;
-	if (!image->code.kernels)
-		return true;
 	snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
 	int fd = open_map(path, diags);
 	if (fd < 0)
 		return false;
-	for (int k = 0; ok && k < image->kernels; k++)
-		ok = put_kernel(fd, image, k);
+	for (int i = 0; ok && i < n; i++)
+		ok = put_function(fd, model, &f[i]);
 	close(fd);
 	return ok || refuse_map(path, "it cannot be written", diags);
+}
+
+bool image_name_code(const struct image *image, struct arena *arena, struct diags *diags)
+{
+	struct image_function *f = ARENA_ARRAY(arena, struct image_function, image->kernels);
+	if (!image->code.kernels)
+		return true;
+	for (int k = 0; k < image->kernels; k++)
+		f[k] = (struct image_function){image->kernel_name[k], (const void *)image->code.kernels[k],
+					       end_of(&image->blob, k) - image->blob.kernel[k]};
+	return image_name_functions(image->name, f, image->kernels, diags);
 }

@@ -3,13 +3,23 @@
 #ifndef ESPALIER_IMAGE_PERF_H
 #define ESPALIER_IMAGE_PERF_H
 
+#include "base/memory.h"
 #include "image/image.h"
 
-/* Adds the kernels of loaded code to /tmp/perf-PID.map, where perf looks for code that is in no file: a line
- * for each, of its address and bytes in hexadecimal and MODEL:KERNEL.  The file is made private to the user;
+/* A function of code that is loaded. */
+struct image_function {
+	const char *name;
+	const void *at;
+	int64_t bytes;
+};
+
+/* Adds functions of a model's code to /tmp/perf-PID.map, where perf looks for code that is in no file: a line
+ * for each, of its address and bytes in hexadecimal and MODEL:NAME.  The file is made private to the user;
  * one that is there is added to when it is a regular file of the user with one name, which nobody else can
  * write; names that an earlier process of the same number
- * left in it are removed.  False after `perf-map-unusable`.  Does nothing for code that is interpreted. */
-bool image_name_code(const struct image *, struct diags *);
+ * left in it are removed.  False after `perf-map-unusable`. */
+bool image_name_functions(const char *model, const struct image_function *, int n, struct diags *);
+/* The same of the kernels of a blob that is loaded.  Does nothing for code that is interpreted. */
+bool image_name_code(const struct image *, struct arena *, struct diags *);
 
 #endif

@@ -14,9 +14,11 @@
 /* The usual stack of a main thread, since compilers recurse deeply.  Unused pages take no memory. */
 enum { STACK_BYTES = 8 << 20 };
 
-/* One kernel, or all, and its object.  It has memory of its own until all threads have ended. */
+/* One unit, or all kernels, and its object.  It has memory of its own until all threads have ended. */
 struct piece {
-	int kernel, statements; /* kernel: -1 = all */
+	const struct jit_unit *unit; /* NULL = all */
+	struct jit_made *made;	     /* of code that is open; NULL = only an object is wanted */
+	int statements;
 	struct arena arena;
 	struct diags diags;
 	struct str object;
@@ -29,7 +31,8 @@ struct batch {
 	const struct ilir_module *module;
 	const struct jit_options *options;
 	struct jit_threads threads;
-	struct piece *piece;  /* by kernel, or one */
+	struct jit_process *process; /* NULL = of code that is not open */
+	struct piece *piece;  /* by unit, or one */
 	struct piece **order; /* the longest first */
 	int pieces;
 	atomic_int next;
@@ -38,14 +41,34 @@ struct batch {
 
 /* --- threads --- */
 
-static void compile_piece(const struct batch *b, struct piece *p)
+static void make_object(const struct batch *b, struct piece *p, struct str *object)
 {
 	jmp_buf escape;
 	p->escaped = true;
-	if (arena_guard(&p->arena, &escape))
+	if (arena_guard(object->arena, &escape))
 		return;
-	p->ok = b->backend->compile(b->module, b->options, p->kernel, &p->object, p->seconds, &p->diags);
+	p->ok = b->backend->compile(b->module, b->options, p->unit, object, p->seconds, &p->diags);
 	p->escaped = false;
+}
+
+/* The sink of the process gets the object, unless memory is out. */
+static void make_code(const struct batch *b, struct piece *p)
+{
+	void *address = p->made->address;
+	if (!address) {
+		address = b->backend->find(b->process, p->unit, &p->diags);
+		__atomic_store_n(&p->made->address, address, __ATOMIC_RELEASE);
+		p->ok = address;
+	} else if (!p->made->object.n)
+		make_object(b, p, &p->made->object);
+}
+
+static void compile_piece(const struct batch *b, struct piece *p)
+{
+	if (p->made)
+		make_code(b, p);
+	else
+		make_object(b, p, &p->object);
 }
 
 /* Calls the watch.  When it stops several threads at once, only the first keeps the diagnostic. */
@@ -125,7 +148,28 @@ static int count_statements(const struct ilir_stmt *s)
 static int by_statements(const void *a, const void *b)
 {
 	const struct piece *x = *(struct piece *const *)a, *y = *(struct piece *const *)b;
-	return x->statements != y->statements ? y->statements - x->statements : x->kernel - y->kernel;
+	return x->statements != y->statements ? y->statements - x->statements : (x > y) - (x < y);
+}
+
+/* Of a kernel with variants the first loop over rows, which has the largest tiles. */
+static int count_of_unit(const struct ilir_module *m, const struct jit_unit *u)
+{
+	const struct ilir_stmt *loop = u->variants > 1 ? jit_row_loops(m, u->kernel) : NULL;
+	if (!loop)
+		return count_statements(m->kernels.at[u->kernel].body);
+	for (int i = 0; i < u->variant; i++)
+		loop = loop->next;
+	return count_statements(loop->loop.body);
+}
+
+static void init_piece(const struct batch *b, struct piece *p, const struct jit_unit *unit, struct arena *arena,
+		       struct diags *d)
+{
+	p->unit = unit;
+	p->statements = unit ? count_of_unit(b->module, unit) : 0;
+	p->object = str_in(&p->arena);
+	arena_init(&p->arena, arena->allocator);
+	diags_init(&p->diags, d->allocator);
 }
 
 static void make_pieces(struct batch *b, struct arena *arena, const struct jit_objects *o, struct diags *d)
@@ -134,17 +178,13 @@ static void make_pieces(struct batch *b, struct arena *arena, const struct jit_o
 	b->order = ARENA_ARRAY(arena, struct piece *, b->pieces);
 	for (int i = 0; i < b->pieces; i++) {
 		struct piece *p = b->order[i] = &b->piece[i];
-		p->kernel = b->backend->compiles_all ? -1 : i;
-		p->statements = count_statements(b->module->kernels.at[i].body);
+		init_piece(b, p, o->unit ? &o->unit[i] : NULL, arena, d);
 		p->seconds = o->seconds[i];
-		p->object = str_in(&p->arena);
-		arena_init(&p->arena, arena->allocator);
-		diags_init(&p->diags, d->allocator);
 	}
 	qsort(b->order, b->pieces, sizeof *b->order, by_statements);
 }
 
-/* Moves the object and the diagnostics of a kernel to the caller; false when memory is out. */
+/* Moves the object and the diagnostics of a unit to the caller; false when memory is out. */
 static bool take_piece(struct piece *p, struct arena *arena, struct image_object *to, struct diags *d)
 {
 	void *bytes = p->escaped ? NULL : arena_try(arena, p->object.n, 1);
@@ -156,7 +196,7 @@ static bool take_piece(struct piece *p, struct arena *arena, struct image_object
 	return bytes;
 }
 
-/* Moves all objects in the order of the kernels, so that nothing depends on the threads. */
+/* Moves all objects in the order of the units, so that nothing depends on the threads. */
 static bool take_pieces(struct batch *b, struct arena *arena, struct jit_objects *o, struct diags *d)
 {
 	bool has_memory = true, ok = true;
@@ -173,10 +213,13 @@ bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
 		 const struct jit_options *options, struct jit_threads threads, struct arena *arena,
 		 struct jit_objects *o, struct diags *d)
 {
-	int pieces = backend->compiles_all && m->kernels.n ? 1 : m->kernels.n;
+	struct jit_unit *unit;
+	int units = jit_list_units(arena, m, !backend->cuts_rows, &unit);
+	int pieces = backend->compiles_all && units ? 1 : units;
 	threads.most = threads.most < pieces ? threads.most : pieces;
 	pthread_t *thread = ARENA_ARRAY(arena, pthread_t, threads.most + 1);
 	o->n = pieces;
+	o->unit = backend->compiles_all ? NULL : unit;
 	o->object = ARENA_ARRAY(arena, struct image_object, pieces);
 	o->seconds = arena_take(arena, pieces, sizeof *o->seconds);
 	struct batch b = {
@@ -184,6 +227,90 @@ bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
 	make_pieces(&b, arena, o, d);
 	run_threads(&b, thread);
 	return take_pieces(&b, arena, o, d);
+}
+
+/* --- code that is compiled when it is needed --- */
+
+/* Units are compiled once, and their memory is their own until the code is closed. */
+static void keep_object(void *code, const struct jit_unit *unit, const void *bytes, size_t size,
+			const double seconds[JIT_PHASES])
+{
+	struct jit_code *c = code;
+	struct jit_made *made = &c->made[unit - c->unit];
+	jmp_buf escape;
+	if (!arena_guard(&made->arena, &escape)) {
+		memcpy(made->seconds, seconds, sizeof made->seconds);
+		str_add(&made->object, bytes, size);
+	}
+}
+
+bool jit_open(struct arena *arena, const struct jit_backend *backend, const struct ilir_module *m,
+	      const struct jit_options *options, struct jit_code *c, struct diags *d)
+{
+	*c = (struct jit_code){.backend = backend, .module = m, .options = *options};
+	if (!backend->open)
+		return false;
+	c->units = jit_list_units(arena, m, !backend->cuts_rows, &c->unit);
+	c->made = ARENA_ARRAY(arena, struct jit_made, c->units);
+	for (int i = 0; i < c->units; i++) {
+		arena_init(&c->made[i].arena, arena->allocator);
+		c->made[i].object = str_in(&c->made[i].arena);
+	}
+	fork_enter_foreign();
+	c->process = backend->open(m, &c->options, c->unit, c->units, (struct jit_sink){keep_object, c}, d);
+	fork_leave_foreign();
+	return c->process;
+}
+
+static bool is_missing(const struct jit_made *made)
+{
+	return !made->address || !made->object.n;
+}
+
+bool jit_need(struct jit_code *c, const int *units, int n, struct jit_threads threads, struct arena *arena,
+	      struct diags *d)
+{
+	struct batch b = {.backend = c->backend,
+			  .module = c->module,
+			  .options = &c->options,
+			  .threads = threads,
+			  .process = c->process,
+			  .piece = ARENA_ARRAY(arena, struct piece, n),
+			  .order = ARENA_ARRAY(arena, struct piece *, n)};
+	bool ok = true;
+	for (int i = 0; i < n; i++) {
+		struct piece *p = &b.piece[b.pieces];
+		if (!is_missing(&c->made[units[i]]))
+			continue;
+		init_piece(&b, p, &c->unit[units[i]], arena, d);
+		p->made = &c->made[units[i]];
+		p->seconds = p->made->seconds;
+		b.order[b.pieces++] = p;
+	}
+	qsort(b.order, b.pieces, sizeof *b.order, by_statements);
+	b.threads.most = threads.most < b.pieces ? threads.most : b.pieces;
+	pthread_t *thread = ARENA_ARRAY(arena, pthread_t, b.threads.most + 1);
+	run_threads(&b, thread);
+	for (int i = 0; i < b.pieces; i++) {
+		ok &= b.piece[i].ok;
+		diags_move(d, &b.piece[i].diags);
+		arena_free(&b.piece[i].arena);
+	}
+	return ok;
+}
+
+/* A child has the compiler's locks as they were when it was forked, and leaves the code where it is. */
+void jit_close(struct jit_code *c)
+{
+	if (c->process) {
+		fork_enter_foreign();
+		c->backend->close(c->process);
+		fork_leave_foreign();
+	}
+	c->process = NULL;
+	for (int i = 0; i < c->units; i++)
+		arena_free(&c->made[i].arena);
+	c->units = 0;
 }
 
 /* --- texts --- */

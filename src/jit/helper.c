@@ -359,7 +359,7 @@ static bool relay_diagnostic(const struct exchange *x, const char *at, uint64_t 
 struct answer {
 	struct jit_objects *objects;
 	const char **compiler;
-	int most; /* objects */
+	int units, kernels; /* of the module: it has as many objects, or one */
 	bool failed;
 };
 
@@ -367,12 +367,18 @@ static bool add_object(struct answer *a, uint32_t which, const char *bytes, uint
 {
 	struct jit_objects *o = a->objects;
 	struct helper_seconds seconds;
-	if (o->n == a->most || which != (uint32_t)o->n || n < sizeof seconds)
+	if (o->n == a->units || which != (uint32_t)o->n || n < sizeof seconds)
 		return false;
 	memcpy(&seconds, bytes, sizeof seconds);
 	memcpy(o->seconds[o->n], seconds.phase, sizeof seconds.phase);
 	o->object[o->n++] = (struct image_object){bytes + sizeof seconds, n - sizeof seconds};
 	return true;
+}
+
+static bool is_whole(const struct answer *a)
+{
+	int n = a->objects->n;
+	return n == a->units || n == a->kernels || n == 1;
 }
 
 /* False when the record is malformed; a record of a failure is not. */
@@ -389,8 +395,7 @@ static bool read_record(const struct exchange *x, struct answer *a, struct helpe
 	case HELPER_OBJECT:
 		return add_object(a, r.which, bytes, r.bytes);
 	default:
-		return a->failed || (r.which == (uint32_t)a->objects->n &&
-				     (a->objects->n == a->most || a->objects->n == 1));
+		return a->failed || (r.which == (uint32_t)a->objects->n && is_whole(a));
 	}
 }
 
@@ -460,14 +465,17 @@ bool jit_compile_apart(const char *backend, const struct ilir_module *m, const s
 			     .path = jit_helper_path(arena, &looked),
 			     .request = request.text,
 			     .left = request.n};
-	struct answer a = {o, compiler, m->kernels.n, false};
+	struct jit_unit *unit;
+	struct answer a = {o, compiler, jit_list_units(arena, m, false, &unit), m->kernels.n, false};
 	*compiler = NULL;
-	*o = (struct jit_objects){.object = ARENA_ARRAY(arena, struct image_object, a.most),
-				  .seconds = arena_take(arena, a.most, sizeof *o->seconds)};
+	*o = (struct jit_objects){.object = ARENA_ARRAY(arena, struct image_object, a.units),
+				  .seconds = arena_take(arena, a.units, sizeof *o->seconds)};
 	if (!x.path)
 		return diag_add(
 		    d, DIAG_COMPILE_HELPER, (struct diag_at){0},
 		    "install it, name its folder in ESPALIER_BACKEND_PATH, or compile in the process",
 		    "there is no helper program " JIT_HELPER_FILE "; looked in: %s", str_text(&looked));
-	return run_helper(&x, &a);
+	bool ok = run_helper(&x, &a);
+	o->unit = o->n == a.units ? unit : NULL;
+	return ok;
 }

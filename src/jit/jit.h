@@ -12,11 +12,12 @@
 #include "base/target.h"
 #include "ilir/ilir.h"
 #include "image/link.h"
+#include "jit/units.h"
 
 #include <pthread.h>
 #include <sched.h>
 
-enum { JIT_ABI = 11 };
+enum { JIT_ABI = 12 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 
@@ -37,20 +38,42 @@ struct jit_options {
 /* The phases of a back end, in order. */
 enum jit_phase { JIT_EMIT, JIT_CHECK, JIT_OPTIMIZE, JIT_GENERATE, JIT_PHASES };
 
+/* Code of a module in this process, of which a back end compiles and links a unit when it is asked for. */
+struct jit_process;
+
+/* Where a process puts what it compiled: the object of a unit, and the seconds of its phases.  Called by the
+ * threads that compile, for each unit once. */
+struct jit_sink {
+	void (*put)(void *context, const struct jit_unit *, const void *bytes, size_t size,
+		    const double seconds[JIT_PHASES]);
+	void *context;
+};
+
 struct jit_backend {
 	int abi;
 	const char *name;
-	bool compiles_all; /* all kernels at once, since starting is expensive: `kernel` is -1 */
-	/* Compiles one kernel of an outlined, vectorised, unrolled, primitive module, or all: appends a
-	 * relocatable ELF64 object with a function of each kernel's name, which imports nothing, and returns
-	 * the seconds that each phase took.  Any number of threads may call at once. */
-	bool (*compile)(const struct ilir_module *, const struct jit_options *, int kernel,
+	bool compiles_all; /* all kernels at once, since starting is expensive: the unit is NULL */
+	bool cuts_rows;	   /* compiles the variants of a kernel apart from it */
+	/* Compiles a unit of an outlined, vectorised, unrolled, primitive module, or all kernels: appends a
+	 * relocatable ELF64 object with a function of the unit's name, or of each kernel's, which imports
+	 * nothing but variants of the kernel, and returns the seconds that each phase took.  Any number of threads
+	 * may call at once. */
+	bool (*compile)(const struct ilir_module *, const struct jit_options *, const struct jit_unit *,
 			struct str *object, double seconds[JIT_PHASES], struct diags *);
 	/* The back end's own IR before code generation, or assembly, as text. */
 	bool (*print)(const struct ilir_module *, const struct jit_options *, enum jit_text, struct str *,
 		      struct diags *);
 	/* The file that the compiler itself was loaded from; NULL = unknown. */
 	const char *(*compiler)(void);
+	/* NULL, with the two after it: the back end only makes objects.  The module and the units stay as they are while the
+	 * process is open, which compiles nothing yet. */
+	struct jit_process *(*open)(const struct ilir_module *, const struct jit_options *,
+				    const struct jit_unit *, int units, struct jit_sink, struct diags *);
+	/* The function of a unit, compiled and linked if it was not, with the variants that it calls; NULL after
+	 * diagnostics, and another call tries again.  Any number of threads may ask for different units. */
+	void *(*find)(struct jit_process *, const struct jit_unit *, struct diags *);
+	/* Frees the code, which nobody calls any more. */
+	void (*close)(struct jit_process *);
 };
 
 #define JIT_BACKEND_SYMBOL "espalier_backend"
@@ -92,19 +115,52 @@ void jit_ahead_end(struct jit_ahead *);
 /* Back ends are only called through the functions below: a fork during one of them, or while a back end is
  * loaded, leaves the child with locks that nobody releases.  In such a child jit_backend_load refuses. */
 
-/* One object for each kernel, or one for all. */
+/* One object for each unit, or one for all. */
 struct jit_objects {
 	int n;
+	const struct jit_unit *unit; /* NULL = all kernels are in one object */
 	struct image_object *object;
 	double (*seconds)[JIT_PHASES];
 };
 
-/* Compiles all kernels, each into an object of its own unless the back end compiles them together, on these
+/* Compiles all units, each into an object of its own unless the back end compiles them together, on these
  * threads.  The objects are in the arena, and do not depend on the number of threads.  False after the
- * diagnostics of all kernels that failed. */
+ * diagnostics of all units that failed. */
 bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
 		 struct jit_threads, struct arena *, struct jit_objects *, struct diags *);
-/* The same in a process of its own (helper.h): this process goes on even if the compiler ends its own.
+/* Code that is compiled when it is needed. */
+struct jit_code {
+	const struct jit_backend *backend;
+	const struct ilir_module *module;
+	struct jit_options options;
+	struct jit_process *process;
+	int units;
+	struct jit_unit *unit;
+	struct jit_made *made; /* by unit */
+};
+
+/* What became of a unit.  `address` is set last, and read by any thread while others compile. */
+struct jit_made {
+	void *address; /* NULL = not compiled yet */
+	double seconds[JIT_PHASES];
+	struct arena arena; /* of the object, which is missing when memory was out */
+	struct str object;
+};
+
+/* Opens the code of a module, which must stay as it is; nothing is compiled.  False after diagnostics, or, without
+ * any, when the back end only makes objects. */
+bool jit_open(struct arena *, const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
+	      struct jit_code *, struct diags *);
+/* Compiles these units, those that are not, as jit_compile does; one caller at a time.  Objects that are missing are
+ * made again.  False after the diagnostics of all that failed. */
+bool jit_need(struct jit_code *, const int *units, int n, struct jit_threads, struct arena *, struct diags *);
+static inline void *jit_address(const struct jit_code *c, int unit)
+{
+	return __atomic_load_n(&c->made[unit].address, __ATOMIC_ACQUIRE);
+}
+void jit_close(struct jit_code *);
+
+/* As jit_compile, in a process of its own (helper.h): this process goes on even if the compiler ends its own.
  * The back end is loaded there only, and works on as many threads.  `memory`: the most bytes of data that the
  * process may have, 0 = no limit.  *compiler: as jit_backend.compiler, in the arena. */
 bool jit_compile_apart(const char *backend, const struct ilir_module *, const struct jit_options *,

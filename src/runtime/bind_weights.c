@@ -193,7 +193,10 @@ static bool fold_weights(struct rt_binding *b, struct rt_team *team, struct diag
 	if (!b->image->folds)
 		return true;
 	void **buffers = rt_allocate_zeroed(b->allocator, b->image->buffers * sizeof *buffers);
-	bool ok = (buffers && allocate_buffers(b, buffers)) || rt_out_of_memory(diags, "constants");
+	int64_t *rows = rt_allocate_zeroed(b->allocator, b->image->kernels * sizeof *rows);
+	bool ok = (buffers && rows && allocate_buffers(b, buffers)) || rt_out_of_memory(diags, "constants");
+	ok = ok && rt_need_folds(b->image, rows, diags);
+	rt_free(b->allocator, rows);
 	int threads = ok ? rt_enter_team(team, operations) : 0;
 	ok = ok && run_folds(b, buffers, team, threads, diags);
 	if (threads)

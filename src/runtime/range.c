@@ -34,9 +34,10 @@ static struct image_range chunk_of(const struct rt_range *of, const struct image
 static bool call_kernel(const struct rt_calls *c, int kernel, const struct image_range *r)
 {
 	const struct image_code *code = &c->image->code;
-	if (!code->kernels)
+	image_kernel *run = image_kernel_of(code, kernel);
+	if (!run)
 		return code->call(code->self, kernel, &c->frame, r, c->diags);
-	code->kernels[kernel](c->frame.buffers, r->begin, r->end, r->first, r->blocks, r->direction);
+	run(c->frame.buffers, r->begin, r->end, r->first, r->blocks, r->direction);
 	return true;
 }
 

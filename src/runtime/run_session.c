@@ -48,9 +48,10 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	s->offsets = rt_allocate_zeroed(a, image->buffers * sizeof *s->offsets);
 	s->walk_state.downwards = rt_allocate_zeroed(a, image->steps * sizeof *s->walk_state.downwards);
 	s->walk_state.stage = rt_allocate_zeroed(a, image->steps * sizeof *s->walk_state.stage);
+	s->walk_state.rows = rt_allocate_zeroed(a, image->kernels * sizeof *s->walk_state.rows);
 	bool chosen = rt_choices_init(&s->walk_state.choices, a, image->steps);
 	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->offsets &&
-	    s->walk_state.downwards && s->walk_state.stage && chosen)
+	    s->walk_state.downwards && s->walk_state.stage && s->walk_state.rows && chosen)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
@@ -88,12 +89,14 @@ void rt_session_free(struct rt_session *s)
 	rt_free(s->allocator, s->offsets);
 	rt_free(s->allocator, s->walk_state.downwards);
 	rt_free(s->allocator, s->walk_state.stage);
+	rt_free(s->allocator, s->walk_state.rows);
 	rt_choices_free(&s->walk_state.choices);
 	s->buffers = s->dense = NULL;
 	s->offsets = NULL;
 	s->capacities = s->dense_capacities = NULL;
 	s->walk_state.downwards = NULL;
 	s->walk_state.stage = NULL;
+	s->walk_state.rows = NULL;
 }
 
 /* --- buffers --- */
@@ -343,6 +346,12 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 	if (!linearize_minibatch(&s->order, s->image, rules, m, diags))
 		return false;
 	note_sizes(s);
+	double linearized = rt_seconds();
+	if (!rt_need_code(s->image, s->sizes, &s->order, s->walk_state.rows, diags)) {
+		memset(s->sizes, 0, sizeof s->sizes);
+		return false;
+	}
+	double making = rt_seconds() - linearized;
 	begin_phase(s, RT_PHASE_FILL);
 	bool ok = prepare_buffers(s, binding, m, diags);
 	struct rt_profile *profile = profile_of(s, threads);
@@ -355,7 +364,7 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 	}
 	begin_phase(s, RT_PHASES);
 	s->run += rt_seconds() - middle;
-	s->linearize += middle - begin;
+	s->linearize += middle - begin - making;
 	s->runs++;
 	s->structures += s->sizes[IMAGE_INPUTS];
 	s->nodes += s->sizes[IMAGE_NODES];

@@ -55,6 +55,7 @@ struct rt_walk_state {
 	double gained; /* nanoseconds that spans are expected to have gained in the last run */
 	int rest;      /* runs that will not look for spans */
 	struct rt_stage *stage; /* by step: the stage that begins with it, if one does */
+	int64_t *rows;		/* by kernel: the most that a range of this run has */
 };
 
 struct rt_session {

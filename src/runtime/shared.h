@@ -39,6 +39,11 @@ void rt_clear_padding(const struct image *, const struct image_recipe *, void *t
  * of a team that was entered; below 2 alone.  The profile has memory for the run, or is NULL. */
 bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes, const struct lin_order *,
 		  struct rt_team *, int threads, struct rt_walk_state *, struct rt_profile *, struct diags *);
+/* Has the code made that the walk over a linearized minibatch calls, if it is not there.  `rows` is room for a number for
+ * each kernel.  False after diagnostics. */
+bool rt_need_code(const struct image *, const int64_t *sizes, const struct lin_order *, int64_t *rows, struct diags *);
+/* The same for all steps at binding. */
+bool rt_need_folds(const struct image *, int64_t *rows, struct diags *);
 /* Enters the team if that is profitable when workers may do so many operations; returns its threads, or 0.
  * NULL is no team. */
 int rt_enter_team(struct rt_team *, double operations);

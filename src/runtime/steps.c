@@ -12,6 +12,8 @@
 #include "runtime/shared.h"
 #include "runtime/span.h"
 
+#include <string.h>
+
 enum granularity { WHOLE, BATCHES, NODES };
 
 /* By domain: its rows, and the ranges that they are cut into. */
@@ -432,7 +434,67 @@ bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t
 	return ok;
 }
 
+/* --- code --- */
+
+/* The most rows of a stage's cases in a batch. */
+static int64_t rows_of_batch(const struct lin_order *o, unsigned cases, int64_t b)
+{
+	const int32_t *begin = o->case_begin + b * o->cases;
+	int64_t rows = cases ? 0 : o->batch_begin[b + 1] - o->batch_begin[b];
+	for (int c = 0; cases && c < o->cases; c++)
+		rows += cases >> c & 1 ? begin[c + 1] - begin[c] : 0;
+	return rows;
+}
+
+/* The most rows that a range of the step has. */
+static int64_t rows_of_step(const struct image_step *s, const int64_t *sizes, const struct lin_order *o)
+{
+	const struct domain *d = &domains[s->domain];
+	int64_t rows = sizes[d->rows] - (d->past_leaves ? sizes[IMAGE_LEAVES] : 0), most = 0;
+	bool in_batches = d->cut == BATCHES, at_leaves = d->cut == WHOLE && s->cases && rows;
+	if (d->cut == NODES)
+		return rows ? 1 : 0;
+	if (!in_batches && !at_leaves)
+		return rows;
+	for (int64_t b = in_batches && d->past_leaves; b < (at_leaves ? 1 : sizes[IMAGE_BATCHES]); b++) {
+		int64_t here = rows_of_batch(o, s->cases, b);
+		most = here > most ? here : most;
+	}
+	return most;
+}
+
+static bool need_rows(const struct image *image, const int64_t *rows, struct diags *diags)
+{
+	return image->code.need(image->code.maker, rows, diags);
+}
+
+static void note_rows(const struct image_step *s, int64_t n, int64_t *rows)
+{
+	rows[s->kernel] = n > rows[s->kernel] ? n : rows[s->kernel];
+}
+
+bool rt_need_code(const struct image *image, const int64_t *sizes, const struct lin_order *order, int64_t *rows,
+		  struct diags *diags)
+{
+	if (!image->code.need)
+		return true;
+	memset(rows, 0, image->kernels * sizeof *rows);
+	for (int i = image->folds; i < image->steps; i++)
+		note_rows(&image->step[i], rows_of_step(&image->step[i], sizes, order), rows);
+	return need_rows(image, rows, diags);
+}
+
 /* --- at binding --- */
+
+bool rt_need_folds(const struct image *image, int64_t *rows, struct diags *diags)
+{
+	if (!image->code.need)
+		return true;
+	memset(rows, 0, image->kernels * sizeof *rows);
+	for (int i = 0; i < image->folds; i++)
+		note_rows(&image->step[i], image_fold_rows(&image->fold[i]), rows);
+	return need_rows(image, rows, diags);
+}
 
 double rt_fold_operations(const struct image *image)
 {

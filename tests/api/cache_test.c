@@ -334,7 +334,8 @@ static void test_folder(void)
 	chmod(images, 0700);
 	memset(&heard, 0, sizeof heard);
 	u.folder = "/proc/none";
-	tap_ok(make_program(&k, &u, NULL) == ESP_OK && heard.count[0] == 1,
+	tap_ok(make_program(&k, &u, NULL) == ESP_OK && esp_program_prepare(k.program, NULL) == ESP_OK &&
+		   heard.count[0] == 1,
 	       "a folder that cannot be made is told");
 	esp_program *again = NULL;
 	esp_program_options p = {.size = sizeof p, .at = ESP_AT_EVERY_NODE};

@@ -64,6 +64,11 @@ static void test_two(void)
 		tap_ok(field_at(o, 80 + 7) == 128 + 4 - (80 + 7 + 4), "and refer to themselves");
 	}
 	free_linked(&l);
+	b.symbol[S_FIRST] = (Elf64_Sym){.st_name = a.symbol[S_FIRST].st_name,
+					.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)};
+	if (tap_ok(link_two(&l, &a, &b), "an object may call a function of another"))
+		tap_ok(field_at(&l.blob, 80 + 17) == 0 - (80 + 17 + 4), "which is reached from there");
+	free_linked(&l);
 	b.header.e_machine = EM_S390;
 	tap_ok(!link_two(&l, &a, &b) && l.diags.n == 1, "one that cannot be linked is refused");
 	free_linked(&l);

@@ -82,13 +82,13 @@ static void test_threads(void)
 
 /* --- what goes wrong --- */
 
-static bool compile_badly(const struct ilir_module *m, const struct jit_options *o, int kernel,
+static bool compile_badly(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
 			  struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
-	(void)o, (void)seconds;
+	(void)m, (void)o, (void)seconds;
 	str_puts(object, "no object");
-	return kernel % 2 == 0 ||
-	       diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0}, NULL, "%s", m->kernels.at[kernel].name);
+	return unit->kernel % 2 == 0 ||
+	       diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0}, NULL, "%s", unit->name);
 }
 
 static void test_failures(void)
@@ -111,11 +111,11 @@ static void test_failures(void)
 static atomic_int inside, elsewhere;
 
 /* The first kernels wait for each other, so that no thread has all of them. */
-static bool compile_and_look(const struct ilir_module *m, const struct jit_options *o, int kernel,
+static bool compile_and_look(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
 			     struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
 	cpu_set_t own;
-	(void)m, (void)o, (void)kernel, (void)seconds, (void)d;
+	(void)m, (void)o, (void)unit, (void)seconds, (void)d;
 	atomic_fetch_add(&inside, 1);
 	for (int i = 0; i < 5000 && atomic_load(&inside) < 2; i++)
 		usleep(1000);
@@ -169,11 +169,11 @@ static void *fail_later(void *context, void *p, size_t old_size, size_t new_size
 	return NULL;
 }
 
-static bool compile_well(const struct ilir_module *m, const struct jit_options *o, int kernel,
+static bool compile_well(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
 			 struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
 	(void)m, (void)o, (void)seconds, (void)d;
-	for (int i = 0; i < 2000 * (1 + kernel); i++)
+	for (int i = 0; i < 2000 * (1 + unit->kernel); i++)
 		str_puts(object, "an object ");
 	return true;
 }

@@ -14,15 +14,26 @@ __attribute__((visibility("default"))) struct jit_backend espalier_backend;
 
 static const struct jit_backend *counted;
 
-/* The first kernel counts for all. */
-static bool compile(const struct ilir_module *m, const struct jit_options *o, int kernel, struct str *object,
-		    double seconds[JIT_PHASES], struct diags *d)
+/* The unit of the first kernel that every range needs counts for all. */
+static void count(const struct jit_unit *unit)
 {
-	if (kernel <= 0) {
-		atomic_fetch_add(&compilations, 1);
-		usleep(50000);
-	}
-	return counted->compile(m, o, kernel, object, seconds, d);
+	if (unit && (unit->kernel || unit->rows > 1))
+		return;
+	atomic_fetch_add(&compilations, 1);
+	usleep(50000);
+}
+
+static void *find(struct jit_process *p, const struct jit_unit *unit, struct diags *d)
+{
+	count(unit);
+	return counted->find(p, unit, d);
+}
+
+static bool compile(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
+		    struct str *object, double seconds[JIT_PHASES], struct diags *d)
+{
+	count(unit);
+	return counted->compile(m, o, unit, object, seconds, d);
 }
 
 /* Everything but compiling is the other's own. */
@@ -37,4 +48,5 @@ __attribute__((constructor)) static void find_counted(void)
 	espalier_backend = *counted;
 	espalier_backend.name = "counting";
 	espalier_backend.compile = compile;
+	espalier_backend.find = counted->find ? find : NULL;
 }

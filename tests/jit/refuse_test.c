@@ -155,9 +155,11 @@ static void refuse(int i)
 			  buffer_of(&f, "reg", ILIR_REGISTER, ILIR_F32, EXTENTS(4)), index_var(&f, "n")};
 	cases[i].build(&f, &p);
 	bool ok = true;
-	for (size_t k = 0; ok && k < (f.backend->compiles_all ? 1 : f.m.kernels.n); k++) {
+	struct jit_unit *unit;
+	int units = jit_list_units(&f.arena, &f.m, !f.backend->cuts_rows, &unit);
+	for (int k = 0; ok && k < (f.backend->compiles_all ? 1 : units); k++) {
 		object.n = 0;
-		ok = f.backend->compile(&f.m, &o, f.backend->compiles_all ? -1 : (int)k, &object,
+		ok = f.backend->compile(&f.m, &o, f.backend->compiles_all ? NULL : &unit[k], &object,
 					(double[JIT_PHASES]){0}, &f.diags);
 	}
 	tap_ok(!ok && f.diags.n == 1 && f.diags.at[0].id == DIAG_COMPILE_FAILED && !object.n,

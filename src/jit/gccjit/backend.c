@@ -131,11 +131,11 @@ static bool run_job(struct job *j, struct str *out, struct diags *d)
 }
 
 /* Compiles all kernels, see `compiles_all`. */
-static bool compile_kernels(const struct ilir_module *m, const struct jit_options *o, int kernel,
+static bool compile_kernels(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
 			    struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
 	struct job j = {.m = m, .options = o, .product = AS_OBJECT};
-	(void)kernel;
+	(void)unit;
 	bool ok = run_job(&j, object, d);
 	memcpy(seconds, j.apart.report.seconds, sizeof j.apart.report.seconds);
 	return ok;

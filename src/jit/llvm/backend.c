@@ -21,7 +21,7 @@ static const char pipeline[] = "function(sroa,early-cse,loop-mssa(licm))";
 struct job {
 	const struct ilir_module *m;
 	const struct jit_options *options;
-	int kernel; /* the one to compile, -1 = all */
+	const struct jit_unit *unit; /* what to compile, NULL = all kernels */
 	struct diags *diags;
 	double *seconds; /* of the phases; NULL = not needed */
 	struct arena arena;
@@ -80,8 +80,10 @@ static void note_error(LLVMDiagnosticInfoRef info, void *context)
 static const char *list_kernels(struct job *j)
 {
 	struct str s = str_in(&j->arena);
-	for (int i = 0; i < (int)j->m->kernels.n; i++)
-		if (j->kernel < 0 || j->kernel == i)
+	if (j->unit)
+		str_printf(&s, "'%s'", j->unit->name);
+	else
+		for (int i = 0; i < (int)j->m->kernels.n; i++)
 			str_printf(&s, "%s'%s'", s.n ? ", " : "", j->m->kernels.at[i].name);
 	return str_text(&s);
 }
@@ -128,7 +130,7 @@ static bool emit_module(struct job *j)
 	char quoted[200];
 	e.at = j->builder[0];
 	e.entry = j->builder[1];
-	if (jit_emit_module(&e, j->kernel, 32 * j->options->target->lanes))
+	if (jit_emit_module(&e, j->unit, 32 * j->options->target->lanes))
 		return true;
 	snprintf(quoted, sizeof quoted, "'%s'", e.culprit);
 	return fail_job(j, quoted, e.problem);
@@ -247,18 +249,34 @@ static bool finish_job(struct job *j, bool ok, bool has_memory, struct str *out)
 	return ok;
 }
 
-static bool compile_kernel(const struct ilir_module *m, const struct jit_options *o, int kernel,
-			   struct str *object, double seconds[JIT_PHASES], struct diags *d)
+LLVMMemoryBufferRef jit_compile_unit(const struct ilir_module *m, const struct jit_options *o,
+				     const struct jit_unit *unit, double seconds[JIT_PHASES], struct diags *d)
 {
-	struct job j = {.m = m, .options = o, .kernel = kernel, .diags = d, .seconds = seconds};
+	struct job j = {.m = m, .options = o, .unit = unit, .diags = d, .seconds = seconds};
 	bool ok = start_job(&j) && time_phase(&j, JIT_GENERATE, generate_object);
-	return finish_job(&j, ok, !ok || append_output(&j, object), object);
+	LLVMMemoryBufferRef object = j.output;
+	j.output = ok ? NULL : object;
+	end_job(&j);
+	return ok ? object : NULL;
+}
+
+static bool compile_unit(const struct ilir_module *m, const struct jit_options *o, const struct jit_unit *unit,
+			 struct str *to, double seconds[JIT_PHASES], struct diags *d)
+{
+	LLVMMemoryBufferRef object = jit_compile_unit(m, o, unit, seconds, d);
+	if (!object)
+		return false;
+	bool has_memory = append_text(to, LLVMGetBufferStart(object), LLVMGetBufferSize(object));
+	LLVMDisposeMemoryBuffer(object);
+	if (!has_memory)
+		arena_escape(to->arena);
+	return true;
 }
 
 static bool print_module(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
 			 struct str *out, struct diags *d)
 {
-	struct job j = {.m = m, .options = o, .kernel = -1, .diags = d};
+	struct job j = {.m = m, .options = o, .diags = d};
 	bool has_memory = true, ok = start_job(&j);
 	if (ok && what == JIT_TEXT_IR)
 		has_memory = append_ir(&j, out);
@@ -277,6 +295,10 @@ static const char *find_compiler(void)
 __attribute__((visibility("default")))
 const struct jit_backend espalier_backend = {.abi = JIT_ABI,
 					     .name = "llvm",
-					     .compile = compile_kernel,
+					     .cuts_rows = true,
+					     .compile = compile_unit,
 					     .print = print_module,
-					     .compiler = find_compiler};
+					     .compiler = find_compiler,
+					     .open = jit_process_open,
+					     .find = jit_process_find,
+					     .close = jit_process_close};

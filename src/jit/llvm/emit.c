@@ -170,8 +170,9 @@ static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSGT, blocks, none, ""), body, after);
 	LLVMPositionBuilderAtEnd(e->at, body);
 	LLVMValueRef number = LLVMBuildPhi(e->at, index, "block"), left = LLVMBuildPhi(e->at, index, "left");
+	e->block = number;
 	emit_block(e, place_block(e, s, number));
-	LLVMValueRef next = LLVMBuildNSWAdd(e->at, number, LLVMGetParam(e->function, 5), "");
+	LLVMValueRef next = hide_origin(e, LLVMBuildNSWAdd(e->at, number, LLVMGetParam(e->function, 5), ""));
 	LLVMValueRef rest = LLVMBuildNSWSub(e->at, left, one, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSGT, rest, none, ""), body, after);
@@ -224,8 +225,88 @@ static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
 	}
 }
 
+/* --- variants --- */
+
+/* The number of the block that a sweep is at, of those that the call was for. */
+static LLVMValueRef current_block(struct emitter *e)
+{
+	return e->block ? e->block : LLVMGetParam(e->function, 3);
+}
+
+/* The function of a variant, which is compiled apart. */
+static LLVMValueRef function_of(struct emitter *e, const struct jit_unit *variant)
+{
+	LLVMValueRef f = LLVMGetNamedFunction(e->module, variant->name);
+	return f ? f : LLVMAddFunction(e->module, variant->name, LLVMGlobalGetValueType(e->function));
+}
+
+/* Calls a variant for the caller's rows, and for blocks of columns from `first` on. */
+static LLVMValueRef call_variant(struct emitter *e, const struct jit_unit *variant, LLVMValueRef first,
+				 LLVMValueRef blocks)
+{
+	LLVMValueRef argument[6], f = function_of(e, variant);
+	for (int i = 0; i < 6; i++)
+		argument[i] = LLVMGetParam(e->function, i);
+	argument[3] = first;
+	argument[4] = blocks;
+	return LLVMBuildCall2(e->at, LLVMGlobalGetValueType(f), f, argument, 6, "");
+}
+
+/* Continues in a new block where the condition holds; returns the block to go on in otherwise. */
+static LLVMBasicBlockRef begin_if(struct emitter *e, LLVMValueRef condition)
+{
+	LLVMBasicBlockRef then = jit_block(e, "variant"), after = jit_block(e, "after");
+	LLVMBuildCondBr(e->at, condition, then, after);
+	LLVMPositionBuilderAtEnd(e->at, then);
+	return after;
+}
+
+/* A range that one variant runs alone is its own from the first block to the last. */
+static void leave_to_variants(struct emitter *e)
+{
+	const struct ilir_stmt *loop = e->rows->next;
+	for (int v = 1; v < e->unit->variants; v++, loop = loop->next) {
+		LLVMValueRef begin = value_for_statement(e, loop->loop.begin), end = value_for_statement(e, loop->loop.end);
+		LLVMValueRef first = LLVMBuildICmp(e->at, LLVMIntSLE, begin, LLVMGetParam(e->function, 1), "");
+		LLVMValueRef last = LLVMBuildICmp(e->at, LLVMIntSGE, end, LLVMGetParam(e->function, 2), "");
+		LLVMBasicBlockRef after = begin_if(e, LLVMBuildAnd(e->at, first, last, ""));
+		LLVMSetTailCall(call_variant(e, e->unit + v, LLVMGetParam(e->function, 3), LLVMGetParam(e->function, 4)),
+				true);
+		LLVMBuildRetVoid(e->at);
+		LLVMPositionBuilderAtEnd(e->at, after);
+	}
+}
+
+/* Calls the variants that have rows for one block. */
+static void call_variants(struct emitter *e)
+{
+	const struct ilir_stmt *loop = e->rows->next;
+	for (int v = 1; v < e->unit->variants; v++, loop = loop->next) {
+		LLVMValueRef begin = value_for_statement(e, loop->loop.begin), end = value_for_statement(e, loop->loop.end);
+		LLVMBasicBlockRef after = begin_if(e, LLVMBuildICmp(e->at, LLVMIntSLT, begin, end, ""));
+		call_variant(e, e->unit + v, current_block(e), LLVMConstInt(e->scalar[ILIR_INDEX], 1, false));
+		LLVMBuildBr(e->at, after);
+		LLVMPositionBuilderAtEnd(e->at, after);
+	}
+}
+
+/* Emits the loop of the unit; the kernel itself has the first one, and calls variants for the others. */
+static void emit_rows(struct emitter *e)
+{
+	const struct ilir_stmt *loop = e->rows;
+	for (int i = 0; i < e->unit->variant; i++)
+		loop = loop->next;
+	emit_statement(e, loop);
+	if (!e->unit->variant)
+		call_variants(e);
+}
+
 static void emit_block(struct emitter *e, const struct ilir_stmt *s)
 {
+	if (s && s == e->rows) {
+		emit_rows(e);
+		return;
+	}
 	for (; s; s = s->next)
 		emit_statement(e, s);
 }
@@ -269,17 +350,23 @@ static void forget_kernel(struct emitter *e)
 	memset(e->reg, 0, e->m->buffers.n * sizeof *e->reg);
 }
 
-static void emit_kernel(struct emitter *e, const struct ilir_kernel *k, int vector_bits)
+static void emit_unit(struct emitter *e, const struct jit_unit *u, int vector_bits)
 {
-	e->kernel = k->name;
+	const struct ilir_kernel *k = &e->m->kernels.at[u->kernel];
+	e->kernel = u->name;
+	e->unit = u;
+	e->rows = u->variants > 1 ? jit_row_loops(e->m, u->kernel) : NULL;
+	e->block = NULL;
 	forget_kernel(e);
 	jit_measure_registers(e, k->body);
-	declare_kernel(e, k->name, vector_bits);
+	declare_kernel(e, u->name, vector_bits);
 	LLVMBasicBlockRef entry = jit_block(e, "entry"), body = jit_block(e, "body");
 	LLVMPositionBuilderAtEnd(e->entry, entry);
 	LLVMPositionBuilderAtEnd(e->at, body);
 	e->var[ilir_begin.i] = LLVMGetParam(e->function, 1);
 	e->var[ilir_end.i] = LLVMGetParam(e->function, 2);
+	if (e->rows && !u->variant)
+		leave_to_variants(e);
 	emit_block(e, k->body);
 	LLVMBuildRetVoid(e->at);
 	LLVMBuildBr(e->entry, body);
@@ -301,11 +388,21 @@ static void prepare_emitter(struct emitter *e)
 	jit_make_promises(e);
 }
 
-bool jit_emit_module(struct emitter *e, int kernel, int vector_bits)
+/* All kernels of the module, each as one unit. */
+static void emit_whole_kernels(struct emitter *e, int vector_bits)
+{
+	struct jit_unit *unit;
+	int n = jit_list_units(e->arena, e->m, true, &unit);
+	for (int i = 0; i < n && !e->problem; i++)
+		emit_unit(e, &unit[i], vector_bits);
+}
+
+bool jit_emit_module(struct emitter *e, const struct jit_unit *unit, int vector_bits)
 {
 	prepare_emitter(e);
-	for (int i = 0; i < (int)e->m->kernels.n && !e->problem; i++)
-		if (kernel < 0 || kernel == i)
-			emit_kernel(e, &e->m->kernels.at[i], vector_bits);
+	if (unit)
+		emit_unit(e, unit, vector_bits);
+	else
+		emit_whole_kernels(e, vector_bits);
 	return !e->problem;
 }

@@ -40,6 +40,9 @@ struct emitter {
 	LLVMBuilderRef at, entry;
 	LLVMTypeRef scalar[ILIR_DTYPES], pointer; /* by dtype; half floats are integers: their bits */
 	LLVMValueRef function;
+	const struct jit_unit *unit;	/* what is being emitted */
+	const struct ilir_stmt *rows;	/* its loops over rows, of which variants run one each; NULL = no variants */
+	LLVMValueRef block; /* the number of the block that a sweep is at; NULL = no sweep */
 	bool has_fma, has_half;	       /* the machine has the instructions */
 	struct jit_promises *promises; /* metadata of accesses to memory (access.c) */
 	bool *reads;		       /* jit_find_reads */
@@ -56,10 +59,10 @@ struct emitter {
 
 /* --- emit.c --- */
 
-/* Fills e->module (empty, in e->context) with a function for the kernel, or for each when it is -1; m, arena,
- * context, module, has_fma and has_half are given.  False when the module cannot be emitted: see problem
+/* Fills e->module (empty, in e->context) with the function of the unit, or when it is NULL with one for each kernel; m,
+ * arena, context, module, has_fma and has_half are given.  False when the module cannot be emitted: see problem
  * and culprit.  `vector_bits` is the register width to use. */
-bool jit_emit_module(struct emitter *, int kernel, int vector_bits);
+bool jit_emit_module(struct emitter *, const struct jit_unit *, int vector_bits);
 
 LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);
 /* The type in memory, where truth is a byte. */
@@ -104,6 +107,19 @@ void jit_emit_store(struct emitter *, const struct ilir_stmt *);
 void jit_emit_alloc(struct emitter *, ilir_buffer);
 /* Sets the width of each register from all stores of a block. */
 void jit_measure_registers(struct emitter *, const struct ilir_stmt *);
+
+/* --- backend.c --- */
+
+/* The object of a unit, or of all kernels (NULL); the caller disposes of it.  NULL after diagnostics. */
+LLVMMemoryBufferRef jit_compile_unit(const struct ilir_module *, const struct jit_options *, const struct jit_unit *,
+				     double seconds[JIT_PHASES], struct diags *);
+
+/* --- process.c: open, find and close of struct jit_backend --- */
+
+struct jit_process *jit_process_open(const struct ilir_module *, const struct jit_options *, const struct jit_unit *,
+				     int units, struct jit_sink, struct diags *);
+void *jit_process_find(struct jit_process *, const struct jit_unit *, struct diags *);
+void jit_process_close(struct jit_process *);
 
 /* --- processor.c --- */
 
