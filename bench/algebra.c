@@ -226,6 +226,7 @@ static void make_variant(struct variant *v, int i, const esp_model *m, const esp
 		 : i == 1 ? "none"
 			  : rewrite_family_spelling(i - 2));
 	check_status(esp_program_create(m, w, &o, &program, &error));
+	check_status(esp_program_prepare(program, &error));
 	check_status(esp_binding_create(program, w, &binding, &error));
 	check_status(esp_session_create(binding, &v->session, &error));
 	check_status(esp_forest_create(program, &v->forest, &error));

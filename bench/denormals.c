@@ -92,6 +92,7 @@ static double time_of(float scale, const char *math, int repeats)
 	check_status(esp_model_parse(context, "small.ra", model, strlen(model), &m, &error));
 	esp_weights *w = scaled_weights(context, scale);
 	check_status(esp_program_create(m, w, &o, &program, &error));
+	check_status(esp_program_prepare(program, &error));
 	check_status(esp_binding_create(program, w, &binding, &error));
 	check_status(esp_session_create(binding, &session, &error));
 	check_status(esp_forest_create(program, &forest, &error));

@@ -74,6 +74,7 @@ static struct server open_server(void)
 	check_status(esp_model_parse(context, "least.ra", model, strlen(model), &m, &error));
 	esp_weights *w = make_weights(context, header, put_weights, NULL);
 	check_status(esp_program_create(m, w, NULL, &program, &error));
+	check_status(esp_program_prepare(program, &error));
 	check_status(esp_binding_create(program, w, &binding, &error));
 	check_status(esp_forest_create(program, &s.forest, &error));
 	check_status(esp_session_create(binding, &s.session, &error));

@@ -64,6 +64,7 @@ static void open_side(struct side *s, esp_context *c, char **argv, const char *s
 	check_status(esp_weights_open(c, argv[2], &w, &error));
 	check_status(esp_vocab_open(c, argv[3], &vocab, &error));
 	check_status(esp_program_create(m, w, &options, &p, &error));
+	check_status(esp_program_prepare(p, &error));
 	check_status(esp_binding_create(p, w, &b, &error));
 	check_status(esp_session_create(b, &s->session, &error));
 	read_trees(s, c, p, vocab, argv[4]);

@@ -427,6 +427,7 @@ static void open_library(struct library *l, const char *model, const char *sched
 	check_status(esp_model_read(l->context, model, &m, &error));
 	w = make_weights(l->context, params_header(), put_params, NULL);
 	check_status(esp_program_create(m, w, &how, &l->program, &error));
+	check_status(esp_program_prepare(l->program, &error));
 	check_status(esp_binding_create(l->program, w, &b, &error));
 	check_status(esp_session_create(b, &l->session, &error));
 	esp_model_free(m);

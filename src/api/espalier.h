@@ -186,7 +186,7 @@ typedef struct esp_context_options {
 	/* The most data the helper may have [bytes], whatever it is compiling with; 0 = no limit but the process's
 	 * own.  Must be 0 when there is no helper. */
 	uint64_t compile_memory;
-	/* How long the code of one program may take to make, from when a call finds that it must be made
+	/* How long the code of one program may take to make in one call, from when the call finds that it must be made
 	 * [seconds]; 0 = no limit.  A helper is ended at that time; in the process LLVM is, before its next kernel (a
 	 * kernel takes from milliseconds to some seconds), and libgccjit, which is a process of its own, at that
 	 * time.  The call fails with ESP_ERROR_BACKEND. */
@@ -454,13 +454,20 @@ typedef struct esp_program_options {
 
 /* Checks that the weights have the parameters that the model names (all mismatches are reported at once) and
  * takes the model's sizes from their shapes; or takes the sizes that the options give, when `weights` is NULL.
- * `options` may be NULL.  Code is made when the first binding needs it, or by esp_program_prepare; threads that need it
+ * `options` may be NULL.  Loops are made when the first binding needs them, and code of kernels when a binding or a run
+ * does, as far as they do: kernels have code for few rows and for many.  esp_program_prepare makes all of it; back ends that
+ * compile at once, and helpers, make all of it when the first binding needs some.  Threads that need code
  * at the same time wait for one compilation.  A compilation that failed is tried again when code is needed again.
+ * A program that is to be kept in the cache is kept whole: when all of its code is there, which is made, if some was, by
+ * the call that frees the last object that uses the program.
  * ESP_ERROR_INPUT: the weights do not fit the model, or the schedule is illegal; ESP_ERROR_ARGUMENT: an
  * option has a value that it cannot have; ESP_ERROR_BACKEND: there is no code for that target on this
- * machine, or no back end, or it failed (all three when code is made). */
+ * machine, or no back end, or it failed (all three when code is made, also by esp_binding_create and
+ * esp_session_run). */
 esp_status esp_program_create(const esp_model *, const esp_weights *, const esp_program_options *options,
 			      esp_program **out, esp_error **error);
+/* Makes all code of the program, by all threads of the context, so that no run will wait for a compiler; and keeps the
+ * program in the cache.  For servers, before the first request.  Fails as esp_program_create says. */
 esp_status esp_program_prepare(esp_program *, esp_error **error);
 void esp_program_free(esp_program *);
 
@@ -750,9 +757,10 @@ esp_status esp_session_create(esp_binding *, esp_session **out, esp_error **erro
 /* Linearizes the forest, which is one of the binding's program, and runs the program over it.  Results stay
  * until the next run that begins, or a trim, whatever becomes of the forest; after a run that fails there are
  * none.
- * Allocates only while minibatches grow, and keeps what the largest needed (esp_session_trim).
+ * Allocates only while minibatches grow, and keeps what the largest needed (esp_session_trim); compiles the kernels that
+ * no run has needed so far, unless the program was prepared.
  * ESP_ERROR_INPUT: the forest is not what the model takes; ESP_ERROR_ARGUMENT: it is of another program;
- * ESP_ERROR_BUSY: another thread runs the session. */
+ * ESP_ERROR_BUSY: another thread runs the session; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error);
 /* Frees what runs have taken: states, intermediates, the order of nodes, profiles, and the results, which can
  * no longer be read.  The next run takes what it needs.  For sessions that live on after a minibatch that was
@@ -776,7 +784,7 @@ void esp_session_free(esp_session *);
 
 /* Seconds spent, by phase, and what for. */
 typedef struct esp_costs {
-	double compile;	  /* making the program's code, once */
+	double compile;	  /* making the program's code, as far as it is made */
 	double bind;	  /* packing the binding's weights, once, and `fold` */
 	double linearize; /* of all runs of this session */
 	double run;	  /* of all runs of this session */

@@ -148,6 +148,14 @@ static struct jit_objects wanted_objects(const struct late_code *l, int n, struc
 	return o;
 }
 
+static void count_bytes(struct arena *arena, struct image *image, const struct jit_objects *o)
+{
+	size_t bytes = image->code.bytes;
+	for (int i = 0; i < o->n; i++)
+		bytes += image_function_bytes(arena, o->object[i], o->unit[i].name);
+	__atomic_store_n(&image->code.bytes, bytes, __ATOMIC_RELAXED);
+}
+
 bool compile_need_code(struct arena *arena, struct diags *diags, struct image *image, const int64_t *rows,
 		       struct times *times)
 {
@@ -163,6 +171,7 @@ bool compile_need_code(struct arena *arena, struct diags *diags, struct image *i
 	if (!ok || !n)
 		return ok;
 	struct jit_objects o = wanted_objects(l, n, arena);
+	count_bytes(arena, image, &o);
 	times_since(times, "jit", "compile", begin);
 	compile_note_objects(arena, times, l->backend, &o);
 	return true;

@@ -121,12 +121,14 @@ static int make_threads(pthread_t *thread, int wanted, struct batch *b)
 	return made;
 }
 
-/* Compiles all pieces.  Nothing escapes from here. */
+/* Compiles all pieces.  Nothing escapes from here.  What is compiled when it is needed leaves out the calling thread, if
+ * others can be made: it may have a small stack. */
 static void run_threads(struct batch *b, pthread_t *thread)
 {
 	fork_enter_foreign();
-	int made = make_threads(thread, b->threads.most - 1, b);
-	compile_next_pieces(b);
+	int made = make_threads(thread, b->threads.most - !b->process, b);
+	if (!made || !b->process)
+		compile_next_pieces(b);
 	while (made > 0)
 		pthread_join(thread[--made], NULL);
 	fork_leave_foreign();

@@ -89,11 +89,24 @@ static int64_t least_rows(const struct ilir_module *m, const struct ilir_stmt *l
 
 /* --- units --- */
 
+static bool is_var(const struct ilir_module *m, ilir_expr e, ilir_var v)
+{
+	return ilir_at(m, e)->op == ILIR_VAR && ilir_at(m, e)->var.i == v.i;
+}
+
+/* Whether a block consists of loops over rows, each of which begins where the one before it ends; so they share no
+ * row, unlike loops of several groups. */
 static bool are_row_loops(const struct ilir_module *m, const struct ilir_stmt *s)
 {
-	for (; s; s = s->next)
-		if (s->kind != ILIR_FOR || s->loop.kind != ILIR_SERIAL || ilir_trip_count(m, s) || !least_rows(m, s))
+	if (s->kind != ILIR_FOR || !is_var(m, s->loop.begin, ilir_begin))
+		return false;
+	for (; s; s = s->next) {
+		if (s->kind != ILIR_FOR || s->loop.kind != ILIR_SERIAL || !least_rows(m, s))
 			return false;
+		if (s->next ? s->next->kind != ILIR_FOR || s->next->loop.begin.i != s->loop.end.i
+			    : !is_var(m, s->loop.end, ilir_end))
+			return false;
+	}
 	return true;
 }
 

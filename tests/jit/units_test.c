@@ -82,6 +82,8 @@ int main(void)
 	       HEAD "kernel k in nodes {\n  out[0, 1] = 1.0\n" TILES "}\n");
 	refuse("a kernel with one loop", HEAD "kernel k in nodes {\n  for n:node in begin..end {\n    out[n, 0] = 1.0\n"
 					      "  }\n}\n");
+	refuse("a kernel with two sequences of tiles", HEAD "kernel k in nodes {\n" TILES
+	       "    for m.1:node in begin..end {\n      out[m.1, 1] = 1.0\n    }\n}\n");
 	refuse("a kernel whose loops over rows have fixed bounds",
 	       HEAD "kernel k in nodes {\n  for n:node in 0..2 {\n    out[n, 0] = 1.0\n  }\n  for o:node in 2..4 {\n"
 		    "    out[o, 0] = 1.0\n  }\n}\n");

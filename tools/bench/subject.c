@@ -18,6 +18,8 @@ static esp_status make_session(struct subject *s, esp_error **error)
 {
 	esp_status status = esp_binding_create(s->objects.program, s->objects.weights, &s->binding, error);
 	if (!status)
+		status = esp_program_prepare(s->objects.program, error);
+	if (!status)
 		status = esp_session_create(s->binding, &s->session, error);
 	if (!status)
 		status = esp_forest_create(s->objects.program, &s->forest, error);
