@@ -149,14 +149,30 @@ const esp_model_facts *esp_model_describe(const esp_model *m)
 
 const char *esp_model_dimension(const esp_model *m, size_t i)
 {
-	return m && i < m->graph->symbols.n ? m->graph->symbols.at[i].name : NULL;
+	return m && i < ra_given_symbols(m->graph) ? m->graph->symbols.at[i].name : NULL;
 }
 
 static bool are_sizes(const struct ra_model *g, const int64_t *sizes)
 {
-	for (size_t i = 0; i < g->symbols.n; i++)
+	for (size_t i = 0; i < ra_given_symbols(g); i++)
 		if (sizes[i] < 1 || sizes[i] > INT32_MAX)
 			return false;
+	return true;
+}
+
+/* Writes the shape of a parameter whose dimensions have these sizes; false without memory. */
+static bool find_shape(const esp_model *m, const struct ra_shape *s, const int64_t *sizes, int64_t *shape, size_t capacity)
+{
+	const struct allocator *a = &m->object.context->allocator;
+	size_t bytes = (m->graph->symbols.n + 1) * sizeof *sizes;
+	int64_t *all = a->resize(a->context, NULL, 0, bytes);
+	if (!all)
+		return false;
+	memcpy(all, sizes, ra_given_symbols(m->graph) * sizeof *sizes);
+	ra_compute_sizes(m->graph, all);
+	for (size_t d = 0; d < capacity && d < (size_t)s->rank; d++)
+		shape[d] = ra_dim_value(&s->dim[d], all);
+	a->resize(a->context, all, bytes, 0);
 	return true;
 }
 
@@ -168,10 +184,10 @@ const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, 
 	const struct ra_param *p = &m->graph->params.at[i];
 	if (rank)
 		*rank = p->shape.rank;
-	bool possible = sizes && are_sizes(m->graph, sizes);
-	for (size_t d = 0; sizes && shape && d < capacity && d < (size_t)p->shape.rank; d++)
-		shape[d] = possible ? ra_dim_value(&p->shape.dim[d], sizes) : 0;
-	return p->name;
+	if (!sizes || !shape)
+		return p->name;
+	memset(shape, 0, (capacity < (size_t)p->shape.rank ? capacity : (size_t)p->shape.rank) * sizeof *shape);
+	return !are_sizes(m->graph, sizes) || find_shape(m, &p->shape, sizes, shape, capacity) ? p->name : NULL;
 }
 
 struct printing {

@@ -189,15 +189,19 @@ static bool bind_given_sizes(struct creation *c)
 {
 	const struct ra_model *m = c->program->model->graph;
 	struct tensor_info *tensors = ARENA_ARRAY(&c->program->arena, struct tensor_info, m->params.n + 1);
-	for (size_t i = 0; i < m->symbols.n; i++)
+	size_t given = ra_given_symbols(m);
+	int64_t *sizes = ARENA_ARRAY(&c->program->arena, int64_t, m->symbols.n + 1);
+	for (size_t i = 0; i < given; i++)
 		if (c->options->sizes[i] < 1 || c->options->sizes[i] > INT32_MAX)
 			return api_bad_argument(c->diags, "esp_program_create", "options->sizes",
 						"must be between 1 and 2147483647");
+	memcpy(sizes, c->options->sizes, given * sizeof *sizes);
+	ra_compute_sizes(m, sizes);
 	for (size_t i = 0; i < m->params.n; i++) {
 		const struct ra_param *p = &m->params.at[i];
 		tensors[i] = (struct tensor_info){.name = p->name, .rank = p->shape.rank};
 		for (int d = 0; d < p->shape.rank; d++)
-			tensors[i].shape[d] = ra_dim_value(&p->shape.dim[d], c->options->sizes);
+			tensors[i].shape[d] = ra_dim_value(&p->shape.dim[d], sizes);
 	}
 	return ra_bind(m, c->diags, "the sizes", tensors, m->params.n, c->program->sizes);
 }

@@ -212,7 +212,7 @@ static void describe_work(const struct compilation *c, struct image *image)
 
 static void describe_dimensions(const struct compilation *c, struct image *image)
 {
-	size_t n = c->model->symbols.n;
+	size_t n = ra_given_symbols(c->model);
 	struct image_dimension *dimensions = ARENA_ARRAY(c->arena, struct image_dimension, n);
 	for (size_t i = 0; i < n; i++)
 		dimensions[i] = (struct image_dimension){c->model->symbols.at[i].name, c->sizes[i]};

@@ -21,8 +21,9 @@ struct solver {
 	const char *file;
 	const struct tensor_info *tensors;
 	size_t n;
-	int64_t *sizes; /* 0 = not known yet */
-	int *source;	/* of a size: the equation */
+	int64_t *sizes;
+	bool *known;	/* by symbol: the size */
+	int *source;	/* of a size: the equation; -1 = it is computed */
 	bool *excused;	/* by symbol: a parameter that has it is at fault, which was reported */
 	int *first_use;
 	bool *matched; /* tensors that the model names */
@@ -196,6 +197,8 @@ static void match_tensors(struct solver *b)
 
 /* --- solving --- */
 
+enum { COMPUTED = -1 }; /* the source of a size that no equation tells */
+
 static bool is_bare(const struct ra_dim *d)
 {
 	return d->terms == 1 && d->term[0].coefficient == 1 && !d->constant;
@@ -204,6 +207,7 @@ static bool is_bare(const struct ra_dim *d)
 static void set_size(struct solver *b, int symbol, int64_t size, int equation)
 {
 	b->sizes[symbol] = size;
+	b->known[symbol] = true;
 	b->source[symbol] = equation;
 	for (int u = b->first_use[symbol]; u >= 0; u = b->uses.at[u].next)
 		if (--b->equations.at[b->uses.at[u].equation].unknowns == 1)
@@ -219,14 +223,14 @@ static void solve_equation(struct solver *b, int equation)
 	int unknown = -1;
 	for (int t = 0; t < d->terms; t++) {
 		int symbol = d->term[t].symbol;
-		if (b->sizes[symbol]) {
+		if (b->known[symbol]) {
 			rest -= d->term[t].coefficient * b->sizes[symbol];
 		} else {
 			unknown = symbol;
 			coefficient = d->term[t].coefficient;
 		}
 	}
-	if (unknown < 0)
+	if (unknown < 0 || b->m->symbols.at[unknown].divisor)
 		return;
 	int64_t size = rest / coefficient;
 	if (rest % coefficient == 0 && size >= 1 && size <= INT32_MAX) {
@@ -242,21 +246,39 @@ static void solve_equation(struct solver *b, int equation)
 	e->unknowns = 0;
 }
 
+static bool is_solved(const struct solver *, const struct ra_dim *);
+
+/* Computes the sizes whose symbols are known; false if there is no new one. */
+static bool compute_sizes(struct solver *b)
+{
+	bool any = false;
+	for (size_t i = ra_given_symbols(b->m); i < b->m->symbols.n; i++) {
+		if (b->known[i] || !is_solved(b, &b->m->symbols.at[i].of))
+			continue;
+		set_size(b, (int)i, ra_computed_size(&b->m->symbols.at[i], b->sizes), COMPUTED);
+		any = true;
+	}
+	return any;
+}
+
 /* Dimensions that are a symbol alone come first, since their diagnostics are clearest.  Every other equation
  * is solved as soon as one unknown is left. */
 static void solve_all(struct solver *b)
 {
 	for (size_t i = 0; i < b->equations.n; i++) {
 		const struct ra_dim *d = dim_of(b, &b->equations.at[i]);
-		if (is_bare(d) && !b->sizes[d->term[0].symbol])
+		if (is_bare(d) && !b->known[d->term[0].symbol] && !b->m->symbols.at[d->term[0].symbol].divisor)
 			set_size(b, d->term[0].symbol, b->equations.at[i].extent, (int)i);
 	}
 	for (size_t i = 0; i < b->equations.n; i++)
 		if (b->equations.at[i].unknowns == 1)
 			vec_push(b->arena, &b->ready, (int)i);
-	for (size_t i = 0; i < b->ready.n; i++)
-		if (b->equations.at[b->ready.at[i]].unknowns == 1)
-			solve_equation(b, b->ready.at[i]);
+	size_t next = 0;
+	do
+		for (; next < b->ready.n; next++)
+			if (b->equations.at[b->ready.at[next]].unknowns == 1)
+				solve_equation(b, b->ready.at[next]);
+	while (compute_sizes(b));
 }
 
 /* --- checking --- */
@@ -267,9 +289,11 @@ static const char *explain_dim(struct solver *b, const struct ra_dim *d)
 	struct str s = str_in(b->arena);
 	for (int t = 0; t < d->terms; t++) {
 		int symbol = d->term[t].symbol;
-		str_printf(&s, "%s%s is %lld (from '%s')", t ? ", " : "", b->m->symbols.at[symbol].name,
-			   (long long)b->sizes[symbol],
-			   b->m->params.at[b->equations.at[b->source[symbol]].param].name);
+		str_printf(&s, "%s%s is %lld", t ? ", " : "", b->m->symbols.at[symbol].name,
+			   (long long)b->sizes[symbol]);
+		if (b->source[symbol] != COMPUTED)
+			str_printf(&s, " (from '%s')",
+				   b->m->params.at[b->equations.at[b->source[symbol]].param].name);
 	}
 	return s.n ? str_text(&s) : "the model gives it as a number";
 }
@@ -277,7 +301,7 @@ static const char *explain_dim(struct solver *b, const struct ra_dim *d)
 static bool is_solved(const struct solver *b, const struct ra_dim *d)
 {
 	for (int t = 0; t < d->terms; t++)
-		if (!b->sizes[d->term[t].symbol])
+		if (!b->known[d->term[t].symbol])
 			return false;
 	return true;
 }
@@ -301,7 +325,7 @@ static void check_equations(struct solver *b)
 static void check_solved(struct solver *b)
 {
 	for (size_t i = 0; i < b->m->symbols.n; i++)
-		if (!b->sizes[i] && !b->excused[i])
+		if (!b->known[i] && !b->excused[i] && !b->m->symbols.at[i].divisor)
 			report_fault(
 			    b, DIAG_WEIGHT_UNBOUND, (struct diag_at){.file = b->m->file},
 			    "use the name in the shape of a parameter, or write the number instead of it",
@@ -359,12 +383,40 @@ static void check_row(struct solver *b, const struct ra_node *n)
 			     (long long)n->begin.constant, (long long)extent);
 }
 
-/* Checks the shape, and that slices and rows are inside of their axis. */
+/* The least and the greatest value of an index. */
+static void find_range(const struct solver *b, const struct ra_index_form *f, int64_t *least, int64_t *most)
+{
+	*least = *most = ra_dim_value(&f->offset, b->sizes);
+	for (int t = 0; t < f->terms; t++) {
+		int64_t last = ra_dim_value(&b->m->indices.at[f->term[t].index].extent, b->sizes) - 1;
+		*(f->term[t].scale < 0 ? least : most) += f->term[t].scale * last;
+	}
+}
+
+/* Checks that an element without a fill is inside. */
+static void check_element(struct solver *b, const struct ra_node *n)
+{
+	const struct ra_shape *from = &ra_at(b->m, n->arg[0])->shape;
+	for (int d = 0; d < from->rank && !n->element->written && !n->element->reduced; d++) {
+		int64_t least, most, extent = ra_dim_value(&from->dim[d], b->sizes);
+		find_range(b, &n->element->at[d], &least, &most);
+		if (least >= 0 && most < extent)
+			continue;
+		report_fault(b, DIAG_WEIGHT_EXTENT, n->at, "say what is read outside: x[i - 1] else 0",
+			     "with %s, index %lld leaves its axis of extent %lld", b->file,
+			     (long long)(least < 0 ? least : most), (long long)extent);
+		return;
+	}
+}
+
+/* Checks the shape, and that slices, rows and elements are inside of their axes. */
 static void check_node(struct solver *b, const struct ra_node *n)
 {
 	if (!check_shape(b, &n->shape, n->at))
 		return;
-	if (n->op == RA_SLICE)
+	if (n->op == RA_ELEMENT)
+		check_element(b, n);
+	else if (n->op == RA_SLICE)
 		check_slice(b, n);
 	else if (n->op == RA_ROW)
 		check_row(b, n);
@@ -390,6 +442,8 @@ static void check_nodes(struct solver *b)
 		check_shape(b, &b->m->inputs.at[i].shape, b->m->inputs.at[i].at);
 	for (size_t i = 0; i < b->m->states.n && !b->faults; i++)
 		check_shape(b, &b->m->states.at[i].shape, b->m->states.at[i].at);
+	for (size_t i = 0; i < b->m->indices.n && !b->faults; i++)
+		check_extent(b, &b->m->indices.at[i].extent, 1, b->m->indices.at[i].at);
 	for (size_t i = 1; i < b->m->nodes.n && !b->faults; i++)
 		check_node(b, &b->m->nodes.at[i]);
 	for (size_t i = 0; i < b->m->outputs.n && !b->faults; i++)
@@ -401,6 +455,7 @@ static bool solve_model(struct solver *b)
 	size_t symbols = b->m->symbols.n;
 	if (symbols)
 		memset(b->sizes, 0, symbols * sizeof *b->sizes);
+	b->known = ARENA_ARRAY(b->arena, bool, symbols + 1);
 	b->source = ARENA_ARRAY(b->arena, int, symbols + 1);
 	b->excused = ARENA_ARRAY(b->arena, bool, symbols + 1);
 	b->first_use = ARENA_ARRAY(b->arena, int, symbols + 1);

@@ -43,10 +43,22 @@ static const char *dim_text(struct ra_graph *g, const struct ra_dim *d)
 	return ra_dim_text_of(g->arena, g->model, d);
 }
 
+/* Finds the index variables that a node depends on, besides those that it is given.  Only numbers may. */
+static bool find_free_indices(struct ra_graph *g, struct ra_node *n)
+{
+	bool binds = n->op == RA_NEST || n->op == RA_SUM_OVER || n->op == RA_MAX_OVER || n->op == RA_MIN_OVER;
+	for (int i = 0; i < ops[n->op].arity && !binds; i++)
+		n->free |= ra_at(g->model, n->arg[i])->free;
+	return !n->free || !n->shape.rank ||
+	       ra_refuse(g, DIAG_MODEL_RANK, n->at, "write elements, x[i], and sum(... for i)",
+			 "index notation computes numbers, and this is %s",
+			 ra_shape_text(g->arena, g->model, &n->shape));
+}
+
 /* Node 0 stays unused: reference 0 means none. */
 static ra_ref add_node(struct ra_graph *g, struct ra_node n)
 {
-	if (g->stopped || !ra_find_type(g, &n))
+	if (g->stopped || !ra_find_type(g, &n) || !find_free_indices(g, &n))
 		return none;
 	if (g->model->nodes.n >= RA_NODE_LIMIT) {
 		g->stopped = true;
@@ -231,6 +243,13 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 				    ra_build_zero(g, &s->shape, s->dtype, span), span);
 }
 
+/* --- index notation --- */
+
+ra_ref ra_build_indexed(struct ra_graph *g, struct ra_node n)
+{
+	return n.arg[0].i ? add_node(g, n) : none;
+}
+
 /* --- along axes --- */
 
 static ra_ref refuse_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span,
@@ -319,7 +338,7 @@ ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, int axis, const struct ra_di
 				 "at most 4 names, and factors up to 1048576",
 				 "the extents of '%s' are too complex", ra_excerpt(g->arena, span)),
 		       none;
-	if (ra_dim_below(begin, 0) || ra_dim_below(&rest, 0) || ra_dim_below(extent, 1))
+	if (ra_dim_below(g->model, begin, 0) || ra_dim_below(g->model, &rest, 0) || ra_dim_below(g->model, extent, 1))
 		return ra_refuse(g, DIAG_MODEL_SLICE, span.at,
 				 "x[a:b] holds what lies from a up to, not including, b",
 				 "'%s': %s to %s is not a part of an axis of extent %s",
@@ -338,7 +357,7 @@ ra_ref ra_build_row(struct ra_graph *g, ra_ref a, int64_t number, struct ra_span
 				 ra_excerpt(g->arena, span)),
 		       none;
 	struct ra_node n = {.op = RA_ROW, .arg = {a}, .at = span.at, .begin = ra_dim_constant(number)};
-	if (number < 0 || ra_dim_below(&x->dim[0], number + 1))
+	if (number < 0 || ra_dim_below(g->model, &x->dim[0], number + 1))
 		return ra_refuse(g, DIAG_MODEL_SLICE, span.at, "rows are numbered from 0",
 				 "'%s': row %lld of a first axis of extent %s", ra_excerpt(g->arena, span),
 				 (long long)number, dim_text(g, &x->dim[0])),

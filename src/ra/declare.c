@@ -81,7 +81,7 @@ static int add_symbol(struct ra_graph *g, struct ra_span span)
 {
 	int symbol = (int)g->model->symbols.n;
 	add_name(g, RA_N_SYMBOL, (size_t)symbol, span);
-	vec_push(g->arena, &g->model->symbols, (struct ra_symbol){ra_span_string(g->arena, span)});
+	vec_push(g->arena, &g->model->symbols, (struct ra_symbol){.name = ra_span_string(g->arena, span)});
 	return symbol;
 }
 
@@ -117,17 +117,30 @@ static int find_symbol(struct ra_graph *g, struct ra_span span, bool declare)
 	return -1;
 }
 
+static bool resolve_dim(struct ra_graph *, const struct ra_dim_text *, bool declare, struct ra_dim *);
+
+/* What a term counts: a symbol, or what is in parentheses; or the number that it is. */
+static bool resolve_factor(struct ra_graph *g, const struct ra_dim_term *t, bool declare, struct ra_dim *out)
+{
+	if (t->group)
+		return resolve_dim(g, t->group, declare, out);
+	if (!t->symbol.length)
+		return *out = ra_dim_constant(t->coefficient), true;
+	int symbol = find_symbol(g, t->symbol, declare);
+	*out = ra_dim_symbol(symbol);
+	return symbol >= 0;
+}
+
 static bool resolve_dim(struct ra_graph *g, const struct ra_dim_text *text, bool declare, struct ra_dim *out)
 {
 	struct ra_dim sum = {0};
 	for (size_t i = 0; i < text->terms.n; i++) {
 		const struct ra_dim_term *t = &text->terms.at[i];
-		int symbol = t->symbol.length ? find_symbol(g, t->symbol, declare) : 0;
-		if (symbol < 0)
+		struct ra_dim term;
+		if (!resolve_factor(g, t, declare, &term))
 			return false;
-		struct ra_dim term =
-		    t->symbol.length ? ra_dim_symbol(symbol) : ra_dim_constant(t->coefficient);
-		if (!ra_dim_add(&sum, t->symbol.length ? t->coefficient : 1, &term, &sum))
+		bool fits = !t->divisor || ra_dim_divide(g, &term, t->divisor, &term);
+		if (!fits || !ra_dim_add(&sum, t->symbol.length || t->group ? t->coefficient : 1, &term, &sum))
 			return ra_refuse(g, DIAG_MODEL_DIMENSION, text->span.at,
 					 "at most 4 names, and factors up to 1048576",
 					 "the dimension '%s' is too complex",
@@ -147,7 +160,7 @@ static bool resolve_extent(struct ra_graph *g, const struct ra_dim_text *text, b
 {
 	if (!resolve_dim(g, text, declare, out))
 		return false;
-	return !ra_dim_below(out, 1) ||
+	return !ra_dim_below(g->model, out, 1) ||
 	       ra_refuse(g, DIAG_MODEL_DIMENSION, text->span.at, "extents are at least 1",
 			 "the extent '%s' is not positive", ra_excerpt(g->arena, text->span));
 }
@@ -640,7 +653,7 @@ static void check_directions(struct ra_graph *g)
 void ra_declare(struct ra_graph *g)
 {
 	g->names = g->functions = g->bodies = map_in(g->arena);
-	g->leaves = map_in(g->arena);
+	g->leaves = g->computed = map_in(g->arena);
 	g->model->name = ra_span_string(g->arena, g->syntax->model);
 	add_names(g);
 	add_functions(g);

@@ -183,10 +183,11 @@ static bool check_direction(struct ra_graph *g, const struct ra_expr *e)
 static bool check_each(struct ra_graph *g, const struct ra_expr *e)
 {
 	bool parents = e->each.parents;
-	if (g->each)
+	if (g->each || g->nest)
 		return ra_refuse(
 		    g, DIAG_MODEL_NESTED, e->span.at, "compute the inner one first and give it a name",
-		    "'%s' stands inside another range over children or nodes", ra_excerpt(g->arena, e->span));
+		    "'%s' stands inside %s", ra_excerpt(g->arena, e->span),
+		    g->each ? "another range over children or nodes" : "index notation");
 	if (e->each.members)
 		return check_members(g, e);
 	if (!check_direction(g, e))
@@ -243,6 +244,12 @@ static ra_ref expand_kind(struct ra_graph *g, const struct ra_scope *scope, cons
 		return expand_slot(g, e);
 	case RA_E_EACH:
 		return expand_each(g, scope, e);
+	case RA_E_ELEMENT:
+		return ra_expand_element(g, scope, e);
+	case RA_E_OVER:
+		return ra_expand_over(g, scope, e);
+	case RA_E_NEST:
+		return ra_expand_nest(g, scope, e);
 	case RA_E_LET:
 		return expand_let(g, scope, e);
 	}

@@ -110,20 +110,53 @@ static struct ra_span span_from(const struct ra_parser *p, struct ra_span begin)
 	return begin;
 }
 
-/* --- dimensions: a sum of whole numbers, symbols and their products --- */
+static bool refuse_depth(struct ra_parser *p)
+{
+	return !ra_report(p->report, DIAG_MODEL_DEEP, p->token.span.at,
+			  "give parts of the expression names of their own",
+			  "more than %d brackets and signs are nested here", RA_NESTING_LIMIT);
+}
+
+/* --- dimensions: a sum of whole numbers, symbols, their products and quotients --- */
 
 static bool refuse_dim(struct ra_parser *p)
 {
 	return ra_report(p->report, DIAG_MODEL_DIMENSION, p->token.span.at,
-			 "dimensions are sums of numbers, names and multiples of names: 4*D, D + E, 2*D + 1",
+			 "dimensions are sums of numbers, names and multiples of names: 4*D, D + E, 2*D + 1; "
+			 "so are indices, 2*i + u - 1",
 			 "a dimension cannot be computed with '%s'", ra_excerpt(p->arena, p->token.span));
 }
 
-/* NUMBER, NAME, NUMBER * NAME or NAME * NUMBER, times the sign. */
+/* After '/': the number that a name or a group is divided by. */
+static bool parse_divisor(struct ra_parser *p, struct ra_dim_term *term)
+{
+	struct diag_at at = p->token.span.at;
+	int64_t divisor;
+	if (!ra_expect_count(p, RA_COEFFICIENT_LIMIT, &divisor))
+		return false;
+	term->divisor = (int)divisor;
+	return divisor > 0 ||
+	       ra_report(p->report, DIAG_MODEL_DIMENSION, at, "divide by 1 or more", "a dimension is divided by zero");
+}
+
+/* ( a sum ) */
+static bool parse_group(struct ra_parser *p, struct ra_dim_term *term)
+{
+	if (p->depth > RA_NESTING_LIMIT && refuse_depth(p))
+		return false;
+	ra_advance_token(p);
+	p->depth++;
+	term->group = ra_parse_dim(p);
+	p->depth--;
+	return term->group && ra_expect_token(p, ')', "')'");
+}
+
+/* NUMBER, NAME, ( a sum ), one of the last two divided by a number, and products of one with a number, times the
+ * sign. */
 static bool parse_dim_term(struct ra_parser *p, struct ra_dim_text *d, int sign)
 {
 	struct ra_dim_term term = {.coefficient = sign};
-	bool counted = false;
+	bool counted = false, named = false;
 	do {
 		int64_t count;
 		if (p->token.kind == RA_TOKEN_NUMBER && !counted) {
@@ -131,8 +164,12 @@ static bool parse_dim_term(struct ra_parser *p, struct ra_dim_text *d, int sign)
 				return false;
 			term.coefficient *= count;
 			counted = true;
-		} else if (p->token.kind == RA_TOKEN_NAME && !term.symbol.length) {
-			if (!ra_expect_new_name(p, "a dimension", &term.symbol))
+		} else if ((p->token.kind == RA_TOKEN_NAME || p->token.kind == '(') && !named) {
+			named = true;
+			if (p->token.kind == '(' ? !parse_group(p, &term)
+						 : !ra_expect_new_name(p, "a dimension", &term.symbol))
+				return false;
+			if (!counted && ra_take_token(p, '/') && !parse_divisor(p, &term))
 				return false;
 		} else if (p->token.kind == RA_TOKEN_NAME || p->token.kind == RA_TOKEN_NUMBER ||
 			   p->token.kind == '(') {
@@ -205,20 +242,64 @@ static struct ra_expr *new_expr(struct ra_parser *p, enum ra_expr_kind kind, str
 	return e;
 }
 
+/* NAME, or NAME in DIM. */
+static bool parse_index(struct ra_parser *p, ra_index_texts *indices)
+{
+	struct ra_index_text i = {0};
+	if (!ra_expect_new_name(p, "an index", &i.name) ||
+	    (ra_take_word(p, RA_WORD_IN) && !(i.extent = ra_parse_dim(p))))
+		return false;
+	vec_push(p->arena, indices, i);
+	return true;
+}
+
+static bool parse_indices(struct ra_parser *p, char close, ra_index_texts *indices)
+{
+	do
+		if (!parse_index(p, indices))
+			return false;
+	while (ra_take_token(p, ','));
+	return expect_close(p, close);
+}
+
+struct ra_expr *ra_parse_assigned(struct ra_parser *p, struct ra_span name)
+{
+	struct ra_expr *nest = NULL;
+	if (ra_take_token(p, '[')) {
+		nest = new_expr(p, RA_E_NEST, name);
+		if (!parse_indices(p, ']', &nest->indices))
+			return NULL;
+	}
+	if (!ra_expect_token(p, '=', "'=' and a value"))
+		return NULL;
+	struct ra_expr *value = ra_parse_expr(p);
+	if (!nest || !value)
+		return value;
+	nest->base = value;
+	nest->span = span_from(p, name);
+	return nest;
+}
+
 static bool parse_binding(struct ra_parser *p, struct ra_expr *let)
 {
 	struct ra_binding b;
-	if (!ra_expect_new_name(p, "a name", &b.name) || !ra_expect_token(p, '=', "'='") ||
-	    !(b.value = ra_parse_expr(p)) || !ra_expect_token(p, ';', "';' and the value that uses the name"))
+	if (!ra_expect_new_name(p, "a name", &b.name) || !(b.value = ra_parse_assigned(p, b.name)) || !ra_expect_token(p, ';', "';' and the value that uses the name"))
 		return false;
 	vec_push(p->arena, &let->bindings, b);
 	return true;
 }
 
+/* Whether NAME = or NAME[...] = stands here. */
 static bool at_binding(const struct ra_parser *p)
 {
 	struct ra_lexer ahead = p->lexer;
-	return p->token.kind == RA_TOKEN_NAME && ra_next_token(&ahead).kind == '=';
+	if (p->token.kind != RA_TOKEN_NAME)
+		return false;
+	int kind = ra_next_token(&ahead).kind;
+	if (kind == '[')
+		while (kind != ']' && kind != RA_TOKEN_END && kind != RA_TOKEN_LINE_END && kind != '=')
+			kind = ra_next_token(&ahead).kind;
+	return kind == '=' || (kind == ']' && ra_next_token(&ahead).kind == '=');
 }
 
 /* After '(': an expression, or names with values and the expression that uses them. */
@@ -239,6 +320,37 @@ static struct ra_expr *parse_parentheses(struct ra_parser *p, struct ra_span beg
 		e = let;
 	}
 	e->span = span_from(p, begin);
+	return e;
+}
+
+/* Whether `for NAME in children` stands here, or `in parents`, or `in nodes`: not index variables. */
+static bool at_each(const struct ra_parser *p)
+{
+	struct ra_lexer ahead = p->lexer;
+	ra_next_token(&ahead);
+	if (ra_next_token(&ahead).word != RA_WORD_IN)
+		return false;
+	struct ra_token over = ra_next_token(&ahead);
+	return over.word == RA_WORD_CHILDREN || ra_span_is(over.span, ra_word_text(RA_WORD_PARENTS)) ||
+	       ra_span_is(over.span, "nodes");
+}
+
+/* `base for i, u in 3)`, after sum, max or min. */
+static struct ra_expr *parse_over(struct ra_parser *p, struct ra_span function, struct ra_expr *base)
+{
+	if (!ra_span_is(function, "sum") && !ra_span_is(function, "max") && !ra_span_is(function, "min")) {
+		ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at,
+			  "write sum(... for i, j), max(...) or min(...)", "'%s' does not range over indices",
+			  ra_excerpt(p->arena, function));
+		return NULL;
+	}
+	struct ra_expr *e = new_expr(p, RA_E_OVER, function);
+	e->base = base;
+	e->name = function;
+	ra_advance_token(p);
+	if (!parse_indices(p, ')', &e->indices))
+		return NULL;
+	e->span = span_from(p, function);
 	return e;
 }
 
@@ -312,7 +424,7 @@ static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 			if (!arg)
 				return NULL;
 			if (at_word(p, RA_WORD_FOR) && !call->args.n)
-				return parse_each(p, name, arg);
+				return (at_each(p) ? parse_each : parse_over)(p, name, arg);
 			vec_push(p->arena, &call->args, arg);
 		} while (ra_take_token(p, ','));
 		if (!ra_expect_token(p, ')', "',' or ')'"))
@@ -440,7 +552,48 @@ static struct ra_expr *parse_slice(struct ra_parser *p, struct ra_expr *base, st
 	return e;
 }
 
-/* After '[': slices `a:b` of the last axes with either end left out, or an index: a token's name,
+/* Whether `] else` stands here. */
+static bool at_fill(const struct ra_parser *p)
+{
+	struct ra_lexer ahead = p->lexer;
+	return ra_span_is(ra_next_token(&ahead).span, "else");
+}
+
+/* `else NUMBER`, after the brackets of an element. */
+static bool parse_fill(struct ra_parser *p, struct ra_expr **fill)
+{
+	struct ra_span begin = p->token.span;
+	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(begin, "else"))
+		return true;
+	ra_advance_token(p);
+	bool negative = ra_take_token(p, '-');
+	if (p->token.kind != RA_TOKEN_NUMBER)
+		return ra_refuse_token(p, "the number that is read outside");
+	*fill = parse_number(p);
+	(*fill)->number *= negative ? -1 : 1;
+	(*fill)->span = span_from(p, begin);
+	return true;
+}
+
+/* `i, j + 1]`, of which the first index was read. */
+static struct ra_expr *parse_element(struct ra_parser *p, struct ra_expr *base, struct ra_dim_text *first)
+{
+	struct ra_expr *e = new_expr(p, RA_E_ELEMENT, base->span);
+	e->base = base;
+	vec_push(p->arena, &e->element.at, first);
+	while (ra_take_token(p, ',')) {
+		struct ra_dim_text *d = ra_parse_dim(p);
+		if (!d)
+			return NULL;
+		vec_push(p->arena, &e->element.at, d);
+	}
+	if (!ra_expect_token(p, ']', "',' or ']'") || !parse_fill(p, &e->element.fill))
+		return NULL;
+	e->span = span_from(p, base->span);
+	return e;
+}
+
+/* After '[': indices of an element; or slices `a:b` of the last axes with either end left out, or an index: a token's name,
  * children[NUMBER].NAME or a number. */
 static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base)
 {
@@ -452,8 +605,10 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 		begin = NULL;
 		if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
 			return NULL;
-		if (outermost == base && p->token.kind == ']' && (index = index_of(p, begin)))
+		if (outermost == base && p->token.kind == ']' && (index = index_of(p, begin)) && !at_fill(p))
 			return lookup_by(p, base, index);
+		if (outermost == base && begin && (p->token.kind == ']' || p->token.kind == ','))
+			return parse_element(p, base, begin);
 		for (struct ra_expr *e = outermost; e != base; e = e->base)
 			e->axis--;
 		outermost = parse_slice(p, outermost, begin);
@@ -464,13 +619,6 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 		return NULL;
 	outermost->span = span_from(p, base->span);
 	return outermost;
-}
-
-static bool refuse_depth(struct ra_parser *p)
-{
-	return !ra_report(p->report, DIAG_MODEL_DEEP, p->token.span.at,
-			  "give parts of the expression names of their own",
-			  "more than %d brackets and signs are nested here", RA_NESTING_LIMIT);
 }
 
 static struct ra_expr *parse_postfix(struct ra_parser *p)

@@ -69,6 +69,192 @@ static void order_nodes(struct ra_graph *g)
 	m->nodes.n = w.n;
 }
 
+/* --- numbers of symbols and of index variables: in the order of the canonical text --- */
+
+struct numbering {
+	struct ra_graph *g;
+	int *symbol, *index; /* old -> new, -1 = not met yet */
+	VEC(int) computed;   /* the symbols that are computed, in their order */
+	int indices;
+};
+
+static void meet_dim(struct numbering *w, const struct ra_dim *d)
+{
+	for (int t = 0; t < d->terms; t++) {
+		const struct ra_symbol *s = &w->g->model->symbols.at[d->term[t].symbol];
+		int *number = &w->symbol[d->term[t].symbol];
+		if (!s->divisor || *number >= 0)
+			continue;
+		meet_dim(w, &s->of);
+		*number = (int)w->computed.n;
+		vec_push(w->g->arena, &w->computed, d->term[t].symbol);
+	}
+}
+
+static void meet_index(struct numbering *w, int index)
+{
+	if (w->index[index] >= 0)
+		return;
+	w->index[index] = w->indices++;
+	meet_dim(w, &w->g->model->indices.at[index].extent);
+}
+
+static bool has_indices(const struct ra_node *n)
+{
+	return n->op == RA_NEST || n->op == RA_SUM_OVER || n->op == RA_MAX_OVER || n->op == RA_MIN_OVER;
+}
+
+static bool has_begin(const struct ra_node *n)
+{
+	return n->op == RA_SLICE || n->op == RA_ROW || n->op == RA_EXTENT;
+}
+
+static void meet_shape(struct numbering *w, const struct ra_shape *s)
+{
+	for (int d = 0; d < s->rank; d++)
+		meet_dim(w, &s->dim[d]);
+}
+
+static void meet_element(struct numbering *w, const struct ra_element *e, int rank)
+{
+	for (int d = 0; d < rank; d++) {
+		for (int t = 0; t < e->at[d].terms; t++)
+			meet_index(w, e->at[d].term[t].index);
+		meet_dim(w, &e->at[d].offset);
+	}
+}
+
+static void meet_node(struct numbering *w, const struct ra_node *n)
+{
+	meet_shape(w, &n->shape);
+	if (has_begin(n))
+		meet_dim(w, &n->begin);
+	for (int i = 0; has_indices(n) && i < n->indices->n; i++)
+		meet_index(w, n->indices->index[i]);
+	if (n->op == RA_ELEMENT)
+		meet_element(w, n->element, ra_at(w->g->model, n->arg[0])->shape.rank);
+}
+
+static void meet_all(struct numbering *w)
+{
+	const struct ra_model *m = w->g->model;
+	for (size_t i = 0; i < m->inputs.n; i++)
+		meet_shape(w, &m->inputs.at[i].shape);
+	for (size_t i = 0; i < m->params.n; i++)
+		meet_shape(w, &m->params.at[i].shape);
+	for (size_t i = 0; i < m->states.n; i++)
+		meet_shape(w, &m->states.at[i].shape);
+	for (size_t i = 1; i < m->nodes.n; i++)
+		meet_node(w, &m->nodes.at[i]);
+	for (size_t i = 0; i < m->locals.n; i++)
+		meet_shape(w, &m->locals.at[i].shape);
+}
+
+static void renumber_dim(const struct numbering *w, struct ra_dim *d)
+{
+	struct ra_dim sum = {.constant = d->constant};
+	for (int t = 0; t < d->terms; t++) {
+		struct ra_dim symbol = ra_dim_symbol(w->symbol[d->term[t].symbol]);
+		ra_dim_add(&sum, d->term[t].coefficient, &symbol, &sum);
+	}
+	*d = sum;
+}
+
+static void renumber_shape(const struct numbering *w, struct ra_shape *s)
+{
+	for (int d = 0; d < s->rank; d++)
+		renumber_dim(w, &s->dim[d]);
+}
+
+static void renumber_element(const struct numbering *w, struct ra_node *n)
+{
+	struct ra_element *e = arena_copy(w->g->arena, n->element, sizeof *e);
+	for (int d = 0; d < ra_at(w->g->model, n->arg[0])->shape.rank; d++) {
+		for (int t = 0; t < e->at[d].terms; t++)
+			e->at[d].term[t].index = w->index[e->at[d].term[t].index];
+		renumber_dim(w, &e->at[d].offset);
+	}
+	n->element = e;
+}
+
+static void renumber_node(const struct numbering *w, struct ra_node *n)
+{
+	renumber_shape(w, &n->shape);
+	if (has_begin(n))
+		renumber_dim(w, &n->begin);
+	if (n->op == RA_ELEMENT)
+		renumber_element(w, n);
+	if (!has_indices(n))
+		return;
+	struct ra_indices *all = arena_copy(w->g->arena, n->indices, sizeof *all);
+	for (int i = 0; i < all->n; i++)
+		all->index[i] = w->index[all->index[i]];
+	n->indices = all;
+}
+
+static void renumber_all(const struct numbering *w)
+{
+	struct ra_model *m = w->g->model;
+	for (size_t i = 0; i < m->inputs.n; i++)
+		renumber_shape(w, &m->inputs.at[i].shape);
+	for (size_t i = 0; i < m->params.n; i++)
+		renumber_shape(w, &m->params.at[i].shape);
+	for (size_t i = 0; i < m->states.n; i++)
+		renumber_shape(w, &m->states.at[i].shape);
+	for (size_t i = 1; i < m->nodes.n; i++)
+		renumber_node(w, &m->nodes.at[i]);
+	for (size_t i = 0; i < m->locals.n; i++)
+		renumber_shape(w, &m->locals.at[i].shape);
+}
+
+/* Puts the symbols that are computed, and are needed, after the others. */
+static void order_symbols(struct numbering *w)
+{
+	struct ra_model *m = w->g->model;
+	size_t given = 0;
+	struct ra_symbol *sorted = ARENA_ARRAY(w->g->arena, struct ra_symbol, m->symbols.n + 1);
+	for (size_t i = 0; i < m->symbols.n; i++)
+		if (!m->symbols.at[i].divisor) {
+			w->symbol[i] = (int)given;
+			sorted[given++] = m->symbols.at[i];
+		}
+	for (size_t i = 0; i < w->computed.n; i++)
+		w->symbol[w->computed.at[i]] = (int)(given + i);
+	for (size_t i = 0; i < w->computed.n; i++) {
+		sorted[given + i] = m->symbols.at[w->computed.at[i]];
+		renumber_dim(w, &sorted[given + i].of);
+	}
+	m->symbols.at = sorted;
+	m->symbols.n = m->symbols.capacity = given + w->computed.n;
+}
+
+static void order_indices(struct numbering *w)
+{
+	struct ra_model *m = w->g->model;
+	struct ra_index *sorted = ARENA_ARRAY(w->g->arena, struct ra_index, m->indices.n + 1);
+	for (size_t i = 0; i < m->indices.n; i++)
+		if (w->index[i] >= 0) {
+			sorted[w->index[i]] = m->indices.at[i];
+			renumber_dim(w, &sorted[w->index[i]].extent);
+		}
+	m->indices.at = sorted;
+	m->indices.n = m->indices.capacity = (size_t)w->indices;
+}
+
+static void renumber(struct ra_graph *g)
+{
+	const struct ra_model *m = g->model;
+	struct numbering w = {.g = g};
+	w.symbol = ARENA_ARRAY(g->arena, int, m->symbols.n + 1);
+	w.index = ARENA_ARRAY(g->arena, int, m->indices.n + 1);
+	memset(w.symbol, -1, m->symbols.n * sizeof *w.symbol);
+	memset(w.index, -1, m->indices.n * sizeof *w.index);
+	meet_all(&w);
+	order_symbols(&w);
+	order_indices(&w);
+	renumber_all(&w);
+}
+
 static bool same_place(struct diag_at a, struct diag_at b)
 {
 	return a.line == b.line && a.column == b.column && a.call == b.call;
@@ -119,5 +305,6 @@ static void check_use(struct ra_graph *g)
 void ra_finish(struct ra_graph *g)
 {
 	order_nodes(g);
+	renumber(g);
 	check_use(g);
 }

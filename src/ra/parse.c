@@ -328,7 +328,7 @@ static bool parse_output(struct ra_parser *p)
 {
 	struct ra_output_text o = {0};
 	if (!ra_expect_new_name(p, "the name of an output", &o.name) ||
-	    !ra_expect_token(p, '=', "'=' and the value") || !(o.value = ra_parse_expr(p)))
+	    !(o.value = ra_parse_assigned(p, o.name)))
 		return false;
 	if (ra_take_word(p, RA_WORD_AT) && !parse_place(p, &o))
 		return false;
@@ -361,8 +361,7 @@ static bool parse_assignment(struct ra_parser *p)
 	struct ra_binding b = {0};
 	if (!ra_expect_new_name(p, "the name of a value", &b.name))
 		return false;
-	if (ra_expect_token(p, '=', "'=' and a value"))
-		b.value = ra_parse_expr(p);
+	b.value = ra_parse_assigned(p, b.name);
 	bool ended = b.value && expect_line_end(p);
 	if (!ended)
 		b.value = NULL;

@@ -13,9 +13,14 @@ struct printer {
 	struct arena *arena;
 	const char **name; /* of a node; NULL = written where it is used */
 	bool *named;	   /* shared or deep: needs a name */
+	uint32_t *home; /* of a node that depends on index variables: the innermost node that introduces one; else 0 */
+	const char **index; /* names of index variables, where they are introduced */
+	VEC(const char *) open; /* the names of those that are introduced around */
+	bool *plain;	    /* by index variable: an axis tells its extent */
 	bool *each;	   /* depends on the child that a sum is at: its name lives inside that sum */
-	uint32_t *stamp;   /* the root of the last walk that visited it */
-	struct map taken;  /* names that locals must not have */
+	uint32_t *stamp, walk; /* the last walk that visited it; walks so far */
+	struct map taken;  /* names that locals must not have: those of the model, and of index variables */
+	struct map declared; /* those of the model */
 	int locals;
 	const char *child; /* the name for a sum's child */
 };
@@ -108,12 +113,14 @@ static void take_name(struct printer *p, const char *name)
 {
 	map_add(&p->taken, name, strlen(name), 1);
 	map_add(&p->taken, name, strcspn(name, "."), 1);
+	map_add(&p->declared, name, strlen(name), 1);
+	map_add(&p->declared, name, strcspn(name, "."), 1);
 }
 
 static void take_names(struct printer *p)
 {
 	const struct ra_model *m = p->m;
-	p->taken = map_in(p->arena);
+	p->taken = p->declared = map_in(p->arena);
 	for (size_t i = 0; i < m->symbols.n; i++)
 		take_name(p, m->symbols.at[i].name);
 	for (size_t i = 0; i < m->params.n; i++)
@@ -130,6 +137,8 @@ static void take_names(struct printer *p)
 		take_name(p, m->structure.child[i]);
 	if (ra_parent_name(m->structure.kind))
 		take_name(p, ra_parent_name(m->structure.kind));
+	for (size_t i = 0; i < m->indices.n; i++)
+		map_add(&p->taken, m->indices.at[i].name, strlen(m->indices.at[i].name), 1);
 }
 
 static const char *fresh_name(struct printer *p, const char *letter, int *number)
@@ -189,6 +198,75 @@ static bool name_inner_sums(struct printer *p, size_t i, const bool *holds)
 	return any;
 }
 
+/* --- index notation --- */
+
+static bool introduces(const struct ra_node *n)
+{
+	return n->op == RA_NEST || n->op == RA_SUM_OVER || n->op == RA_MAX_OVER || n->op == RA_MIN_OVER;
+}
+
+static bool is_plain(const struct ra_index_form *f)
+{
+	return f->terms == 1 && f->term[0].scale == 1 && !f->offset.terms && !f->offset.constant;
+}
+
+/* The nest that an element or what is computed of it belongs to; -1 = it depends on no index variable. */
+static int nest_of(const struct printer *p, const struct ra_node *n, const int *nest)
+{
+	int rank = n->op == RA_ELEMENT ? ra_at(p->m, n->arg[0])->shape.rank : 0;
+	for (int d = 0; d < rank; d++)
+		if (n->element->at[d].terms)
+			return p->m->indices.at[n->element->at[d].term[0].index].nest;
+	for (int j = 0; n->free && j < ra_op_arity(n->op); j++)
+		if (ra_at(p->m, n->arg[j])->free)
+			return nest[n->arg[j].i];
+	return -1;
+}
+
+static void find_plain(struct printer *p, const struct ra_node *n)
+{
+	for (int d = 0; d < ra_at(p->m, n->arg[0])->shape.rank; d++)
+		if (is_plain(&n->element->at[d]))
+			p->plain[n->element->at[d].term[0].index] = true;
+}
+
+/* The nodes that introduce the index variables of nests, by nest and position. */
+struct owners {
+	uint32_t at[64];
+};
+
+static struct owners *find_owners(struct printer *p)
+{
+	const struct ra_model *m = p->m;
+	int nests = 0;
+	for (size_t i = 0; i < m->indices.n; i++)
+		nests = m->indices.at[i].nest >= nests ? m->indices.at[i].nest + 1 : nests;
+	struct owners *owner = ARENA_ARRAY(p->arena, struct owners, nests + 1);
+	for (uint32_t i = 1; i < m->nodes.n; i++)
+		for (int k = 0; introduces(&m->nodes.at[i]) && k < m->nodes.at[i].indices->n; k++) {
+			const struct ra_index *index = &m->indices.at[m->nodes.at[i].indices->index[k]];
+			owner[index->nest].at[index->position] = i;
+		}
+	return owner;
+}
+
+/* Users come after their arguments, so of the nodes that introduce what a node depends on the first is the innermost. */
+static void find_homes(struct printer *p)
+{
+	const struct ra_model *m = p->m;
+	const struct owners *owner = find_owners(p);
+	int *nest = ARENA_ARRAY(p->arena, int, m->nodes.n + 1);
+	for (uint32_t i = 1; i < m->nodes.n; i++) {
+		const struct ra_node *n = &m->nodes.at[i];
+		nest[i] = nest_of(p, n, nest);
+		for (int bit = 0; n->free && bit < 64; bit++)
+			if (n->free >> bit & 1 && (!p->home[i] || owner[nest[i]].at[bit] < p->home[i]))
+				p->home[i] = owner[nest[i]].at[bit];
+		if (n->op == RA_ELEMENT)
+			find_plain(p, n);
+	}
+}
+
 static void find_named(struct printer *p)
 {
 	size_t nodes = p->m->nodes.n;
@@ -202,7 +280,7 @@ static void find_named(struct printer *p)
 		for (int j = 0; j < ra_op_arity(n->op); j++)
 			h = height[n->arg[j].i] > h ? height[n->arg[j].i] : h;
 		p->each[i] = depends_on_each(p, n);
-		p->named[i] = !is_leaf(n) && (uses[i] > 1 || h + 1 >= NESTING);
+		p->named[i] = !is_leaf(n) && (uses[i] > 1 || h + 1 >= NESTING || n->op == RA_NEST);
 		height[i] = p->named[i] ? 0 : h + 1;
 		holds[i] = name_inner_sums(p, i, holds);
 	}
@@ -216,19 +294,20 @@ static int compare_indices(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The nodes below `root` that need a name and have none, in order: those inside a sum over children, or those
- * outside. */
-static indices nodes_to_name(struct printer *p, uint32_t root, bool inside)
+/* The nodes below `root` that need a name and have none, in order: those whose home is this node, or those of
+ * none, inside a sum over children or outside. */
+static indices nodes_to_name(struct printer *p, uint32_t root, bool inside, uint32_t home)
 {
 	indices found = {0}, stack = {0};
 	vec_push(p->arena, &stack, root);
+	p->walk++;
 	while (stack.n) {
 		uint32_t i = stack.at[--stack.n];
 		const struct ra_node *n = &p->m->nodes.at[i];
-		if (p->stamp[i] == root || p->name[i] || is_leaf(n) || (inside && !p->each[i]))
+		if (p->stamp[i] == p->walk || p->name[i] || is_leaf(n) || (inside && !p->each[i]) || (home && !n->free))
 			continue;
-		p->stamp[i] = root;
-		if (i != root && p->named[i] && p->each[i] == inside)
+		p->stamp[i] = p->walk;
+		if (i != root && p->named[i] && p->home[i] == home && (home || p->each[i] == inside))
 			vec_push(p->arena, &found, i);
 		for (int j = 0; j < ra_op_arity(n->op); j++)
 			vec_push(p->arena, &stack, n->arg[j].i);
@@ -265,6 +344,8 @@ static enum precedence precedence_of(const struct ra_node *n)
 		return PRODUCT;
 	case RA_NEG:
 		return SIGN;
+	case RA_ELEMENT:
+		return n->element->written ? ANY : PRIMARY;
 	case RA_CONST:
 		return n->constant < 0 ? SIGN : PRIMARY;
 	default:
@@ -273,6 +354,7 @@ static enum precedence precedence_of(const struct ra_node *n)
 }
 
 static void print_definition(struct printer *, uint32_t);
+static void print_named(struct printer *, const char *name, uint32_t);
 
 static void print_use(struct printer *p, ra_ref r, enum precedence least)
 {
@@ -316,14 +398,16 @@ static void print_call(struct printer *p, const struct ra_node *n)
 }
 
 /* Prints the value of a root, in parentheses with the names that it needs, if any. */
-static void print_with_names(struct printer *p, uint32_t root, bool inside)
+static void print_with_names(struct printer *p, uint32_t root, bool inside, uint32_t home)
 {
-	indices found = nodes_to_name(p, root, inside);
+	indices found = nodes_to_name(p, root, inside, home);
+	bool nest = p->m->nodes.at[root].op == RA_NEST && !p->name[root];
+	if (nest)
+		vec_push(p->arena, &found, root);
 	str_puts(p->s, found.n ? "(" : "");
 	for (size_t i = 0; i < found.n; i++) {
 		const char *name = fresh_name(p, "t", &p->locals);
-		str_printf(p->s, "%s = ", name);
-		print_definition(p, found.at[i]);
+		print_named(p, name, found.at[i]);
 		str_puts(p->s, "; ");
 		p->name[found.at[i]] = name;
 	}
@@ -332,13 +416,14 @@ static void print_with_names(struct printer *p, uint32_t root, bool inside)
 	else
 		print_definition(p, root);
 	str_puts(p->s, found.n ? ")" : "");
+	p->name[root] = nest ? NULL : p->name[root];
 }
 
 static void print_each(struct printer *p, const struct ra_node *n)
 {
 	bool parents = n->op == RA_PARENT_SUM || n->op == RA_PARENT_MAX;
 	str_puts(p->s, n->op == RA_CHILD_MAX || n->op == RA_PARENT_MAX ? "max(" : "sum(");
-	print_with_names(p, n->arg[0].i, true);
+	print_with_names(p, n->arg[0].i, true, 0);
 	str_printf(p->s, " for %s in %s)", p->child, parents ? "parents" : n->members ? "nodes" : "children");
 }
 
@@ -388,6 +473,116 @@ static void print_row(struct printer *p, const struct ra_node *n)
 {
 	print_use(p, n->arg[0], PRIMARY);
 	str_printf(p->s, "[%lld]", (long long)n->begin.constant);
+}
+
+/* --- index notation --- */
+
+static void print_form(struct printer *p, const struct ra_index_form *f)
+{
+	struct str rest = str_in(p->arena);
+	for (int t = 0; t < f->terms; t++) {
+		int scale = f->term[t].scale;
+		str_puts(p->s, t ? (scale < 0 ? " - " : " + ") : scale < 0 ? "-" : "");
+		if (scale != 1 && scale != -1)
+			str_printf(p->s, "%d*", scale < 0 ? -scale : scale);
+		str_puts(p->s, p->index[f->term[t].index]);
+	}
+	if (f->terms && !f->offset.terms && !f->offset.constant)
+		return;
+	ra_dim_print(p->m, &f->offset, &rest);
+	const char *text = str_text(&rest);
+	if (!f->terms)
+		str_puts(p->s, text);
+	else if (*text == '-')
+		str_printf(p->s, " - %s", text + 1);
+	else
+		str_printf(p->s, " + %s", text);
+}
+
+static void print_element(struct printer *p, const struct ra_node *n)
+{
+	print_use(p, n->arg[0], PRIMARY);
+	str_puts(p->s, "[");
+	for (int d = 0; d < ra_at(p->m, n->arg[0])->shape.rank; d++) {
+		str_puts(p->s, d ? ", " : "");
+		print_form(p, &n->element->at[d]);
+	}
+	str_puts(p->s, "]");
+	if (!n->element->written)
+		return;
+	str_puts(p->s, " else ");
+	str_double(p->s, n->element->fill);
+}
+
+static bool is_index_used(const struct printer *p, const char *name)
+{
+	for (size_t i = 0; i < p->open.n; i++)
+		if (strcmp(p->open.at[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* A name for an index variable, its own unless that has a meaning here. */
+static const char *choose_index_name(struct printer *p, int index)
+{
+	const char *own = p->m->indices.at[index].name, *name = own;
+	for (int n = 1; map_get(&p->declared, name, strlen(name)) >= 0 || is_index_used(p, name); n++)
+		do
+			name = ra_format(p->arena, "%s%d", own, n);
+		while (map_get(&p->taken, name, strlen(name)) >= 0 && n++);
+	return name;
+}
+
+/* Introduces variables and prints them, with an extent that no axis tells. */
+static void print_indices(struct printer *p, const struct ra_indices *all)
+{
+	for (int i = 0; i < all->n; i++) {
+		int index = all->index[i];
+		p->index[index] = choose_index_name(p, index);
+		vec_push(p->arena, &p->open, p->index[index]);
+		str_printf(p->s, "%s%s", i ? ", " : "", p->index[index]);
+		if (p->plain[index])
+			continue;
+		str_puts(p->s, " in ");
+		ra_dim_print(p->m, &p->m->indices.at[index].extent, p->s);
+	}
+}
+
+/* Chooses the names of the variables first, which stand after the value. */
+static void print_over(struct printer *p, uint32_t i)
+{
+	const struct ra_node *n = &p->m->nodes.at[i];
+	struct str names = str_in(p->arena), *to = p->s;
+	p->s = &names;
+	print_indices(p, n->indices);
+	p->s = to;
+	str_printf(p->s, "%s(", ra_op_spelling(n->op));
+	print_with_names(p, n->arg[0].i, false, i);
+	str_printf(p->s, " for %s)", str_text(&names));
+	p->open.n -= (size_t)n->indices->n;
+}
+
+/* Prints `[i, j] = number`. */
+static void print_nest(struct printer *p, uint32_t i)
+{
+	const struct ra_node *n = &p->m->nodes.at[i];
+	str_puts(p->s, "[");
+	print_indices(p, n->indices);
+	str_puts(p->s, "] = ");
+	print_with_names(p, n->arg[0].i, false, i);
+	p->open.n -= (size_t)n->indices->n;
+}
+
+/* Prints `name = value`, or `name[i, j] = number`. */
+static void print_named(struct printer *p, const char *name, uint32_t i)
+{
+	str_puts(p->s, name);
+	if (p->m->nodes.at[i].op == RA_NEST) {
+		print_nest(p, i);
+		return;
+	}
+	str_puts(p->s, " = ");
+	print_definition(p, i);
 }
 
 static void print_infix(struct printer *p, const struct ra_node *n)
@@ -480,6 +675,14 @@ static void print_definition(struct printer *p, uint32_t i)
 	case RA_ROW:
 		print_row(p, n);
 		break;
+	case RA_ELEMENT:
+		print_element(p, n);
+		break;
+	case RA_SUM_OVER:
+	case RA_MAX_OVER:
+	case RA_MIN_OVER:
+		print_over(p, i);
+		break;
 	case RA_CHILD_SUM:
 	case RA_CHILD_MAX:
 	case RA_PARENT_SUM:
@@ -495,11 +698,11 @@ static void print_definition(struct printer *p, uint32_t i)
 
 static void print_statement(struct printer *p, const char *name, uint32_t i)
 {
-	str_printf(p->s, "    %s = ", name);
+	str_puts(p->s, "    ");
 	if (p->name[i])
-		str_puts(p->s, p->name[i]);
+		str_printf(p->s, "%s = %s", name, p->name[i]);
 	else
-		print_definition(p, i);
+		print_named(p, name, i);
 	str_puts(p->s, "\n");
 }
 
@@ -537,7 +740,7 @@ static void print_body(struct printer *p, int traversal, int which)
 		if (is_own(p, i, traversal))
 			owner[m->states.at[i].value[which].i] = m->states.at[i].name;
 	for (uint32_t i = 1; i < m->nodes.n; i++) {
-		if (!mark[i] || is_leaf(&m->nodes.at[i]) || p->each[i] || !(owner[i] || p->named[i]))
+		if (!mark[i] || is_leaf(&m->nodes.at[i]) || p->each[i] || p->home[i] || !(owner[i] || p->named[i]))
 			continue;
 		const char *name = owner[i] ? owner[i] : fresh_name(p, "t", &p->locals);
 		print_statement(p, name, i);
@@ -572,10 +775,21 @@ static void print_string(struct str *s, const char *text)
 	str_puts(s, "\"");
 }
 
+/* Prints `= value`, or `[i, j] = number`, of an output. */
+static void print_value(struct printer *p, uint32_t i)
+{
+	if (ra_at(p->m, (ra_ref){i})->op == RA_NEST && !p->name[i] && !nodes_to_name(p, i, false, 0).n) {
+		print_nest(p, i);
+		return;
+	}
+	str_puts(p->s, " = ");
+	print_with_names(p, i, false, 0);
+}
+
 static void print_output(struct printer *p, const struct ra_output *o)
 {
-	str_printf(p->s, "output %s = ", o->name);
-	print_with_names(p, o->value.i, false);
+	str_printf(p->s, "output %s", o->name);
+	print_value(p, o->value.i);
 	str_puts(p->s, o->at_root ? " at root" : " at every node");
 	for (int i = 0; i < o->labels; i++) {
 		str_puts(p->s, i ? ", " : " labels ");
@@ -593,8 +807,12 @@ void ra_print(const struct ra_model *m, struct str *s)
 	p.named = ARENA_ARRAY(p.arena, bool, m->nodes.n + 1);
 	p.each = ARENA_ARRAY(p.arena, bool, m->nodes.n + 1);
 	p.stamp = ARENA_ARRAY(p.arena, uint32_t, m->nodes.n + 1);
+	p.home = ARENA_ARRAY(p.arena, uint32_t, m->nodes.n + 1);
+	p.index = ARENA_ARRAY(p.arena, const char *, m->indices.n + 1);
+	p.plain = ARENA_ARRAY(p.arena, bool, m->indices.n + 1);
 	take_names(&p);
 	choose_child_name(&p);
+	find_homes(&p);
 	find_named(&p);
 	print_declarations(&p);
 	for (size_t t = 0; t < m->traversals.n; t++)

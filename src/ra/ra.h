@@ -16,6 +16,8 @@
 
 /* A dimension: constant + sum of coefficient * symbol. */
 enum { RA_DIM_TERMS = 4, RA_MAX_RANK = TENSOR_MAX_RANK };
+/* The most variables around a value in index notation: with a node and an edge as many as a sub-operator has. */
+enum { RA_MAX_INDICES = 2 * TENSOR_MAX_RANK - 2 };
 struct ra_dim {
 	int64_t constant;
 	int terms;
@@ -40,6 +42,34 @@ enum ra_op {
 	RA_OPS
 };
 
+/* A variable of index notation: 0 .. extent - 1. */
+struct ra_index {
+	const char *name;
+	struct ra_dim extent;
+	int nest, position; /* the nest that it is of, and its bit in ra_node.free there */
+	struct diag_at at;
+};
+
+struct ra_indices {
+	int n, index[RA_MAX_INDICES]; /* of the model's */
+};
+
+/* An index of an element: offset + sum of scale * variable. */
+struct ra_index_form {
+	int terms;
+	struct {
+		int32_t index, scale;
+	} term[2];
+	struct ra_dim offset;
+};
+
+struct ra_element {
+	struct ra_index_form at[RA_MAX_RANK]; /* by axis of the argument */
+	double fill;  /* what is read outside */
+	bool written; /* the text says the fill: x[i - 1] else 1 */
+	bool reduced; /* the element stands in a reduction, of which the fill is the neutral element */
+};
+
 enum { RA_EACH_CHILD = -1 };  /* the child, or the parent, that a sum over all of them is at */
 enum { RA_EACH_MEMBER = -1 }; /* the node that a sum over the nodes of an input is at */
 
@@ -50,6 +80,7 @@ struct ra_node {
 	enum dtype dtype; /* of its elements: f32, i32, i64 or bool; what is narrower is widened where it is read */
 	struct ra_shape shape;
 	struct diag_at at;
+	uint64_t free; /* by position in their nest: the index variables that the value, then a number, depends on */
 	int axis; /* SUM, MAX: the reduced axis; CONCAT: the joined axis; SLICE: the one of which it is a part */
 	union {
 		double constant; /* CONST */
@@ -62,6 +93,8 @@ struct ra_node {
 		} state;
 		bool members;        /* CHILD_SUM, CHILD_MAX: over the nodes of the input, not over children */
 		int8_t order[RA_MAX_RANK]; /* TRANSPOSE: by axis, which one of the argument stands there */
+		const struct ra_element *element;  /* ELEMENT */
+		const struct ra_indices *indices; /* SUM_OVER, MAX_OVER, MIN_OVER: what is reduced; NEST: by axis */
 		struct ra_dim begin; /* SLICE: where it begins, its extent is in the shape; ROW: its number;
 				      * EXTENT: the dimension */
 	};
@@ -79,8 +112,11 @@ struct ra_structure {
 	const char *const *child; /* names of the slots, or NULL */
 };
 
+/* A size that a weights file tells, or one that is computed of others: floor(of / divisor). */
 struct ra_symbol {
-	const char *name;
+	const char *name; /* of a computed one its text: (H - R)/2 */
+	int divisor;	  /* 0 = a weights file tells it */
+	struct ra_dim of; /* of symbols that come before it */
 };
 
 struct ra_param {
@@ -156,7 +192,8 @@ struct ra_model {
 	const char *name;
 	const char *file;
 	struct ra_structure structure;
-	VEC(struct ra_symbol) symbols;
+	VEC(struct ra_symbol) symbols; /* those that are computed come last */
+	VEC(struct ra_index) indices;
 	VEC(struct ra_param) params;
 	VEC(struct ra_input) inputs;
 	VEC(struct ra_named_case) cases;
@@ -227,9 +264,15 @@ bool ra_shape_equal(const struct ra_shape *, const struct ra_shape *);
 enum dtype ra_widened(enum dtype);
 /* Whether an input is an integer that rows can be looked up with. */
 bool ra_is_index(const struct ra_input *);
+/* The number of symbols that a weights file tells. */
+size_t ra_given_symbols(const struct ra_model *);
+/* The size of another one, once those that it is computed of are known; the nearest one of 32 bits. */
+int64_t ra_computed_size(const struct ra_symbol *, const int64_t *sizes);
+/* Computes the sizes of the others. */
+void ra_compute_sizes(const struct ra_model *, int64_t *sizes);
 /* The number 1, whatever the sizes. */
 bool ra_dim_is_one(const struct ra_dim *);
-/* The value of a dimension once the symbols have sizes. */
+/* The value of a dimension once all symbols have sizes. */
 int64_t ra_dim_value(const struct ra_dim *, const int64_t *sizes);
 /* As text: "D", "4*D", "D + E", "5". */
 void ra_dim_print(const struct ra_model *, const struct ra_dim *, struct str *);

@@ -371,6 +371,8 @@ ra_ref ra_resolve_name(struct ra_graph *g, const struct ra_scope *scope, const s
 	int slot;
 	for (const struct ra_scope *s = scope; s; s = s->outer) {
 		int i = s->names ? map_get(s->names, span.text, span.length) : -1;
+		if (i >= 0 && s->index)
+			return refuse_value(g, span, "an index", "indices stand in brackets: x[i, j + 1]");
 		if (i >= 0)
 			return s->values[i];
 	}
@@ -443,7 +445,12 @@ static ra_ref build_numbered_row(struct ra_graph *g, ra_ref base, const struct r
 ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	int slot = 0;
+	if (e->index->kind == RA_E_NAME && ra_is_index_name(g, scope, e->index->name))
+		return ra_expand_indexed(g, scope, e);
+	struct ra_nest *nest = g->nest;
+	g->nest = NULL;
 	ra_ref base = ra_expand_expr(g, scope, e->base);
+	g->nest = nest;
 	if (e->index->kind == RA_E_NUMBER)
 		return build_numbered_row(g, base, e);
 	const struct ra_name *token = find_token(g, scope, e->index, &slot);
@@ -485,7 +492,7 @@ bool ra_name_taken(struct ra_graph *g, const struct ra_scope *scope, struct ra_s
 	for (const struct ra_scope *s = scope; s; s = s->outer) {
 		int i = s->names ? map_get(s->names, name.text, name.length) : -1;
 		if (i >= 0)
-			return refuse_name(g, name, "a name", s->spans[i].at);
+			return refuse_name(g, name, s->index ? "an index" : "a name", s->spans[i].at);
 		if (s->each.length == name.length && memcmp(s->each.text, name.text, name.length) == 0)
 			return refuse_name(g, name, "a child", s->each.at);
 	}

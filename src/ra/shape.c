@@ -61,15 +61,102 @@ bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, s
 	return true;
 }
 
-bool ra_dim_below(const struct ra_dim *d, int64_t least)
+bool ra_dim_below(const struct ra_model *m, const struct ra_dim *d, int64_t least)
 {
 	int64_t largest = d->constant;
 	for (int i = 0; i < d->terms; i++) {
-		if (d->term[i].coefficient > 0)
+		if (d->term[i].coefficient > 0 || m->symbols.at[d->term[i].symbol].divisor)
 			return false;
 		largest += d->term[i].coefficient;
 	}
 	return largest < least;
+}
+
+/* --- sizes that are computed --- */
+
+static int64_t clamp_size(int64_t size)
+{
+	return size < INT32_MIN ? INT32_MIN : size > INT32_MAX ? INT32_MAX : size;
+}
+
+static int64_t floor_division(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+size_t ra_given_symbols(const struct ra_model *m)
+{
+	size_t n = m->symbols.n;
+	while (n && m->symbols.at[n - 1].divisor)
+		n--;
+	return n;
+}
+
+int64_t ra_computed_size(const struct ra_symbol *s, const int64_t *sizes)
+{
+	return clamp_size(floor_division(ra_dim_value(&s->of, sizes), s->divisor));
+}
+
+void ra_compute_sizes(const struct ra_model *m, int64_t *sizes)
+{
+	for (size_t i = ra_given_symbols(m); i < m->symbols.n; i++)
+		sizes[i] = ra_computed_size(&m->symbols.at[i], sizes);
+}
+
+/* H/2, or (H - R)/2 */
+static const char *quotient_text(struct ra_graph *g, const struct ra_dim *d, int divisor)
+{
+	struct str s = str_in(g->arena);
+	bool bare = d->terms == 1 && d->term[0].coefficient == 1 && !d->constant;
+	str_puts(&s, bare ? "" : "(");
+	ra_dim_print(g->model, d, &s);
+	str_printf(&s, "%s/%d", bare ? "" : ")", divisor);
+	return str_text(&s);
+}
+
+static int find_quotient(struct ra_graph *g, const struct ra_dim *d, int divisor)
+{
+	const char *text = quotient_text(g, d, divisor);
+	int known = map_get(&g->computed, text, strlen(text));
+	if (known >= 0)
+		return known;
+	vec_push(g->arena, &g->model->symbols, (struct ra_symbol){text, divisor, *d});
+	map_add(&g->computed, text, strlen(text), (int)g->model->symbols.n - 1);
+	return (int)g->model->symbols.n - 1;
+}
+
+/* Makes one quotient of two: ((H - R)/2 + 1)/2 is (H - R + 2)/4. */
+static void join_quotients(const struct ra_model *m, struct ra_dim *d, int *divisor)
+{
+	const struct ra_symbol *s = d->terms == 1 ? &m->symbols.at[d->term[0].symbol] : NULL;
+	struct ra_dim constant = ra_dim_constant(d->constant), joined;
+	if (!s || !s->divisor || d->term[0].coefficient != 1 || (int64_t)s->divisor * *divisor > RA_COEFFICIENT_LIMIT ||
+	    !ra_dim_add(&s->of, s->divisor, &constant, &joined))
+		return;
+	*divisor *= s->divisor;
+	*d = joined;
+}
+
+/* Takes what the divisor divides out of the quotient, so that quotients are equal however they are written. */
+bool ra_dim_divide(struct ra_graph *g, const struct ra_dim *dividend, int divisor, struct ra_dim *out)
+{
+	struct ra_dim d = *dividend;
+	join_quotients(g->model, &d, &divisor);
+	struct ra_dim part[2] = {{0}, {0}}; /* the rest, and what is divided */
+	for (int i = 0; i < d.terms; i++) {
+		int64_t c = d.term[i].coefficient;
+		struct ra_dim symbol = ra_dim_symbol(d.term[i].symbol);
+		bool whole = c % divisor == 0;
+		if (!ra_dim_add(&part[whole], whole ? c / divisor : c, &symbol, &part[whole]))
+			return false;
+	}
+	part[1].constant = floor_division(d.constant, divisor);
+	part[0].constant = d.constant - part[1].constant * divisor;
+	*out = part[1];
+	if (!part[0].terms)
+		return true;
+	struct ra_dim quotient = ra_dim_symbol(find_quotient(g, &part[0], divisor));
+	return ra_dim_add(out, 1, &quotient, out);
 }
 
 int64_t ra_dim_value(const struct ra_dim *d, const int64_t *sizes)
@@ -130,9 +217,11 @@ void ra_dim_print(const struct ra_model *m, const struct ra_dim *d, struct str *
 	for (int i = 0; i < d->terms; i++) {
 		long long c = d->term[i].coefficient;
 		print_sign(s, i == 0, c < 0);
-		if (c != 1 && c != -1)
+		const struct ra_symbol *symbol = &m->symbols.at[d->term[i].symbol];
+		bool counted = c != 1 && c != -1;
+		if (counted)
 			str_printf(s, "%lld*", c < 0 ? -c : c);
-		str_puts(s, m->symbols.at[d->term[i].symbol].name);
+		str_printf(s, counted && symbol->divisor ? "(%s)" : "%s", symbol->name);
 	}
 	if (d->constant || !d->terms) {
 		print_sign(s, !d->terms, d->constant < 0);

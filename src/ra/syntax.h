@@ -157,7 +157,9 @@ bool ra_expand_braces(struct arena *, struct ra_span pattern, ra_spans *, const 
 
 struct ra_dim_term {
 	int64_t coefficient;
-	struct ra_span symbol; /* length 0 = a constant */
+	struct ra_span symbol; /* length 0 = a constant, or a group */
+	struct ra_dim_text *group; /* in parentheses; or NULL */
+	int divisor;		   /* of the symbol or group; 0 = none */
 };
 
 struct ra_dim_text {
@@ -179,6 +181,9 @@ enum ra_expr_kind {
 	RA_E_LOOKUP,	/* base, index: a NAME, a SLOT or a NUMBER */
 	RA_E_SLOT,	/* slot, name: children[slot].name */
 	RA_E_EACH,	/* name, base, each: sum(base for name in children), or in parents, or in nodes */
+	RA_E_ELEMENT,	/* base, element: x[i, j + 1] */
+	RA_E_OVER,	/* name, base, indices: sum(base for i, u in 3) */
+	RA_E_NEST,	/* base, indices: y[i, j] = base */
 	RA_E_LET,	/* bindings, base: (name = value; ... base) */
 };
 
@@ -186,6 +191,14 @@ struct ra_binding {
 	struct ra_span name;
 	struct ra_expr *value; /* NULL: did not parse, and was reported */
 };
+
+/* An index variable where it is introduced. */
+struct ra_index_text {
+	struct ra_span name;
+	struct ra_dim_text *extent; /* NULL = as its uses tell */
+};
+
+typedef VEC(struct ra_index_text) ra_index_texts;
 
 struct ra_expr {
 	enum ra_expr_kind kind;
@@ -200,6 +213,11 @@ struct ra_expr {
 			bool maximum, parents, members;
 		} each;
 		struct ra_expr *index;
+		struct {
+			ra_dim_texts at;
+			struct ra_expr *fill; /* a number; NULL = none is written */
+		} element;
+		ra_index_texts indices;
 		struct {
 			VEC(struct ra_expr *) operand;
 			VEC(enum ra_op) op; /* one less */
@@ -317,6 +335,8 @@ void ra_parse_text(struct arena *, struct ra_report *, struct ra_syntax *, const
 
 /* expression.c: NULL or false after a diagnostic. */
 struct ra_expr *ra_parse_expr(struct ra_parser *);
+/* Parses what is assigned to a name: `= value`, or `[i, j in 3] = value` in index notation. */
+struct ra_expr *ra_parse_assigned(struct ra_parser *, struct ra_span name);
 struct ra_dim_text *ra_parse_dim(struct ra_parser *);
 /* Parses a list of dimensions, and `close`: ']', ')' or the end of the text. */
 bool ra_parse_dims(struct ra_parser *, char close, ra_dim_texts *);
@@ -367,14 +387,18 @@ extern const int ra_prelude_functions;
 /* Reads the type of a declaration, or of a cast; false after a diagnostic. */
 bool ra_read_type(struct ra_report *, struct ra_span, enum dtype *);
 
+struct ra_graph;
+
 /* --- shape.c --- */
 
 struct ra_dim ra_dim_constant(int64_t);
 struct ra_dim ra_dim_symbol(int symbol);
 /* a + scale * b; false when the result has too many terms or too large numbers. */
 bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, struct ra_dim *sum);
-/* Whether the dimension is below `least` whatever the sizes (which are at least 1). */
-bool ra_dim_below(const struct ra_dim *, int64_t least);
+/* Whether the dimension is below `least` whatever the sizes: those of weights are at least 1. */
+bool ra_dim_below(const struct ra_model *, const struct ra_dim *, int64_t least);
+/* floor(d / divisor), of a symbol that is made unless it is there; false when the result is too complex. */
+bool ra_dim_divide(struct ra_graph *, const struct ra_dim *d, int divisor, struct ra_dim *out);
 /* NumPy's broadcasting; an extent counts as 1 only if it is written as the number.  False with the two
  * extents that differ. */
 bool ra_shape_broadcast(const struct ra_shape *, const struct ra_shape *, struct ra_shape *,
@@ -412,6 +436,7 @@ struct ra_scope {
 	const ra_ref *values;
 	size_t n;
 	struct ra_span each; /* the name of a sum's child; length 0 = not a sum's scope */
+	const int *index;    /* the names are index variables: by span, of the model's; NULL = they are values */
 };
 
 struct ra_call {
@@ -445,6 +470,9 @@ struct ra_graph {
 	bool members;	   /* that is one over the nodes of the input */
 	bool of_member;	   /* an output is expanded that the node it is at has */
 	bool at_root;	   /* the output at hand is computed there */
+	struct ra_nest *nest; /* the index notation we are in; NULL = none */
+	int nests, positions; /* nests so far, and index variables of those that are open */
+	struct map computed;  /* symbols that are computed, by their text */
 	int depth;
 	long steps;
 	bool stopped; /* a limit was reached */
@@ -483,6 +511,17 @@ __attribute__((format(printf, 5, 6))) bool ra_refuse(struct ra_graph *, enum dia
 /* The place of an expression as the author of the model sees it. */
 struct diag_at ra_place_of(const struct ra_graph *, struct diag_at);
 
+/* nest.c: index notation. */
+ra_ref ra_expand_nest(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
+ra_ref ra_expand_over(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
+ra_ref ra_expand_element(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
+/* The element x[index] of a vector, where the index is one of the names at hand. */
+ra_ref ra_expand_indexed(struct ra_graph *, const struct ra_scope *, const struct ra_expr *lookup);
+/* Whether a name is an index variable or, in index notation, a size. */
+bool ra_is_index_name(struct ra_graph *, const struct ra_scope *, struct ra_span);
+/* The least and the greatest index of an element; false where a size is too complex. */
+bool ra_index_range(const struct ra_model *, const struct ra_index_form *, struct ra_dim *least, struct ra_dim *most);
+
 /* resolve.c: what a name means where it stands. */
 ra_ref ra_resolve_name(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
 /* A state of a child, or what the edge to it carries; a leaf and an output have neither. */
@@ -513,6 +552,8 @@ ra_ref ra_build_cast(struct ra_graph *, ra_ref, enum dtype, struct ra_span);
 ra_ref ra_build_where(struct ra_graph *, const ra_ref arg[3], struct ra_span);
 ra_ref ra_build_elementwise(struct ra_graph *, enum ra_op, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
+/* ELEMENT, SUM_OVER, MAX_OVER, MIN_OVER, NEST: the node as it is given. */
+ra_ref ra_build_indexed(struct ra_graph *, struct ra_node);
 /* The axis that a number means, from 0 or from the end; -1 after a diagnostic. */
 int ra_find_axis(struct ra_graph *, ra_ref, int number, struct ra_span);
 ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span); /* SUM, MAX, MIN, ARGMAX */

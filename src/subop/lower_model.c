@@ -303,6 +303,7 @@ bool sub_lower_model(struct sub_program *p, const struct ra_model *m, const int6
 	struct lowering l = {.p = p, .model = m, .sizes = sizes, .diags = diags};
 	declare_model(&l, at);
 	declare_cases(&l);
+	l.index = sub_lower_indices(&l);
 	for (size_t t = 0; t < m->traversals.n; t++)
 		if (!lower_traversal(&l, t))
 			return false;

@@ -18,6 +18,7 @@ static struct tensor_info *tensors_of(struct fuzz *f, const struct ra_model *m, 
 	struct tensor_info *t = ARENA_ARRAY(&f->arena, struct tensor_info, m->params.n);
 	for (size_t i = 0; i < m->symbols.n; i++)
 		sizes[i] = i % 3 + 1;
+	ra_compute_sizes(m, sizes);
 	for (size_t i = 0; i < m->params.n; i++) {
 		const struct ra_param *p = &m->params.at[i];
 		t[i] = (struct tensor_info){.name = p->name, .rank = p->shape.rank};

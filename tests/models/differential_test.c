@@ -20,6 +20,8 @@ static const struct {
     {"tests/ra/good/dag.ra", "D=9 E=10"},
     {"tests/ra/good/matrix.ra", "D=5 V=30"},
     {"tests/ra/good/tensor.ra", "B=3 D=9 E=6"},
+    {"tests/models/nests.ra", "C=3 H=9 X=8 K=4 D=5"},
+    {"tests/models/nests.ra", "C=1 H=7 X=7 K=17 D=1"},
     {"tests/models/axes.ra", "C=7 D=9 V=30"},
     {"tests/models/axes.ra", "C=2 D=1 V=3"},
     {"examples/dagrnn/dagrnn.ra", "C=4 D=18 E=7"},
@@ -202,10 +204,12 @@ static void test_model(size_t model)
 	free_model(&t);
 }
 
-int main(void)
+/*     differential_test [PART]     models whose path has this part */
+int main(int argc, char **argv)
 {
 	skip_backends();
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
-		test_model(i);
+		if (argc < 2 || strstr(models[i].path, argv[1]))
+			test_model(i);
 	return tap_done();
 }

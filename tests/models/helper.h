@@ -152,6 +152,7 @@ static inline void set_sizes(struct test_model *t, const char *sizes)
 			if (strncmp(s, name, strlen(name)) == 0 && s[strlen(name)] == '=')
 				t->sizes[i] = atoll(s + strlen(name) + 1);
 	}
+	ra_compute_sizes(t->model, t->sizes);
 }
 
 /* Sizes as "D=5 E=3". */

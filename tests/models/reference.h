@@ -16,6 +16,7 @@ struct reference {
 	double **state;	    /* by state: a row for each node of the forest */
 	int32_t node, each; /* the node at hand; the edge, parent or node that a sum is at */
 	int64_t input;
+	int64_t *index; /* the values of index variables */
 };
 
 static inline int64_t dim_of(const struct reference *r, const struct ra_node *n, int d)
@@ -245,8 +246,8 @@ static inline void refer_product(struct reference *r, const struct ra_node *n, d
 
 static inline void add_up(const struct ra_node *n, double *to, double x, bool first)
 {
-	bool sum = n->op == RA_SUM || n->op == RA_CHILD_SUM || n->op == RA_PARENT_SUM;
-	enum ra_op op = sum ? RA_ADD : n->op == RA_MIN ? RA_MINIMUM : RA_MAXIMUM;
+	bool sum = n->op == RA_SUM || n->op == RA_SUM_OVER || n->op == RA_CHILD_SUM || n->op == RA_PARENT_SUM;
+	enum ra_op op = sum ? RA_ADD : n->op == RA_MIN || n->op == RA_MIN_OVER ? RA_MINIMUM : RA_MAXIMUM;
 	if (first)
 		*to = x;
 	else if (n->dtype == DTYPE_F32)
@@ -387,6 +388,64 @@ static inline void refer_transpose(struct reference *r, const struct ra_node *n,
 	}
 }
 
+/* --- index notation --- */
+
+static inline int64_t extent_of_index(const struct reference *r, int index)
+{
+	return ra_dim_value(&r->t->model->indices.at[index].extent, r->t->sizes);
+}
+
+/* Steps indices to their next values, the last one the fastest; false after the last. */
+static inline bool next_indices(struct reference *r, const struct ra_indices *all)
+{
+	for (int i = all->n; i-- > 0;) {
+		if (++r->index[all->index[i]] < extent_of_index(r, all->index[i]))
+			return true;
+		r->index[all->index[i]] = 0;
+	}
+	return false;
+}
+
+static inline void refer_element(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct ra_node *from = ra_at(r->t->model, n->arg[0]);
+	const double *a = refer(r, n->arg[0]);
+	int64_t at = 0;
+	bool outside = false;
+	for (int d = 0; d < from->shape.rank; d++) {
+		const struct ra_index_form *f = &n->element->at[d];
+		int64_t i = ra_dim_value(&f->offset, r->t->sizes), extent = dim_of(r, from, d);
+		for (int t = 0; t < f->terms; t++)
+			i += f->term[t].scale * r->index[f->term[t].index];
+		outside |= i < 0 || i >= extent;
+		at = at * extent + i;
+	}
+	double fill = n->element->fill;
+	*to = !outside ? a[at] : n->dtype == DTYPE_F32 ? (float)fill : refer_cast(DTYPE_F32, n->dtype, fill);
+}
+
+static inline void add_up(const struct ra_node *, double *to, double x, bool first);
+
+static inline void refer_over(struct reference *r, const struct ra_node *n, double *to)
+{
+	bool first = true;
+	for (int i = 0; i < n->indices->n; i++)
+		r->index[n->indices->index[i]] = 0;
+	do {
+		add_up(n, to, *refer(r, n->arg[0]), first);
+		first = false;
+	} while (next_indices(r, n->indices));
+}
+
+static inline void refer_nest(struct reference *r, const struct ra_node *n, double *to)
+{
+	for (int i = 0; i < n->indices->n; i++)
+		r->index[n->indices->index[i]] = 0;
+	do
+		*to++ = *refer(r, n->arg[0]);
+	while (next_indices(r, n->indices));
+}
+
 static inline int64_t edge_of(const struct reference *r, int slot)
 {
 	return slot == RA_EACH_CHILD ? r->each : r->f->minibatch.forest.child_begin[r->node] + slot;
@@ -490,6 +549,17 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 	case RA_PARENT_MAX:
 		refer_parents(r, n, to);
 		break;
+	case RA_ELEMENT:
+		refer_element(r, n, to);
+		break;
+	case RA_SUM_OVER:
+	case RA_MAX_OVER:
+	case RA_MIN_OVER:
+		refer_over(r, n, to);
+		break;
+	case RA_NEST:
+		refer_nest(r, n, to);
+		break;
 	case RA_SLICE:
 		refer_slice(r, n, to);
 		break;
@@ -524,7 +594,7 @@ static inline const double *refer(struct reference *r, ra_ref ref)
 	const struct ra_node *n = ra_at(r->t->model, ref);
 	if (!r->value[ref.i])
 		r->value[ref.i] = ARENA_ARRAY(r->arena, double, count_of(r, &n->shape));
-	if (r->stamp[ref.i] == r->epoch)
+	if (r->stamp[ref.i] == r->epoch && !n->free)
 		return r->value[ref.i];
 	refer_anew(r, n, r->value[ref.i]);
 	r->stamp[ref.i] = r->epoch;
@@ -597,6 +667,7 @@ static inline double *refer_outputs(struct arena *a, const struct test_model *t,
 	int64_t at = 0;
 	r.value = ARENA_ARRAY(a, double *, m->nodes.n);
 	r.stamp = ARENA_ARRAY(a, unsigned, m->nodes.n);
+	r.index = ARENA_ARRAY(a, int64_t, m->indices.n + 1);
 	r.state = ARENA_ARRAY(a, double *, m->states.n);
 	for (size_t s = 0; s < m->states.n; s++)
 		r.state[s] = ARENA_ARRAY(a, double, f->nodes *count_of(&r, &m->states.at[s].shape));

@@ -191,7 +191,7 @@ static void check_numbers(void)
 int main(void)
 {
 	static const char *const models[] = {"treelstm", "childsum", "gru",   "lstm",
-					     "dag",	 "matrix",   "tensor",	  "edges",
+					     "dag",	 "matrix",   "nests",   "tensor",	  "edges",
 					     "updown",	 "down",     "members", "ones",
 					     "types",	 "axes"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)

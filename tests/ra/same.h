@@ -50,9 +50,41 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 	case RA_ROW:
 	case RA_EXTENT:
 		return same_dim(&a->begin, &b->begin);
+	case RA_SUM_OVER:
+	case RA_MAX_OVER:
+	case RA_MIN_OVER:
+	case RA_NEST:
+		return a->indices->n == b->indices->n &&
+		       memcmp(a->indices->index, b->indices->index, (size_t)a->indices->n * sizeof *a->indices->index) == 0;
 	default:
 		return true;
 	}
+}
+
+static inline bool same_form(const struct ra_index_form *a, const struct ra_index_form *b)
+{
+	bool same = a->terms == b->terms && same_dim(&a->offset, &b->offset);
+	for (int t = 0; same && t < a->terms; t++)
+		same = a->term[t].index == b->term[t].index && a->term[t].scale == b->term[t].scale;
+	return same;
+}
+
+static inline bool same_element(const struct ra_element *a, const struct ra_element *b, int rank)
+{
+	bool same = a->written == b->written && a->reduced == b->reduced && a->fill == b->fill;
+	for (int d = 0; same && d < rank; d++)
+		same = same_form(&a->at[d], &b->at[d]);
+	return same;
+}
+
+static inline bool same_index(const struct ra_index *a, const struct ra_index *b)
+{
+	return same_dim(&a->extent, &b->extent);
+}
+
+static inline bool same_symbol(const struct ra_symbol *a, const struct ra_symbol *b)
+{
+	return strcmp(a->name, b->name) == 0 && a->divisor == b->divisor && same_dim(&a->of, &b->of);
 }
 
 static inline bool same_node(const struct ra_node *a, const struct ra_node *b)
@@ -68,8 +100,16 @@ static inline bool same_node(const struct ra_node *a, const struct ra_node *b)
 static inline bool same_graph(const struct ra_model *a, const struct ra_model *b)
 {
 	bool same = a->nodes.n == b->nodes.n && a->states.n == b->states.n && a->outputs.n == b->outputs.n;
+	same &= a->symbols.n == b->symbols.n && a->indices.n == b->indices.n;
+	for (size_t i = 0; same && i < a->symbols.n; i++)
+		same = same_symbol(&a->symbols.at[i], &b->symbols.at[i]);
+	for (size_t i = 0; same && i < a->indices.n; i++)
+		same = same_index(&a->indices.at[i], &b->indices.at[i]);
 	for (size_t i = 1; same && i < a->nodes.n; i++)
-		same = same_node(&a->nodes.at[i], &b->nodes.at[i]);
+		same = same_node(&a->nodes.at[i], &b->nodes.at[i]) &&
+		       (a->nodes.at[i].op != RA_ELEMENT ||
+			same_element(a->nodes.at[i].element, b->nodes.at[i].element,
+				     a->nodes.at[a->nodes.at[i].arg[0].i].shape.rank));
 	same &= a->traversals.n == b->traversals.n;
 	for (size_t i = 0; same && i < a->traversals.n; i++)
 		same = a->traversals.at[i].down == b->traversals.at[i].down;
