@@ -259,7 +259,7 @@ static void write_memory(esp_profile_facts *f, const struct rt_session *s, const
 		if (bytes)
 			*bytes += s->capacities[i] + s->dense_capacities[i];
 	}
-	f->scratch_bytes += s->scratch_capacity;
+	f->scratch_bytes += s->scratch_capacity + s->own.capacity;
 	f->weight_bytes = b->packed_bytes;
 	f->index_bytes = s->order.block.bytes + s->order.case_block.bytes;
 	f->code_bytes = __atomic_load_n(&s->image->code.bytes, __ATOMIC_RELAXED);

@@ -183,6 +183,15 @@ static void add_work(struct image_step *s, struct sched_work w)
 	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
 }
 
+/* Each kernel of a group computes all local groups that the group reads. */
+static void add_heads(const struct compilation *c, struct image_step *step, const struct sched_group *g)
+{
+	int blocks = step->operations;
+	for (size_t h = 0; h < g->heads.n; h++)
+		add_work(step, sched_work_of(&c->sched, &c->plan, g->heads.at[h]));
+	step->head = step->operations - blocks;
+}
+
 /* The kernels that a group is cut into divide its operations as its columns; a kernel of no single group
  * computes all groups of its body. */
 static void describe_step(const struct compilation *c, struct image_step *step)
@@ -191,10 +200,13 @@ static void describe_step(const struct compilation *c, struct image_step *step)
 	int body = body_of(c, k);
 	for (size_t g = 0; body >= 0 && g < c->plan.groups.n; g++)
 		if (c->plan.groups.at[g].body == body && (!k->group || (size_t)k->group == g + 1)) {
-			add_strategy(step, c->sched.strategies.at[g], !step->rows);
+			if (!c->plan.groups.at[g].local)
+				add_strategy(step, c->sched.strategies.at[g], !step->rows);
 			add_work(step, sched_work_of(&c->sched, &c->plan, g));
 		}
 	step->operations = body >= 0 && has_rows(c, body) ? step->operations / (k->parts ? k->parts : 1) : 0;
+	if (step->operations && k->group)
+		add_heads(c, step, &c->plan.groups.at[k->group - 1]);
 }
 
 /* Sets the work and the strategy of steps, which the schedule determines and not the loops. */

@@ -184,14 +184,14 @@ static int64_t distinct_bytes(const struct ilir_module *m, const struct ilir_ker
 }
 
 /* The first block of a kernel: its swept loops with their first iterations only. */
-static struct ilir_stmt *first_block(struct ilir_module *m, struct ilir_stmt *s)
+static const struct ilir_stmt *first_block(struct ilir_module *m, const struct ilir_stmt *s)
 {
 	int64_t begin;
 	if (!s || s->kind != ILIR_FOR || s->loop.kind != ILIR_SWEPT || !ilir_constant(m, s->loop.begin, &begin))
 		return s;
 	struct ilir_stmt *first = arena_copy(m->arena, s, sizeof *s);
 	first->loop.end = ilir_index(m, begin + s->loop.step);
-	first->loop.body = first_block(m, s->loop.body);
+	first->loop.body = (struct ilir_stmt *)first_block(m, s->loop.body);
 	return first;
 }
 
@@ -199,8 +199,9 @@ static struct ilir_stmt *first_block(struct ilir_module *m, struct ilir_stmt *s)
 static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
 			    struct image_step *step)
 {
-	step->blocks = ilir_blocks(m, k->body);
-	step->block_bytes = weight_bytes(m, first_block(m, k->body), boxes);
+	const struct ilir_stmt *loop = ilir_swept_loop(k);
+	step->blocks = ilir_blocks(m, loop);
+	step->block_bytes = weight_bytes(m, loop ? first_block(m, loop) : k->body, boxes);
 	step->weight_bytes = distinct_bytes(m, k, boxes, step);
 }
 

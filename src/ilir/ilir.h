@@ -91,9 +91,9 @@ struct ilir_buffer_decl {
 
 /* --- statements --- */
 
-/* SWEPT: the only statement of a kernel, or of a swept loop, with constant bounds.  The iterations of all
- * swept loops together, those of the innermost one first, are the blocks of a kernel: a call runs those that
- * its image_range names, and none writes what another reads or writes. */
+/* SWEPT: the last statement of a kernel, behind loops that each call runs, or the only one of a swept loop; with
+ * constant bounds.  The iterations of all swept loops together, those of the innermost one first, are the blocks of a
+ * kernel: a call runs those that its image_range names, and none writes what another reads or writes. */
 enum ilir_loop_kind { ILIR_SERIAL, ILIR_SWEPT, ILIR_VECTOR, ILIR_UNROLLED };
 enum ilir_stmt_kind {
 	ILIR_FOR, ILIR_IF, ILIR_LET, ILIR_ALLOC, ILIR_STORE, ILIR_PREFETCH, ILIR_BARRIER, ILIR_STEP
@@ -324,6 +324,10 @@ int64_t ilir_trip_count(const struct ilir_module *, const struct ilir_stmt *);
 /* The name of a buffer that makes the order of a loop's iterations matter: two of them write one element,
  * or one reads what another wrote.  NULL = none. */
 const char *ilir_iterations_clash(const struct ilir_module *, const struct ilir_stmt *);
+/* The name of a buffer that keeps calls of other blocks from running what stands before the last statement of
+ * a kernel again: it is stored to and not of the thread, or the last statement stores what is read.  NULL =
+ * none. */
+const char *ilir_head_clash(const struct ilir_module *, const struct ilir_kernel *);
 
 /* --- compounds (expand_math.c) --- */
 

@@ -174,7 +174,10 @@ static enum image_size intermediate_rows(const struct lowering *l, int body, enu
 static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
-	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r), .kind = IMAGE_SCRATCH, .dtype = (enum ilir_dtype)v->dtype};
+	bool local = l->plan->groups.at[sched_group_of(l->plan, body, r)].local;
+	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r),
+				     .kind = local ? IMAGE_LOCAL : IMAGE_SCRATCH,
+				     .dtype = (enum ilir_dtype)v->dtype};
 	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
 		const struct sub_var *var = &l->p->vars.at[v->var[i]];
 		b.dim[b.rank++] =
@@ -238,15 +241,26 @@ static struct ilir_stmt *lower_body(struct lowering *l, int body, bool row_loop)
 	return block;
 }
 
+/* Lowers a group behind the local ones that it reads. */
+static struct ilir_stmt *lower_with_heads(struct lowering *l, int group)
+{
+	const sched_groups *heads = &l->plan->groups.at[group].heads;
+	struct ilir_stmt *block = NULL;
+	for (size_t h = 0; h < heads->n; h++)
+		block = ilir_append(block, lower_group(l, heads->at[h], true));
+	return ilir_append(block, lower_group(l, group, true));
+}
+
 /* Lowers each group of a body to a step over the same rows; a single one gets the given name. */
 static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *name, ilir_expr begin,
 				     ilir_expr end)
 {
 	struct ilir_stmt *steps = NULL;
-	bool alone = sched_count(l->plan, body).groups == 1;
+	struct sched_counts c = sched_count(l->plan, body);
+	bool alone = c.groups + c.local == 1;
 	for (size_t g = 0; g < l->plan->groups.n; g++)
-		if (l->plan->groups.at[g].body == body) {
-			struct ilir_stmt *block = lower_group(l, g, true);
+		if (l->plan->groups.at[g].body == body && !l->plan->groups.at[g].local) {
+			struct ilir_stmt *block = lower_with_heads(l, g);
 			const char *own = alone ? name : l->plan->groups.at[g].name;
 			if (steps && l->sched->barrier_each_step)
 				steps = ilir_append(steps, ilir_barrier(l->m));

@@ -1,8 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: makes each step a kernel, called over the rows of its domain.  A step that is a sequence of loops
- * over columns becomes a kernel for each, because a call may run only some of the columns.  The loop over
- * batches and the barriers around the steps are dropped: the order and the domains of kernels tell the
- * runtime the same.  Kernels at binding, which precede the program in the module, are unchanged. */
+ * over columns becomes a kernel for each, because a call may run only some of the columns; loops over rows
+ * before them, which compute local groups, are at the head of each.  The loop over batches and the barriers
+ * around the steps are dropped: the order and the domains of kernels tell the runtime the same.  Kernels at
+ * binding, which precede the program in the module, are unchanged. */
 #include "ilir/passes.h"
 
 #include <string.h>
@@ -60,44 +61,63 @@ static void add_kernel(struct ilir_module *m, struct ilir_kernel k)
 	vec_push(m->arena, &m->kernels, k);
 }
 
-static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, enum image_domain domain)
+/* Cuts a block behind its head, the loops over rows that it begins with; returns the rest. */
+static struct ilir_stmt *cut_head(const struct ilir_module *m, struct ilir_stmt **block)
 {
-	struct ilir_stmt *s = step->step.body;
-	struct ilir_kernel k = {.name = step->step.name,
-				.domain = domain,
-				.body = s,
-				.group = step->step.group,
-				.cases = step->step.cases};
-	if (!s || !s->next || !is_columns(m, s)) {
-		add_kernel(m, k);
-		return;
-	}
+	struct ilir_stmt **link = block, *rest;
+	while (*link && (*link)->kind == ILIR_FOR && !ilir_trip_count(m, *link))
+		link = &(*link)->next;
+	rest = *link;
+	*link = NULL;
+	return rest;
+}
+
+/* Makes each loop of a sequence a kernel behind a copy of the head. */
+static void outline_parts(struct ilir_module *m, struct ilir_kernel k, const char *step, struct ilir_stmt *head,
+			  struct ilir_stmt *s, struct ilir_tiling *tiling)
+{
 	for (const struct ilir_stmt *at = s; at; at = at->next)
 		k.parts++;
-	while (s) {
+	for (struct ilir_stmt *next; s; s = next) {
 		struct str name = str_in(m->arena);
-		str_printf(&name, "%s.part%d", step->step.name, ++k.part);
+		str_printf(&name, "%s.part%d", step, ++k.part);
 		k.name = name.text;
-		k.body = s;
-		s = s->next;
-		k.body->next = NULL;
+		next = s->next;
+		s->next = NULL;
+		k.body = ilir_append(next ? ilir_clone_block(m, head, tiling) : head, s);
 		add_kernel(m, k);
 	}
 }
 
-static void outline_block(struct ilir_module *m, const struct ilir_stmt *s, const struct ilir_stmt *around)
+static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, enum image_domain domain,
+			 struct ilir_tiling *tiling)
+{
+	struct ilir_stmt *head = step->step.body, *rest = cut_head(m, &head);
+	struct ilir_kernel k = {.name = step->step.name,
+				.domain = domain,
+				.group = step->step.group,
+				.cases = step->step.cases};
+	if (rest && rest->next && is_columns(m, rest)) {
+		outline_parts(m, k, step->step.name, head, rest, tiling);
+		return;
+	}
+	k.body = ilir_append(head, rest);
+	add_kernel(m, k);
+}
+
+static void outline_block(struct ilir_module *m, const struct ilir_stmt *s, const struct ilir_stmt *around,
+			  struct ilir_tiling *tiling)
 {
 	for (; s; s = s->next)
 		if (s->kind == ILIR_FOR)
-			outline_block(m, s->loop.body, s);
+			outline_block(m, s->loop.body, s, tiling);
 		else if (s->kind == ILIR_STEP)
-			outline_step(m, s, domain_of(m, s, around));
+			outline_step(m, s, domain_of(m, s, around), tiling);
 }
 
 void ilir_outline(struct ilir_module *m, struct ilir_tiling *tiling)
 {
-	(void)tiling;
 	const struct ilir_stmt *program = m->kernels.at[m->kernels.n - 1].body;
 	m->kernels.n--;
-	outline_block(m, program, NULL);
+	outline_block(m, program, NULL, tiling);
 }

@@ -11,6 +11,7 @@ const char *const ilir_kind_word[] = {
     [IMAGE_WEIGHT] = "weight",
     [IMAGE_STATE] = "state",
     [IMAGE_SCRATCH] = "scratch",
+    [IMAGE_LOCAL] = "local",
     [IMAGE_OUTPUT] = "output",
     [IMAGE_TOKEN] = "token",
     [IMAGE_VECTOR] = "vector",

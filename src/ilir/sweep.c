@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: makes the outermost loops of a kernel swept as far as their iterations are independent, blocks of
- * columns or of rows of a node: callers choose which of them run, and in which direction.
+ * columns or of rows of a node: callers choose which of them run, and in which direction.  What stands before
+ * them runs in each call, and stores only to memory of the thread.
  *
  *     kernel k in inner {                              kernel k in inner {
  *       for j:j in 0..152 step 8 {             ->        for j:j in 0..152 step 8 swept {
@@ -8,8 +9,8 @@
  *       }                                                }
  *     }                                                }
  *
- * Needs: outline has run.  A kernel that is not a single loop, or whose loops have one iteration, stays as it
- * is, and has one block. */
+ * Needs: outline has run.  A kernel that does not end with such a loop, or whose loops have one iteration, stays
+ * as it is, and has one block. */
 #include "ilir/passes.h"
 
 /* An index as coefficient * variable + rest, where the rest varies by at most `width`. */
@@ -116,7 +117,7 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 {
 	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
-	bool own = b->kind == IMAGE_SCRATCH || b->kind == IMAGE_OUTPUT || b->kind == IMAGE_WEIGHT;
+	bool own = b->kind == IMAGE_SCRATCH || b->kind == IMAGE_LOCAL || b->kind == IMAGE_OUTPUT || b->kind == IMAGE_WEIGHT;
 	bool reads = a->load.i && !(a->stmt->kind == ILIR_PREFETCH && a->stmt->prefetch.i == a->load.i);
 	if (reads && own && t->stored[a->buffer.i] && !t->clash)
 		t->clash = b->name;
@@ -134,9 +135,43 @@ const char *ilir_iterations_clash(const struct ilir_module *m, const struct ilir
 	return t.clash;
 }
 
+static struct ilir_stmt *last_statement(const struct ilir_kernel *k)
+{
+	struct ilir_stmt *s = k->body;
+	while (s && s->next)
+		s = s->next;
+	return s;
+}
+
 const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *k)
 {
-	return k->body && k->body->kind == ILIR_FOR && k->body->loop.kind == ILIR_SWEPT ? k->body : NULL;
+	const struct ilir_stmt *s = last_statement(k);
+	return s && s->kind == ILIR_FOR && s->loop.kind == ILIR_SWEPT ? s : NULL;
+}
+
+/* A call runs what stands before the swept loop whatever blocks it chooses, and so do other threads. */
+static void note_head(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	struct iterations *t = context;
+	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
+	if (a->load.i)
+		note_load(m, a, context);
+	else if (!t->clash && b->kind != IMAGE_LOCAL && b->kind != ILIR_REGISTER)
+		t->clash = b->name;
+}
+
+const char *ilir_head_clash(const struct ilir_module *m, const struct ilir_kernel *k)
+{
+	const struct ilir_stmt *loop = last_statement(k);
+	struct iterations t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
+	ilir_visit_accesses(m, loop, note_store, &t);
+	t.clash = NULL;
+	for (const struct ilir_stmt *s = k->body; s != loop; s = s->next) {
+		struct ilir_stmt alone = *s;
+		alone.next = NULL;
+		ilir_visit_accesses(m, &alone, note_head, &t);
+	}
+	return t.clash;
 }
 
 static bool can_be_swept(const struct ilir_module *m, const struct ilir_stmt *s)
@@ -157,10 +192,11 @@ void ilir_sweep(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	(void)tiling;
 	for (size_t k = 0; k < m->kernels.n; k++) {
-		struct ilir_stmt *s = m->kernels.at[k].body;
+		struct ilir_stmt *s = last_statement(&m->kernels.at[k]);
 		int64_t blocks;
 		const struct ilir_stmt *inside = find_unswept(m, s, &blocks);
-		for (; blocks > 1 && s != inside; s = s->loop.body)
+		bool can = blocks > 1 && !ilir_head_clash(m, &m->kernels.at[k]);
+		for (; can && s != inside; s = s->loop.body)
 			s->loop.kind = ILIR_SWEPT;
 	}
 }

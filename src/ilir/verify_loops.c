@@ -371,14 +371,18 @@ static bool define_var(struct check *c, ilir_var v, struct ilir_type type)
 	       report_fault(c, "variable '%s' is declared with another type", d->name);
 }
 
-/* Swept loops are their whole kernel, because a call chooses iterations of a single nest. */
+/* Swept loops are the end of their kernel, because a call chooses iterations of a single nest.  Before them are only
+ * loops, which each call runs. */
 static bool check_swept(struct check *c, const struct ilir_stmt *s)
 {
 	const struct ilir_stmt *at = ilir_swept_loop(c->kernel);
+	bool loops = true;
+	for (const struct ilir_stmt *head = c->kernel->body; head; head = head->next)
+		loops &= head->kind == ILIR_FOR;
 	while (at && at != s && !at->next && at->kind == ILIR_FOR && at->loop.kind == ILIR_SWEPT)
 		at = at->loop.body;
-	if (at != s || s->next)
-		return report_fault(c, "a swept loop that is not all of its kernel");
+	if (!loops || at != s || s->next)
+		return report_fault(c, "a swept loop that is not all of its kernel but the head");
 	return ilir_trip_count(c->m, s) > 0 ||
 	       report_fault(c, "a swept loop without a constant number of iterations");
 }
@@ -451,7 +455,8 @@ static void check_alloc(struct check *c, const struct ilir_stmt *s)
 
 static bool is_writable(int kind)
 {
-	return kind == IMAGE_STATE || kind == IMAGE_SCRATCH || kind == IMAGE_OUTPUT || kind == ILIR_REGISTER;
+	return kind == IMAGE_STATE || kind == IMAGE_SCRATCH || kind == IMAGE_LOCAL || kind == IMAGE_OUTPUT ||
+	       kind == ILIR_REGISTER;
 }
 
 static bool check_store_roots(struct check *c, const struct ilir_stmt *s)
@@ -646,7 +651,11 @@ static void check_access(const struct ilir_module *m, const struct ilir_access *
 static void check_swept_iterations(struct check *c, const struct ilir_kernel *k)
 {
 	const struct ilir_stmt *loop = ilir_swept_loop(k);
+	const char *head = loop ? ilir_head_clash(c->m, k) : NULL;
 	c->kernel = k;
+	c->stmt = loop;
+	if (head)
+		report_fault(c, "what stands before this swept loop cannot run again because of '%s'", head);
 	for (; loop && loop->kind == ILIR_FOR && loop->loop.kind == ILIR_SWEPT; loop = loop->loop.body) {
 		const char *clash = ilir_iterations_clash(c->m, loop);
 		c->stmt = loop;
@@ -654,6 +663,32 @@ static void check_swept_iterations(struct check *c, const struct ilir_kernel *k)
 			report_fault(c, "iterations of this swept loop write and use the same elements of '%s'",
 				     clash);
 	}
+}
+
+/* What a kernel does with the memory of its thread, by buffer. */
+struct thread_memory {
+	bool *stored, *loaded;
+};
+
+static void note_thread_memory(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	struct thread_memory *t = context;
+	if (ilir_buffer_at(m, a->buffer)->kind == IMAGE_LOCAL)
+		(a->load.i ? t->loaded : t->stored)[a->buffer.i] = true;
+}
+
+/* Checks that a kernel reads of its thread's memory only what it has stored there itself. */
+static void check_thread_memory(struct check *c, const struct ilir_kernel *k)
+{
+	size_t n = c->m->buffers.n;
+	struct thread_memory t = {ARENA_ARRAY(c->m->arena, bool, n), ARENA_ARRAY(c->m->arena, bool, n)};
+	ilir_visit_accesses(c->m, k->body, note_thread_memory, &t);
+	c->kernel = k;
+	c->stmt = NULL;
+	for (size_t b = 1; b < n; b++)
+		if (t.loaded[b] && !t.stored[b])
+			report_fault(c, "'%s' is of one call, and this kernel reads it without storing it",
+				     c->m->buffers.at[b].name);
 }
 
 bool ilir_verify(const struct ilir_module *m, unsigned properties, const char *pass, struct diags *diags)
@@ -677,6 +712,8 @@ bool ilir_verify(const struct ilir_module *m, unsigned properties, const char *p
 	}
 	for (size_t i = 0; !c.faults && i < m->kernels.n; i++)
 		check_swept_iterations(&c, &m->kernels.at[i]);
+	for (size_t i = 0; !c.faults && i < m->kernels.n; i++)
+		check_thread_memory(&c, &m->kernels.at[i]);
 	return c.faults == 0;
 }
 

@@ -137,6 +137,7 @@ static const struct {
     [IMAGE_WEIGHT] = {-1, IMAGE_ONE},
     [IMAGE_STATE] = {-1, IMAGE_NODES}, /* see has_declared_type */
     [IMAGE_SCRATCH] = {-1, -1},
+    [IMAGE_LOCAL] = {-1, -1},
     [IMAGE_OUTPUT] = {-1, -1},
     [IMAGE_TOKEN] = {DTYPE_I32, -1}, /* see has_data_rows */
     [IMAGE_VECTOR] = {-1, -1},
@@ -353,6 +354,8 @@ static bool check_step(struct checking *c, int i)
 		   s->domain == IMAGE_DOMAIN_BATCH_DOWN || s->domain == IMAGE_DOMAIN_NODE_DOWN;
 	if (s->cases && (!cut || (uint64_t)s->cases >> c->image->cases))
 		return refuse_image(c, "step", "a step is of cases that it cannot tell apart");
+	if (s->head > s->operations)
+		return refuse_image(c, "step", "the head of a step does more than the step");
 	return s->kernel < c->image->kernels ||
 	       refuse_image(c, "step", "a step runs a kernel that does not exist");
 }

@@ -35,6 +35,7 @@ enum image_buffer_kind {
 	IMAGE_WEIGHT,	   /* laid out by recipe `which`; no rows */
 	IMAGE_STATE,	   /* a row per node, in the order of its layout */
 	IMAGE_SCRATCH,	   /* an intermediate that is stored */
+	IMAGE_LOCAL,	   /* an intermediate of one kernel call: every thread has its own */
 	IMAGE_OUTPUT,	   /* output `which`: a row per node or per input */
 	IMAGE_TOKEN,	   /* i32, a row per node or per edge: input `which` */
 	IMAGE_VECTOR,	   /* a row per node or per edge: input `which` */
@@ -187,6 +188,7 @@ struct image_step {
 	enum image_domain domain;
 	int rows;	/* of the kernel's greatest tile: ranges are best cut at multiples of it */
 	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */
+	int head;	/* of these operations, those that each call does before its blocks */
 	int blocks;	/* of columns, or of rows of a node, at least 1: they are computed independently of each other */
 	int64_t block_bytes;  /* weights that one block reads */
 	int64_t weight_bytes; /* weights that all blocks read, those that blocks share counted once */

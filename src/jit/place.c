@@ -21,7 +21,8 @@ static bool find_place(const struct ilir_module *m, const ilir_expr *index, int 
 
 bool jit_is_written(const struct ilir_buffer_decl *b)
 {
-	return b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH || b->kind == IMAGE_OUTPUT;
+	return b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH || b->kind == IMAGE_LOCAL ||
+	       b->kind == IMAGE_OUTPUT;
 }
 
 /* A weight that is not packed: a kernel at binding may write it. */

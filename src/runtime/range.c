@@ -31,13 +31,14 @@ static struct image_range chunk_of(const struct rt_range *of, const struct image
 	return r;
 }
 
-static bool call_kernel(const struct rt_calls *c, int kernel, const struct image_range *r)
+static bool call_kernel(const struct rt_calls *c, int kernel, int chunk, const struct image_range *r)
 {
 	const struct image_code *code = &c->image->code;
+	struct image_frame frame = {c->frame.buffers + chunk * c->table, c->frame.sizes};
 	image_kernel *run = image_kernel_of(code, kernel);
 	if (!run)
-		return code->call(code->self, kernel, &c->frame, r, c->diags);
-	run(c->frame.buffers, r->begin, r->end, r->first, r->blocks, r->direction);
+		return code->call(code->self, kernel, &frame, r, c->diags);
+	run(frame.buffers, r->begin, r->end, r->first, r->blocks, r->direction);
 	return true;
 }
 
@@ -52,7 +53,7 @@ static bool record_call(const struct rt_calls *c, int step, int job, int chunk, 
 			     .direction = r->direction,
 			     .taken = chunk && pthread_equal(pthread_self(), c->caller)};
 	e.start = rt_nanoseconds();
-	bool ok = call_kernel(c, c->image->step[step].kernel, r);
+	bool ok = call_kernel(c, c->image->step[step].kernel, chunk, r);
 	e.stop = rt_nanoseconds();
 	rt_profile_add_event(c->profile, chunk, &e);
 	return ok;
@@ -63,7 +64,7 @@ static bool call_step(const struct rt_calls *c, int step, int job, int chunk, co
 	if (r->begin >= r->end || r->blocks <= 0)
 		return true;
 	return c->profile ? record_call(c, step, job, chunk, r)
-			  : call_kernel(c, c->image->step[step].kernel, r);
+			  : call_kernel(c, c->image->step[step].kernel, chunk, r);
 }
 
 /* --- spans --- */

@@ -28,7 +28,8 @@ struct rt_range {
 /* What all ranges of a run are called with. */
 struct rt_calls {
 	const struct image *image;
-	struct image_frame frame;
+	struct image_frame frame; /* of the first chunk */
+	int64_t table; /* pointers from the table of one chunk to that of the next; 0 = they share one */
 	int columns;		    /* of the cuts of a span */
 	struct rt_profile *profile; /* NULL = the run is not recorded */
 	pthread_t caller;	    /* set when there is a profile */

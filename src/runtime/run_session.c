@@ -75,6 +75,9 @@ void rt_session_trim(struct rt_session *s)
 	rt_free(s->allocator, s->scratch);
 	s->scratch = NULL;
 	s->scratch_capacity = 0;
+	rt_free(s->allocator, s->own.memory);
+	rt_free(s->allocator, s->own.tables);
+	s->own = (struct rt_own){0};
 	lin_order_free(&s->order);
 	memset(s->sizes, 0, sizeof s->sizes);
 }
@@ -235,6 +238,66 @@ static bool prepare_buffers(struct rt_session *s, const struct rt_binding *bindi
 	return true;
 }
 
+/* --- what threads have for themselves --- */
+
+/* A cache line more than the distance at which processors fetch ahead: threads write side by side. */
+enum { OWN_ALIGNMENT = 128 };
+
+static bool is_local(const struct rt_session *s, int i)
+{
+	return s->image->buffer[i].kind == IMAGE_LOCAL;
+}
+
+/* Bytes of the local buffers of one thread; -1 when they cannot be counted. */
+static int64_t own_bytes(const struct rt_session *s)
+{
+	int64_t all = 0;
+	for (int i = 0; i < s->image->buffers; i++) {
+		int64_t bytes = is_local(s, i) ? buffer_bytes(s, &s->image->buffer[i]) : 0;
+		if (bytes < 0 || __builtin_add_overflow(all, bytes, &all) ||
+		    __builtin_add_overflow(all, OWN_ALIGNMENT - 1, &all))
+			return -1;
+		all -= all % OWN_ALIGNMENT;
+	}
+	return all;
+}
+
+/* Makes the table of a thread, whose local buffers begin at `at`. */
+static void fill_table(const struct rt_session *s, void **table, char *at)
+{
+	for (int i = 0; i < s->image->buffers; i++) {
+		table[i] = is_local(s, i) ? at : s->buffers[i];
+		if (is_local(s, i))
+			at += (buffer_bytes(s, &s->image->buffer[i]) + OWN_ALIGNMENT - 1) / OWN_ALIGNMENT * OWN_ALIGNMENT;
+	}
+}
+
+/* Gives each thread its local buffers, if the image has any. */
+static bool reserve_own(struct rt_session *s, int threads, struct diags *diags)
+{
+	struct rt_own *own = &s->own;
+	int64_t bytes = own_bytes(s), all;
+	if (!has_buffer(s->image, IMAGE_LOCAL))
+		return true;
+	if (bytes < 0 || __builtin_mul_overflow(bytes, threads, &all) ||
+	    __builtin_add_overflow(all, OWN_ALIGNMENT, &all)) /* a minibatch may be empty */
+		all = -1;
+	if (!reserve_memory(s, &own->memory, &own->capacity, all, rt_allocate_zeroed, "intermediates", diags) ||
+	    !reserve_memory(s, (void **)&own->tables, &own->tables_capacity,
+			    (int64_t)threads * s->image->buffers * sizeof *own->tables, rt_allocate, "a session",
+			    diags))
+		return false;
+	for (int t = 0; t < threads; t++)
+		fill_table(s, own->tables + (size_t)t * s->image->buffers, (char *)own->memory + t * bytes);
+	return true;
+}
+
+static struct rt_tables tables_of(const struct rt_session *s)
+{
+	bool own = has_buffer(s->image, IMAGE_LOCAL);
+	return (struct rt_tables){own ? s->own.tables : s->buffers, own ? s->image->buffers : 0};
+}
+
 /* --- runs --- */
 
 /* The largest number of nodes in a batch, or in a span, from batch b on; with `begin`, of the elements that
@@ -357,7 +420,8 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 	struct rt_profile *profile = profile_of(s, threads);
 	double middle = rt_seconds();
 	begin_phase(s, RT_PHASE_STEPS);
-	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, &s->order, team, threads, &s->walk_state,
+	ok = ok && reserve_own(s, threads > 1 ? threads : 1, diags);
+	if (!ok || !rt_run_steps(s->image, tables_of(s), s->sizes, &s->order, team, threads, &s->walk_state,
 				 profile, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;

@@ -68,6 +68,12 @@ struct rt_session {
 	size_t *capacities; /* bytes of the buffers that have memory of their own, 0 = somebody else's */
 	void *scratch;	    /* the memory that intermediates share */
 	size_t scratch_capacity;
+	struct rt_own {
+		void *memory;
+		size_t capacity;
+		void **tables; /* copies of `buffers`, one a thread */
+		size_t tables_capacity;
+	} own; /* what threads have for themselves: buffers of the kind local */
 	int64_t *offsets; /* by buffer: of an intermediate in `scratch` */
 	void **dense;	  /* by buffer: dense copies of result rows that are not dense where they are */
 	size_t *dense_capacities;

@@ -35,9 +35,15 @@ bool rt_recipe_uses(const struct image_recipe *, int param);
 /* Zeroes what a recipe fills with no element. */
 void rt_clear_padding(const struct image *, const struct image_recipe *, void *to, int64_t elements);
 
-/* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe, on so many threads
+/* The pointer tables of the threads of a run: that of chunk c begins at buffers + c * stride. */
+struct rt_tables {
+	void *const *buffers;
+	int64_t stride; /* 0 = all threads use one table */
+};
+
+/* Walks the step table over the minibatch that the tables, `sizes` and the order describe, on so many threads
  * of a team that was entered; below 2 alone.  The profile has memory for the run, or is NULL. */
-bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes, const struct lin_order *,
+bool rt_run_steps(const struct image *, struct rt_tables, const int64_t *sizes, const struct lin_order *,
 		  struct rt_team *, int threads, struct rt_walk_state *, struct rt_profile *, struct diags *);
 /* Has the code made that the walk over a linearized minibatch calls, if it is not there.  `rows` is room for a number for
  * each kernel.  False after diagnostics. */

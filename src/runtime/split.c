@@ -50,14 +50,15 @@ static double tiled_rows(const struct image_step *s, int64_t rows)
 	return left ? rows - left + (s->rows + 3.0 * left) / 4 : rows;
 }
 
-/* Nanoseconds of one kernel call. */
+/* Nanoseconds of one kernel call: the head, and then the blocks. */
 static double call_time(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks,
 			double set)
 {
-	double rate = s->block_bytes ? target_kernel_rate(m) : m->l2_rate / bytes_an_operation;
-	double computing = s->operations * tiled_rows(s, rows) * blocks / s->blocks / rate;
+	double moving = m->l2_rate / bytes_an_operation, rate = s->block_bytes ? target_kernel_rate(m) : moving;
+	double operations = s->operations - s->head;
+	double computing = operations * tiled_rows(s, rows) * blocks / s->blocks / rate;
 	double read = reading_time(m, (double)s->block_bytes * blocks, set);
-	return computing > read ? computing : read;
+	return s->head * rows / moving + (computing > read ? computing : read);
 }
 
 /* Nanoseconds to fetch a share of the rows from other cores: some cache lines at a time, each of which takes

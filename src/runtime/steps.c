@@ -407,14 +407,20 @@ static void find_stages(const struct image *image, struct rt_stage *stage)
 	}
 }
 
-bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t *sizes,
+bool rt_run_steps(const struct image *image, struct rt_tables tables, const int64_t *sizes,
 		  const struct lin_order *order, struct rt_team *team, int threads,
 		  struct rt_walk_state *state, struct rt_profile *profile, struct diags *diags)
 {
 	struct rt_range queue[QUEUE + 1];
 	int32_t cut[CUTS];
 	struct walk w = {
-	    .calls = {image, {buffers, sizes}, rt_span_columns(order), profile, pthread_self(), diags},
+	    .calls = {image,
+		      {tables.buffers, sizes},
+		      tables.stride,
+		      rt_span_columns(order),
+		      profile,
+		      pthread_self(),
+		      diags},
 	    .order = order,
 	    .team = team,
 	    .threads = threads,

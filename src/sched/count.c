@@ -10,9 +10,12 @@ struct sched_counts sched_count(const struct sched_plan *plan, int body)
 		const struct sched_group *group = &plan->groups.at[g];
 		if (group->body != body)
 			continue;
+		c.reductions += group->reductions;
+		c.local += group->local;
+		if (group->local)
+			continue;
 		c.groups++;
 		c.stages += group->stage != last;
-		c.reductions += group->reductions;
 		last = group->stage;
 		for (size_t t = 0; t < group->targets.n; t++)
 			c.stored += !sched_fact(&plan->values[body], group->targets.at[t])->result;

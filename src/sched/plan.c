@@ -161,6 +161,14 @@ static bool is_called(const struct sched_plan *plan, int body, sub_ref r, const 
 	return strlen(name) == (size_t)s->length && memcmp(name, s->name, s->length) == 0;
 }
 
+bool sched_is_named(const struct sched_plan *plan, int body, sub_ref r)
+{
+	bool named = false;
+	for (int s = 0; s < plan->fusion.stores; s++)
+		named |= is_called(plan, body, r, &plan->fusion.store[s]);
+	return named;
+}
+
 static bool can_be_stored(const struct sub_program *p, sub_ref r, const struct sched_fact *f)
 {
 	enum sub_class class = sub_class_of(sub_at(p, r)->op);
@@ -243,6 +251,7 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	} while (gr.changed);
 	sched_finish_groups(&gr);
 	sched_count_operations(plan, seen);
+	sched_make_local(plan, a);
 }
 
 bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)

@@ -76,6 +76,10 @@ bool sched_is_index(const struct sub_program *, const struct sched_values *, sub
 void sched_mark_expensive(const struct sub_program *, struct sched_values *);
 /* Sets the number of operations of each group.  The table is by value, all false before and after. */
 void sched_count_operations(struct sched_plan *, bool *needed);
+/* Finds what groups read of each other, and makes groups local as the schedule says (local.c). */
+void sched_make_local(struct sched_plan *, struct arena *);
+/* Whether a directive `store` names the value. */
+bool sched_is_named(const struct sched_plan *, int body, sub_ref);
 /* --- planners --- */
 
 /* Where a reduction over a dimension runs.  A loop over edges has as many iterations as a row has edges,

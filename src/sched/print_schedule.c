@@ -32,7 +32,7 @@ static void print_group(const struct sched_group *g, struct str *s)
 	str_printf(s, ", %zu results, %d reductions", g->targets.n, g->reductions);
 	if (g->gates > 1)
 		str_printf(s, ", %d side by side", g->gates);
-	str_puts(s, "\n");
+	str_puts(s, g->local ? ", computed by its readers\n" : "\n");
 }
 
 static void print_layout(const char *name, const char *rows, const struct sched_order *order, struct str *s)
@@ -79,6 +79,13 @@ static void print_movers(const struct sched_plan *plan, struct str *s)
 	}
 }
 
+/* Like these: off where no group is local. */
+static void print_local(const struct sched_plan *plan, struct str *s)
+{
+	str_printf(s, "%s %s\n", sched_spelling(SCHED_LOCAL),
+		   words_moving[sched_has_local(plan) ? plan->fusion.local : MOVE_OFF]);
+}
+
 static void print_switches(const struct sched *sc, struct str *s)
 {
 	for (int d = 0; d < SCHED_DIRECTIVES; d++) {
@@ -94,8 +101,11 @@ static void print_counts(const struct sched_plan *plan, struct str *s)
 {
 	for (size_t b = 0; b < plan->p->bodies.n; b++) {
 		struct sched_counts c = sched_count(plan, b);
-		str_printf(s, "# %s: %d groups in %d stages, %d reductions, %d intermediates stored\n",
+		str_printf(s, "# %s: %d groups in %d stages, %d reductions, %d intermediates stored",
 			   plan->p->bodies.at[b].name, c.groups, c.stages, c.reductions, c.stored);
+		if (c.local)
+			str_printf(s, ", %d local groups", c.local);
+		str_puts(s, "\n");
 	}
 }
 
@@ -117,8 +127,9 @@ static void print_directives(const struct sched *sc, const struct sched_plan *pl
 	sched_print_tile(t, g, s);
 	if (g->dims && t->lanes != lanes)
 		print_lanes(g->name, t->lanes, s);
-	str_printf(s, "%s %s %s\n", sched_spelling(SCHED_PARALLEL), g->name,
-		   words_strategy[sc->strategies.at[group]]);
+	if (!g->local)
+		str_printf(s, "%s %s %s\n", sched_spelling(SCHED_PARALLEL), g->name,
+			   words_strategy[sc->strategies.at[group]]);
 }
 
 void sched_print_group(const struct sched *sc, const struct sched_plan *plan, int group, struct str *s)
@@ -132,6 +143,7 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 		   sc->target->name, sc->target->lanes, sc->target->registers);
 	print_fusion(&plan->fusion, s);
 	print_movers(plan, s);
+	print_local(plan, s);
 	print_switches(sc, s);
 	sched_print_cases(sc, plan->p, s);
 	str_printf(s, "%s %d\n", sched_spelling(SCHED_UNROLL), sc->unroll);

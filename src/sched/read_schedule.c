@@ -226,6 +226,8 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 		return false;
 	if (t.by_rows && (!group->rows || !group->dims))
 		return line_refuse(l, 1, "the group has no rows, or they have no columns");
+	if (!t.by_rows && group->local)
+		return line_refuse(l, 1, "each thread computes this local group for itself, row by row");
 	if (t.by_rows && t.nodes[0] > 1)
 		return line_refuse(l, 1, "by rows there is one node at a time");
 	if (t.by_rows && s->strategies.at[g] == IMAGE_COLUMNS)
@@ -304,6 +306,8 @@ static bool read_parallel(struct line *l, struct sched *s, const struct sched_pl
 	if (strategy < 0 || !line_ends(l, 3))
 		return false;
 	const struct sched_group *group = &plan->groups.at[g];
+	if (group->local)
+		return line_refuse(l, 1, "the groups that read this local group compute it");
 	if ((strategy == IMAGE_ROWS || strategy == IMAGE_SUBTREES) && !group->rows)
 		return line_refuse(l, 2, "the group has no rows");
 	if (strategy == IMAGE_COLUMNS && (!group->dims || s->tiles.at[g].by_rows))
@@ -362,6 +366,15 @@ static bool read_moving(struct line *l, struct sched_fusion *to)
 	return true;
 }
 
+static bool read_local(struct line *l, struct sched_fusion *to)
+{
+	int how = line_word(l, 1, words_moving);
+	if (how < 0 || !line_ends(l, 2))
+		return false;
+	to->local = how;
+	return true;
+}
+
 /* Once the plan is made, a directive may only repeat what the plan was made by. */
 static bool repeat_fuse(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
@@ -381,6 +394,19 @@ static bool repeat_store(struct line *l, struct sched *s, const struct sched_pla
 		return false;
 	const char *problem = sched_not_stored(plan, f.store);
 	return !problem || line_refuse(l, 1, problem);
+}
+
+static bool repeat_local(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	(void)s;
+	struct sched_fusion f;
+	bool any = sched_has_local(plan);
+	if (!read_local(l, &f))
+		return false;
+	if (f.local == MOVE_OFF ? any : f.local != plan->fusion.local)
+		return line_refuse(l, 1, "another line contradicts this one");
+	return f.local == MOVE_OFF || any ||
+	       line_refuse(l, 1, "each group that others read has products, or as much to do as a reader");
 }
 
 static bool repeat_moving(struct line *l, struct sched *s, const struct sched_plan *plan)
@@ -407,6 +433,7 @@ static const struct {
 } readers[SCHED_DIRECTIVES] = {
     [SCHED_FUSE] = {repeat_fuse, read_fuse},
     [SCHED_STORE] = {repeat_store, read_store},
+    [SCHED_LOCAL] = {repeat_local, read_local},
     [SCHED_REFACTOR] = {repeat_moving, read_moving},
     [SCHED_HOIST] = {repeat_moving, read_moving},
     [SCHED_DYNAMIC_BATCH] = {.schedule = read_batch},
@@ -430,7 +457,8 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 	*f = (struct sched_fusion){.planner = SCHED_GROW,
 				   .profit = SCHED_PROFIT_MEASURED,
 				   .refactoring = MOVE_ON,
-				   .hoisting = MOVE_ON};
+				   .hoisting = MOVE_ON,
+				   .local = MOVE_ON};
 	for (const char *end = text + length; text < end;) {
 		if (!line_next(&l, &text, end))
 			return false;

@@ -23,6 +23,9 @@ struct sched_loop {
 	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
 };
 
+/* Numbers of groups. */
+typedef VEC(int) sched_groups;
+
 /* Values that are computed in one loop nest, over the rows of the body (if `rows`) and these dimensions. */
 struct sched_group {
 	const char *name; /* body and number: inner.0 */
@@ -38,6 +41,9 @@ struct sched_group {
 	double operations;    /* of a row, estimated */
 	VEC(struct sched_loop) loops;
 	bool over_edges; /* products are per edge of a row: the nodes of a tile are the ends of its edges */
+	bool local; /* computed by each group that reads it, at the head of its kernel (local.c) */
+	sched_groups reads; /* those whose values it reads */
+	sched_groups heads; /* the local ones that it computes first, in this order */
 };
 
 /* The planners, which decide what is fused. */
@@ -58,7 +64,7 @@ enum { SCHED_MAX_STORES = 32 };
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_profit profit;
-	enum move_extent refactoring, hoisting;
+	enum move_extent refactoring, hoisting, local;
 	int stores; /* values to be stored, by name; the names lie in the schedule's text */
 	struct sched_store {
 		const char *name;
@@ -81,7 +87,7 @@ bool sched_split_cases(struct sub_program *, const char *file, const char *text,
 /* Makes the plan.  Results are the same to the bit, whichever planner decides. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
-/* Reads the directives of a schedule's text that the plan depends on: `fuse`, `store`, `refactor` and
+/* Reads the directives of a schedule's text that the plan depends on: `fuse`, `store`, `local`, `refactor` and
  * `hoist`.  All others are read by sched_read.  The plan refers to the text. */
 bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length,
 		       struct diags *);
@@ -92,8 +98,9 @@ bool sched_verify(const struct sched_plan *, struct diags *);
 
 /* Totals of a plan in one body. */
 struct sched_counts {
-	int groups, stages; /* stages run one after the other in each level */
-	int stored;	    /* intermediates that are stored, states and outputs excluded */
+	int groups, stages; /* stages run one after the other in each level; local groups are in none */
+	int stored;	    /* intermediates that are stored for other groups, states and outputs excluded */
+	int local;	    /* groups that are computed by their readers */
 	int reductions;
 };
 struct sched_counts sched_count(const struct sched_plan *, int body);
@@ -110,6 +117,7 @@ struct sched_bytes sched_bytes_of(const struct sched_plan *, int body);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 /* Whether a value is a step of a chain, computed together with the chain's end. */
 bool sched_is_step(const struct sched_plan *, int body, sub_ref);
+bool sched_has_local(const struct sched_plan *);
 /* The group of the body that computes and stores the value; -1 = none. */
 int sched_group_of(const struct sched_plan *, int body, sub_ref);
 

@@ -122,9 +122,18 @@ static void mark_expensive(struct verifier *v, const struct sched_values *values
 	}
 }
 
+/* What threads compute again, each for itself, must not be a result, nor read weights again. */
+static void check_local(struct verifier *v, const struct sched_group *g)
+{
+	for (size_t t = 0; g->local && v->ok && t < g->targets.n; t++)
+		if (sched_fact(values_of(v, g->body), g->targets.at[t])->result || g->products || !g->rows)
+			report_fault(v, g->body, g->targets.at[t], "every reader of %s would compute it", g->name);
+}
+
 static void check_group(struct verifier *v, size_t at)
 {
 	const struct sched_group *g = &v->plan->groups.at[at];
+	check_local(v, g);
 	if (at && v->plan->groups.at[at - 1].body == g->body && v->plan->groups.at[at - 1].stage > g->stage)
 		report_fault(v, g->body, g->targets.at[0], "%s stands behind a later stage", g->name);
 	if (!at || v->plan->groups.at[at - 1].body != g->body)

@@ -123,6 +123,7 @@ static const char *draw_schedule(struct drawn *d, struct variant *w, const struc
 					       "fuse none\n",
 					       "fuse greedy\n",
 					       "hoist all\n",
+					       "local all\n",
 					       "refactor all\nfuse none\n",
 					       "hoist off\nrefactor off\n"};
 	int kind = random_below(4);

@@ -8,6 +8,8 @@ static const char head[] =
     "buffer w : weight 0 f32 [16:j, 64:i]\n"
     "buffer c : child 0 i32 [nodes:node]\n"
     "buffer y : output 0 f32 [nodes:node, 64:i]\n"
+    "buffer own : local 0 f32 [nodes:node, 64:i]\n"
+    "buffer kept : scratch 0 f32 [nodes:node, 64:i]\n"
     "kernel k in once {\n";
 
 static bool open_body(struct bench *b, const char *body)
@@ -47,6 +49,9 @@ static const struct {
      ILIR_IN_BOUNDS},
     {"for j:i in 0..1 swept { for i:node in 0..8 swept { h[i, 0] = 1.0 } }", ILIR_IN_BOUNDS},
     {"for i:i in 0..60 swept { for n:node in begin..end { prefetch y[n, i] y[n, i] = 1.0 } }", ILIR_IN_BOUNDS},
+    {"for n:node in begin..end { own[n, 0] = h[to_index(c[n]), 0] } for i:i in 0..60 swept { for m:node in begin..end { "
+     "h[m, i] = own[m, 0] } }",
+     ILIR_IN_BOUNDS},
 };
 
 static void test_accepted(void)
@@ -120,6 +125,13 @@ static const struct {
     {"for i:i in ?..? swept { h[0, i] = 1.0 }", "a swept loop without a constant number of iterations", 0},
     {"for i:i in 8..8 swept { h[0, i] = 1.0 }", "a swept loop without a constant number of iterations", 0},
     {"for i:i in 0..8 swept { h[0, 0] = 1.0 }", "write and use the same elements of 'h'", 0},
+    {"for n:node in begin..end { kept[n, 0] = 1.0 } for i:i in 0..8 swept { h[0, i] = kept[0, 0] }",
+     "what stands before this swept loop cannot run again because of 'kept'", 0},
+    {"for n:node in begin..end { own[n, 0] = kept[n, 0] } for i:i in 0..8 swept { kept[0, i] = own[0, 0] }",
+     "what stands before this swept loop cannot run again because of 'kept'", 0},
+    {"let x = 1.0 for n:node in begin..end { own[n, 0] = x } for i:i in 0..8 swept { h[0, i] = own[0, 0] }",
+     "a swept loop that is not all of its kernel", 0},
+    {"for i:i in 0..8 { h[0, i] = own[0, i] }", "'own' is of one call, and this kernel reads it without storing it", 0},
     {"for i:i in 0..8 swept { for j:i in 0..2 { h[0, i + j] = 1.0 } }",
      "write and use the same elements of 'h'", 0},
     {"for i:i in 0..56 step 4 swept { h[0, ramp(8, i)] = broadcast(8, 1.0) }",
@@ -200,7 +212,7 @@ static void no_group(struct bench *b)
 
 static void second_alloc(struct bench *b)
 {
-	first_stmt(b)->next = ilir_alloc(b->m, (ilir_buffer){5});
+	first_stmt(b)->next = ilir_alloc(b->m, first_stmt(b)->alloc);
 }
 
 static void wrong_var_type(struct bench *b)

@@ -22,7 +22,7 @@ static int typed, compared;    /* models that have types; of all, those that the
 /* Lines that were drawn: that were taken, that were refused. */
 static int taken, refused;
 /* Models of which something left the recursion, or went to the children. */
-static int hoisted, refactored;
+static int hoisted, refactored, localised;
 
 struct subject {
 	struct setting setting;
@@ -213,6 +213,12 @@ static void check_variants(struct subject *s, bool compile)
 		check_schedules(s, "hoist all\n", 1, compile);
 		check_schedules(s, "hoist all\nfuse none\n", 1, compile);
 	}
+	static const char *const local[] = {"local all\n", "local all\nfuse greedy\n"};
+	for (int i = 0; i < 2; i++)
+		if (can_move(s, local[i], "sched", ", computed by its readers\n")) {
+			localised++;
+			check_schedules(s, local[i], 1, compile);
+		}
 }
 
 /* What has become infinite or huge is no test of anything, but for integers. */
@@ -317,8 +323,8 @@ int main(int argc, char **argv)
 	tap_ok(taken && refused, "of the lines that are drawn from directives %d are taken, %d refused",
 	       taken, refused);
 	if (SAMPLE == 1 && s.first == FIRST && s.count == SEEDS)
-		tap_ok(hoisted && refactored,
-		       "something leaves the recursion in %d of them, something goes to the children in %d",
-		       hoisted, refactored);
+		tap_ok(hoisted && refactored && localised,
+		       "%d programs were hoisted, %d refactored, %d have local groups", hoisted, refactored,
+		       localised);
 	return tap_done();
 }

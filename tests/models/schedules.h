@@ -66,7 +66,7 @@ static inline void put_tile_of(struct text *t, const char *line, const char *com
 		put(t, "vectorize %.*s %s\n", length, line + 5, drawn_lanes[random_below(5)]);
 }
 
-/* Lines for the groups that stand in the printed schedule. */
+/* Lines for the groups that stand in the printed schedule; local ones keep theirs, which must go by rows. */
 static inline void put_schedule(struct text *t, const char *printed, bool tree)
 {
 	bool batches = random_below(3);
@@ -82,7 +82,7 @@ static inline void put_schedule(struct text *t, const char *printed, bool tree)
 	put(t, "accumulators %d\n", 1 + random_below(20));
 	const char *before = printed;
 	for (const char *line = printed; line; before = line, line = behind(line, '\n'))
-		if (strncmp(line, "tile ", 5) == 0 && random_below(4))
+		if (strncmp(line, "tile ", 5) == 0 && !line_has(before, ", computed by") && random_below(4))
 			put_tile_of(t, line, before);
 		else if (strncmp(line, "layout ", 7) == 0)
 			put_layout(t, line + 7, tree);

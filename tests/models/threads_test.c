@@ -41,6 +41,12 @@ static const char *const nests[] = {
 
 enum { MAX_THREADS = 4, RUNS = 5 };
 
+/* With groups that each thread computes for itself, one of them behind another, one before two parts of a group. */
+static const char *const local[][2] = {{"examples/simpletreegru/simpletreegru.ra", "D=13 E=10 V=30 C=3"},
+				       {"examples/dagrnn/dagrnn.ra", "D=9 E=10 C=3"},
+				       {"examples/treegru/treegru.ra", "D=17 E=9 V=30 C=3"},
+				       {"tests/golden/gated.ra", "D=24 X=5"}};
+
 /* Divides ranges of the smallest models as if they were large. */
 static bool exaggerate(struct test_run *r)
 {
@@ -122,6 +128,11 @@ int main(void)
 	test_model(models[0].path, models[0].sizes, "specialize none\n");
 	for (size_t i = 0; i < sizeof nests / sizeof *nests; i++)
 		test_model("tests/models/products.ra", "A=7 B=19 C=33 V=9", nests[i]);
+	for (size_t i = 0; i < sizeof local / sizeof *local; i++) {
+		test_model(local[i][0], local[i][1], "local all\n");
+		test_model(local[i][0], local[i][1], "local all\nfuse greedy\n");
+		test_model(local[i][0], local[i][1], "local all\nspecialize none\n");
+	}
 	for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
 		test_model(models[0].path, models[0].sizes, schedules[i]);
 		test_model("tests/golden/gated.ra", "D=24 X=5", schedules[i]);

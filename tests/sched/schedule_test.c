@@ -238,7 +238,7 @@ static void test_hints(void)
 		tap_ok(hints(&p, "hoist sometimes", "write 'hoist on | all | off', or take out the line"),
 		       "with all its arguments");
 		tap_ok(hints(&p, "unrol 2",
-			     "directives are fuse, store, refactor, hoist, dynamic_batch, dense_index, peel, "
+			     "directives are fuse, store, local, refactor, hoist, dynamic_batch, dense_index, peel, "
 			     "persist, "
 			     "barrier, unroll, specialize, vectorize, tile, parallel, layout, accumulators"),
 		       "or the directives that there are");
