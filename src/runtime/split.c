@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The choice of a strategy compares estimated times: of a chunk, the longer of computing and of reading the
- * weights; of a work item, that of its largest chunk, of the barrier, and of cache lines that come from other
+/* The choice of a strategy compares estimated times: of a chunk, that of its tiles, by the measured times of
+ * iterations; of a work item, that of its largest chunk, of the barrier, and of cache lines that come from other
  * cores.
  *
  *   alone     T(all rows, all columns)
@@ -23,42 +23,67 @@ static const double bytes_an_operation = 8;
 /* Share of the second-level cache that the last sweep left filled with what the next one reads first. */
 static const double kept_share = 0.75;
 
-/* The rate at which a core reads a working set of so many bytes [bytes/ns]. */
-static double rate_of(const struct target *m, double bytes)
+/* Rows of the greatest tile, of those whose times are known. */
+static int most_rows(const struct image_step *s)
 {
-	if (bytes > m->l3_bytes)
-		return m->memory_rate;
-	if (bytes > m->l2_bytes)
-		return m->l3_rate;
-	return bytes > m->l1_bytes ? m->l2_rate : m->l1_rate;
+	return s->rows < 1 ? 1 : s->rows < TARGET_ROWS ? s->rows : TARGET_ROWS;
 }
 
-/* Nanoseconds to read some bytes of a working set. */
-static double reading_time(const struct target *m, double bytes, double set)
+/* The share of the weights of a working set that the last range left in the second-level cache. */
+static double near_share(const struct target *m, double set)
 {
-	double kept = kept_share * m->l2_bytes, near = set > kept ? kept / set : 1;
-	double far = rate_of(m, set);
-	if (far > m->l2_rate)
-		return bytes / far;
-	return bytes * (near / m->l2_rate + (1 - near) / far);
+	double kept = kept_share * m->l2_bytes;
+	return set > m->l2_bytes ? kept / set : 1;
 }
 
-/* Rows in whole tiles that take as long as these rows: a tile that is not full is less efficient. */
-static double tiled_rows(const struct image_step *s, int64_t rows)
+/* Nanoseconds of an iteration of a tile of so many rows.  The image does not specify its vectors: as many as registers
+ * hold with the rows of whole tiles. */
+static double iteration_time(const struct target *m, const struct image_step *s, int64_t rows, double near)
 {
-	int64_t left = s->rows > 1 ? rows % s->rows : 0;
-	return left ? rows - left + (s->rows + 3.0 * left) / 4 : rows;
+	int vectors = target_most_vectors(m, most_rows(s));
+	double close = target_iteration_time(m, (int)rows, vectors, TARGET_L2);
+	return near < 1 ? near * close + (1 - near) * target_iteration_time(m, (int)rows, vectors, TARGET_BEYOND)
+			: close;
+}
+
+/* Operations of a row in the blocks of a kernel, after its head. */
+static double operations_of(const struct image_step *s)
+{
+	return s->operations - s->head;
+}
+
+/* Nanoseconds of operations without weights, which move rows. */
+static double moving_time(const struct target *m, double operations)
+{
+	return operations * bytes_an_operation / m->l2_rate;
+}
+
+/* Iterations that a tile runs for a share of the columns. */
+static double iterations_of(const struct target *m, const struct image_step *s, double share)
+{
+	return operations_of(s) * share / (2.0 * m->lanes * target_most_vectors(m, most_rows(s)));
+}
+
+/* Nanoseconds of some of the blocks of one kernel call, whose weights are in a working set of so many bytes: the first
+ * tile reads them from where the last range left them, further ones find them in the second-level cache. */
+static double blocks_time(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks, double set)
+{
+	double share = (double)blocks / s->blocks, read = (double)s->block_bytes * blocks;
+	if (!s->block_bytes)
+		return moving_time(m, operations_of(s) * share * rows);
+	int64_t most = most_rows(s), first = rows < most ? rows : most, left = (rows - first) % most;
+	double times = iteration_time(m, s, first, near_share(m, set));
+	times += (rows - first) / most * iteration_time(m, s, most, 1);
+	if (left)
+		times += iteration_time(m, s, left, 1);
+	double time = times * iterations_of(m, s, share);
+	return set > m->l3_bytes ? fmax(time, read / m->memory_rate) : time;
 }
 
 /* Nanoseconds of one kernel call: the head, and then the blocks. */
-static double call_time(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks,
-			double set)
+static double call_time(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks, double set)
 {
-	double moving = m->l2_rate / bytes_an_operation, rate = s->block_bytes ? target_kernel_rate(m) : moving;
-	double operations = s->operations - s->head;
-	double computing = operations * tiled_rows(s, rows) * blocks / s->blocks / rate;
-	double read = reading_time(m, (double)s->block_bytes * blocks, set);
-	return s->head * rows / moving + (computing > read ? computing : read);
+	return moving_time(m, (double)s->head * rows) + blocks_time(m, s, rows, blocks, set);
 }
 
 /* Nanoseconds to fetch a share of the rows from other cores: some cache lines at a time, each of which takes
@@ -100,6 +125,13 @@ static double cost_of_rows(const struct rt_query *q, const struct image_step *s)
 	return most;
 }
 
+/* The part of a step's weights that some of its blocks read: blocks may share weights. */
+static double share_of_weights(const struct image_step *s, int64_t blocks)
+{
+	double read = (double)s->block_bytes * blocks;
+	return s->weight_bytes > read ? read / s->weight_bytes : 1;
+}
+
 /* Nanoseconds that a step computes, by the slowest chunk. */
 static double step_cost(const struct rt_query *q, int which, enum rt_strategy strategy)
 {
@@ -110,7 +142,7 @@ static double step_cost(const struct rt_query *q, int which, enum rt_strategy st
 	case RT_ROWS:
 		return cost_of_rows(q, s);
 	case RT_COLUMNS:
-		return call_time(q->machine, s, q->rows, blocks, stage->weights * blocks / s->blocks);
+		return call_time(q->machine, s, q->rows, blocks, stage->weights * share_of_weights(s, blocks));
 	default:
 		return call_time(q->machine, s, q->rows, s->blocks, stage->weights);
 	}

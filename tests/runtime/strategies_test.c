@@ -395,9 +395,14 @@ static void test_cases(int threads)
 
 /* --- the choice --- */
 
+static struct rt_estimate estimate_of(const struct rt_stage *stage, int64_t rows)
+{
+	return rt_choose_strategy(&(struct rt_query){stage, rows, 2, 100, target_find("avx2")});
+}
+
 static enum rt_strategy chosen_for(const struct rt_stage *stage, int64_t rows)
 {
-	return rt_choose_strategy(&(struct rt_query){stage, rows, 2, 100, target_find("avx2")}).strategy;
+	return estimate_of(stage, rows).strategy;
 }
 
 static void test_choice(void)
@@ -408,7 +413,7 @@ static void test_choice(void)
 						  .operations = 1346048,
 						  .blocks = 32,
 						  .block_bytes = 82 << 10,
-						  .weight_bytes = 2624 << 10}};
+						  .weight_bytes = 32 * 82 << 10}};
 	static const struct image_step small[] = {{.kernel = 0,
 						   .domain = IMAGE_DOMAIN_INNER,
 						   .rows = 4,
@@ -429,6 +434,21 @@ static void test_choice(void)
 	tap_ok(chosen_for(&b, 1) == RT_ALONE && chosen_for(&b, 10) == RT_ALONE, "little work is not divided");
 	tap_ok(chosen_for(&c, 1) == RT_ALONE && chosen_for(&c, 64) == RT_ROWS,
 	       "without blocks of columns by rows");
+	static const struct image_step same[] = {{.kernel = 0,
+						  .domain = IMAGE_DOMAIN_INNER,
+						  .rows = 4,
+						  .operations = 1346048,
+						  .blocks = 32,
+						  .block_bytes = 82 << 10,
+						  .weight_bytes = 82 << 10}};
+	struct rt_stage shared = rt_stage_of(same, 1);
+	tap_ok(shared.weights == 82 << 10 && shared.row_bytes * shared.row_bytes <= 4 * (82 << 10) + 1 &&
+		   estimate_of(&shared, 1).alone < estimate_of(&a, 1).alone,
+	       "weights that blocks share count once");
+	tap_ok(estimate_of(&a, 8).alone < 2.1 * estimate_of(&a, 4).alone &&
+		   estimate_of(&a, 5).alone > estimate_of(&a, 4).alone &&
+		   estimate_of(&a, 1).alone > 0.3 * estimate_of(&a, 4).alone,
+	       "a row alone takes longer than one of a tile");
 	tap_ok(rt_chunk_begin(19, 1, 1, 2) == 10 && rt_chunk_begin(19, 1, 2, 2) == 19,
 	       "19 blocks are 10 and 9");
 }
