@@ -3,7 +3,7 @@
 """The complete benchmark: times models and compares them with the machine's limits and with peers (make bench).
 
   bench.py [--parts LIST] [--cases LIST] [--hidden 256,512] [--batches 1,10] [--threads 1,2] [--rounds 2]
-  bench.py --from DIR              the tables and plots of a run that was recorded there
+  bench.py --from DIR[,DIR...]     the tables and plots of runs that were recorded there, of one machine after the other
 
 Each part prints a table and appends its measurements to DIR/results.jsonl, one JSON object per line:
 
@@ -12,6 +12,8 @@ Each part prints a table and appends its measurements to DIR/results.jsonl, one 
   torch       tree models against PyTorch per node, by levels, by levels with TorchScript and with torch.compile, against
               ONNX Runtime where it applies, and DyNet where it is built
   rnn         LSTM and GRU against PyTorch, ONNX Runtime and oneDNN
+  models      the cases with the peers graphs and layers against PyTorch
+  memory      peak resident memory of the models with the peers torch and rnn beside PyTorch and DyNet
   cortex      the figures of cortex.tsv, from another machine, against those of the part floor
   backends    every case with each back end, one thread: the time of a run, and of compiling the program
   hand        a TreeLSTM against kernels written by hand (hand/treelstm)
@@ -48,7 +50,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 PEERS = os.path.join(HERE, "peers")
 SKIPPED = 77  # exit status of a program for other machines
-PARTS = ("floor", "summary", "torch", "rnn", "cortex", "backends", "hand", "start", "batches", "nodes")
+PARTS = ("floor", "summary", "torch", "rnn", "models", "memory", "cortex", "backends", "hand", "start", "batches", "nodes")
 WAITS = ("active", "passive")  # OMP_WAIT_POLICY
 SUMMARY = ("treelstm", "childsum", "lstm")  # cases
 TOLERANCE = 1e-3  # of outputs, with weights that keep them near 1; f32 against f32 in another order
@@ -58,7 +60,7 @@ class Bench:
     """The options, and where results go."""
 
     def __init__(self, options, folder):
-        self.options, self.folder, self.records = options, folder, []
+        self.options, self.folder = options, folder
         self.command = os.path.join(options.build, "espalier")
         self.serve = os.path.join(options.build, "bench", "serve")
         self.realtime = ["chrt", "-f", "50"] if options.realtime else []
@@ -75,9 +77,8 @@ class Bench:
         contestant.tell(f"limits {best['gflops']} {best['barrier_us']} " + " ".join(str(point["gbs"]) for point in best["read"]))
 
     def record(self, part, **values):
-        self.records.append({"part": part, **values})
         with open(os.path.join(self.options.output, "results.jsonl"), "a") as file:
-            file.write(json.dumps(self.records[-1]) + "\n")
+            file.write(json.dumps({"part": part, **values}) + "\n")
 
     def note(self, text):
         print(f"# {text}", file=sys.stderr, flush=True)
@@ -92,7 +93,7 @@ def read_table(path):
 
 class Case:
     def __init__(self, row, hidden):
-        self.name, self.model, self.structures, sizes, self.peer, self.cortex, own = row
+        self.name, self.model, self.structures, sizes, self.peer, self.cortex, own = row[:7]
         self.hidden = hidden
         self.own = own
         self.sizes = re.sub(r"\bH\b", str(hidden), sizes)
@@ -107,9 +108,13 @@ def cases_of(options):
                 yield case
 
 
+MODEL_PEERS = ("graphs", "layers")  # of the part models
+MEMORY_PEERS = ("torch", "rnn")  # of the part memory
 # What a part needs of a case; other parts have no cases, or run all.
 WANTED = {"torch": ("has the peer torch", lambda case: case.peer == "torch"),
           "rnn": ("has the peer rnn", lambda case: case.peer == "rnn"),
+          "models": ("has the peer graphs or layers", lambda case: case.peer in MODEL_PEERS),
+          "memory": ("has the peer torch or rnn", lambda case: case.peer in MEMORY_PEERS),
           "cortex": ("has a name in cortex.tsv", lambda case: case.cortex != "-")}
 
 
@@ -181,7 +186,10 @@ class Contestant:
         atexit.unregister(self.process.kill)
 
     def root(self, first, count):
-        return [float(word) for word in self.ask(f"root {first} {count}").split()]
+        return self.numbers(f"root {first} {count}")
+
+    def numbers(self, line):
+        return [float(word) for word in self.ask(line).split()]
 
     def versions(self):
         """The first line of its standard error, where peers print their versions; lines in brackets are DyNet's own."""
@@ -194,8 +202,8 @@ def arguments_of(bench, case, *more):
     command = [os.path.join(TOP, case.model), "--sizes", case.sizes]
     if case.structures == "tree" and os.path.exists(bench.options.trees):
         command.append(bench.options.trees)
-    elif case.structures == "perfect":
-        command += ["--structures", "perfect"]
+    elif case.structures in ("perfect", "grid"):
+        command += ["--structures", case.structures]
     return command + ["--minibatches", str(bench.options.minibatches), "--batches", bench.options.batches, *more]
 
 
@@ -299,13 +307,31 @@ def rnn_peers(bench, case, folder):
     return found + (peer(bench, "dnnl", [dnnl, raw], driver_threads=False) if raw else [])
 
 
+def graph_peers(bench, case, folder):
+    found = []
+    for version, python in torch_of(bench).items():
+        command = [python, os.path.join(PEERS, "torch_graphs.py"), case.name, folder, "--variant"]
+        found.append(Contestant(bench, f"torch {version} node", 1, command + ["node"]))
+        for variant in ("level",) if version < "2" else ("level", "compile"):
+            found += peer(bench, f"torch {version} {variant}", command + [variant])
+    return found
+
+
+def layer_peers(bench, case, folder):
+    command = [os.path.join(PEERS, "torch_layers.py"), case.name, folder]
+    return [c for version, python in torch_of(bench).items() for c in peer(bench, f"torch {version}", [python, *command])]
+
+
+PEERS_OF = {"torch": tree_peers, "rnn": rnn_peers, "graphs": graph_peers, "layers": layer_peers}
+
+
 # --- measuring ---
 
-def check_outputs(contestants):
+def check_outputs(contestants, request="root"):
     """Ends the run unless all contestants compute the same outputs."""
-    wanted = contestants[0].root(1, 2)
+    wanted = contestants[0].numbers(f"{request} 1 2")
     for other in contestants[1:]:
-        found = other.root(1, 2)
+        found = other.numbers(f"{request} 1 2")
         worst = max((abs(a - b) for a, b in zip(wanted, found)), default=1)
         if len(found) != len(wanted) or not worst <= TOLERANCE:
             sys.exit(f"{other.name} gives other outputs than {contestants[0].name}: {worst}, {len(found)} of {len(wanted)}")
@@ -344,7 +370,7 @@ def record_samples(bench, part, case, batch, c, minibatches, limits):
 def measure(bench, part, case, contestants):
     """Measures all batch sizes; records them in the last round."""
     options = bench.options
-    check_outputs(contestants)
+    check_outputs(contestants, "outputs" if case.peer in MODEL_PEERS else "root")
     mine = [c for c in contestants if c.kind == "espalier" and part != "summary"]  # those with a floor
     for c in mine:
         c.levels = part == "floor"
@@ -375,7 +401,7 @@ def run_case(bench, part, case, peers):
     contestants = [ours(bench, case, "espalier", threads, "--keep", folder) for threads in threads_of(bench)[:1]]
     contestants[0].root(0, 1)  # after its answer the folder is complete
     contestants += [ours(bench, case, "espalier", threads) for threads in threads_of(bench)[1:]]
-    if peers == tree_peers:
+    if peers in (tree_peers, graph_peers, layer_peers):
         contestants += [ours(bench, case, "espalier inputs", threads, "--rules=-tables") for threads in threads_of(bench)]
     if peers:
         contestants += peers(bench, case, folder)
@@ -389,20 +415,18 @@ def run_case(bench, part, case, peers):
 
 
 def run_cases(bench, part):
-    peers = {"floor": None, "torch": tree_peers, "rnn": rnn_peers}[part]
+    wants = WANTED[part][1] if part in WANTED else lambda case: True
     for i in range(bench.options.rounds):
         bench.last_round = i == bench.options.rounds - 1
-        for case in cases_of(bench.options):
-            if part in ("floor", case.peer):
-                run_case(bench, part, case, peers)
+        for case in filter(wants, cases_of(bench.options)):
+            run_case(bench, part, case, PEERS_OF[case.peer] if part != "floor" else None)
 
 
 def run_summary(bench):
     bench.last_round = True
-    bench.record("processor", name=processor(), cores=os.cpu_count())
     for case in cases_of(bench.options):
         if case.name in SUMMARY and case.hidden == 256:
-            run_case(bench, "summary", case, {"torch": tree_peers, "rnn": rnn_peers}[case.peer])
+            run_case(bench, "summary", case, PEERS_OF[case.peer])
 
 
 def processor():
@@ -410,6 +434,40 @@ def processor():
         values = dict(re.findall(r"(?m)^([^\t:]+)\s*: (.*)$", file.read()))
     numbers = "/".join(values[name] for name in ("cpu family", "model") if name in values)
     return values.get("model name", "unknown") + (f" ({numbers})" if numbers else "")
+
+
+# --- memory ---
+
+def memory_contestants(bench, case, folder):
+    """Processes with weights of a folder. Espalier finds its program in the cache, as in use."""
+    keeper = ours(bench, case, "espalier", 1, "--keep", folder)
+    keeper.root(0, 1)
+    keeper.close()
+    found = [ours(bench, case, "espalier", threads) for threads in threads_of(bench)]
+    for version, python in torch_of(bench).items():
+        driver = ["torch_trees.py", case.name, folder] if case.peer == "torch" else ["torch_rnn.py", folder]
+        found.append(Contestant(bench, f"torch {version}", 1, [python, os.path.join(PEERS, driver[0]), *driver[1:]]))
+    return found + (dynet_peers(bench, case, folder) if case.peer == "torch" else [])
+
+
+def record_memory(bench, case, c, weights):
+    """Records peaks of the resident set: before the model, after binding and after all minibatches of all sizes."""
+    start, bound = c.numbers("memory")
+    for batch in map(int, bench.options.batches.split(",")):
+        for i in range(bench.options.minibatches):
+            c.times(i * batch, batch, 1)
+    _, peak = c.numbers("memory")
+    bench.record("memory", case=case.name, hidden=case.hidden, kind=c.kind, threads=c.threads, weights=weights, start=1024 * start,
+                 bound=1024 * bound, peak=1024 * peak)
+
+
+def run_memory(bench):
+    for case in filter(WANTED["memory"][1], cases_of(bench.options)):
+        with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
+            print(f"# memory: {case.name} {case.hidden}", file=sys.stderr, flush=True)
+            for c in memory_contestants(bench, case, folder):
+                record_memory(bench, case, c, os.path.getsize(os.path.join(folder, "weights.safetensors")))
+                c.close()
 
 
 # --- back ends ---
@@ -524,8 +582,20 @@ def run_nodes(bench):
 
 
 RUN = {"floor": lambda b: run_cases(b, "floor"), "summary": run_summary, "torch": lambda b: run_cases(b, "torch"),
-       "rnn": lambda b: run_cases(b, "rnn"), "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
+       "rnn": lambda b: run_cases(b, "rnn"), "models": lambda b: run_cases(b, "models"), "memory": run_memory, "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
        "batches": run_batches, "nodes": run_nodes}
+
+
+def measured_folder(options, parts):
+    """Measures, and returns the folder with the results."""
+    os.makedirs(options.output, exist_ok=True)
+    open(os.path.join(options.output, "results.jsonl"), "w").close()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options, folder)
+        bench.record("processor", name=processor(), cores=os.cpu_count())
+        for part in parts:
+            RUN[part](bench)
+    return options.output
 
 
 def main():
@@ -547,7 +617,7 @@ def main():
     parser.add_argument("--trees", default=os.path.join(TOP, "..", "shared", "data", "sst", "test-a.txt"),
                         help="bracketed binary trees; without the file, trees are random (%(default)s)")
     parser.add_argument("--output", default="bench-results", help="(%(default)s)")
-    parser.add_argument("--from", dest="recorded", help="a folder with results; nothing is measured")
+    parser.add_argument("--from", dest="recorded", help="folders with results, with commas between; nothing is measured")
     options = parser.parse_args()
     parts = options.parts.split(",")
     if not set(parts) <= set(PARTS):
@@ -555,20 +625,11 @@ def main():
     missing = None if options.recorded else missing_of(parts, options)
     if missing:
         parser.error(missing)
-    if options.recorded:
-        with open(os.path.join(options.recorded, "results.jsonl")) as file:
+    for folder in options.recorded.split(",") if options.recorded else (measured_folder(options, parts),):
+        with open(os.path.join(folder, "results.jsonl")) as file:
             records = [json.loads(line) for line in file]
-    else:
-        os.makedirs(options.output, exist_ok=True)
-        open(os.path.join(options.output, "results.jsonl"), "w").close()
-        with tempfile.TemporaryDirectory() as folder:
-            bench = Bench(options, folder)
-            for part in parts:
-                RUN[part](bench)
-        records = bench.records
-    tables.show(records, parts, read_table(os.path.join(HERE, "cases.tsv")),
-                read_table(os.path.join(HERE, "cortex.tsv")))
-    plots.draw(records, options.recorded or options.output)
+        tables.show(records, parts, read_table(os.path.join(HERE, "cases.tsv")), read_table(os.path.join(HERE, "cortex.tsv")))
+        plots.draw(records, folder)
 
 
 if __name__ == "__main__":

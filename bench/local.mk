@@ -40,7 +40,7 @@ EXTRA_DIST += %D%/README.md %D%/library.h %D%/timing.h %D%/bench.py %D%/cases.ts
 	%D%/models/childsum.ra %D%/models/gatedcell.ra %D%/models/lstm.ra %D%/models/multiplicative.ra %D%/models/peephole.ra \
 	%D%/models/simpletreegru.ra %D%/models/ternarytree.ra %D%/models/treefc.ra %D%/models/treegru.ra \
 	%D%/models/treelstm.ra %D%/models/treernn.ra \
-	%D%/peers/README.md %D%/peers/common.py %D%/peers/dynet_trees.cc %D%/peers/onnx_rnn.py %D%/peers/onnx_session.py %D%/peers/onnx_trees.py %D%/peers/torch_rnn.py %D%/peers/torch_trees.py
+	%D%/peers/README.md %D%/peers/common.py %D%/peers/dynet_trees.cc %D%/peers/onnx_rnn.py %D%/peers/onnx_session.py %D%/peers/onnx_trees.py %D%/peers/torch_graphs.py %D%/peers/torch_layers.py %D%/peers/torch_rnn.py %D%/peers/torch_trees.py
 
 # One after the other: `all` is made by a make of its own.
 bench-programs: all

@@ -104,7 +104,7 @@ def plot_nodes(records):
 def ratios_of(records):
     """{case: {peer: its time over Espalier's}}, each with its best number of threads."""
     ratios = {}
-    for part, mine in (("torch", "espalier inputs"), ("rnn", "espalier")):
+    for part, mine in (("torch", "espalier inputs"), ("rnn", "espalier"), ("models", "espalier inputs")):
         measured = tables.chosen(records, part)
         for key in tables.keys_of(measured):
             ours = tables.fastest(tables.at(measured, key, kind=mine))

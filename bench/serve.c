@@ -5,8 +5,11 @@
  *
  *     run FIRST COUNT REPEATS	  runs COUNT structures from FIRST on: REPEATS times in microseconds, on one line
  *     quiet FIRST COUNT REPEATS  microseconds undisturbed, from so many runs
- *     root FIRST COUNT		  the outputs of COUNT roots, on one line
+ *     root FIRST COUNT		  the first output of COUNT roots, on one line
+ *     outputs FIRST COUNT	  all outputs of COUNT structures wherever they are computed, on one line: for
+ *				  each structure its outputs, of each those of the root or of all nodes
  *     floor FIRST COUNT	  microseconds of the floor, operations, nodes, microseconds of linearizing
+ *     memory			  KiB of peak resident memory: before the model was opened, and now
  *     compile			  milliseconds that the back end took
  *     machine			  measures it, and says what was found
  *     limits GFLOPS US GBS...	  takes these for the machine's: a core's peak, the barrier, reading by working set */
@@ -20,6 +23,7 @@ struct server {
 	struct subject *subject;
 	struct machine machine;
 	bool measured;
+	long start; /* KiB, of peak_memory */
 };
 
 static int serve_run(struct server *s, size_t first, size_t count, long repeats)
@@ -63,6 +67,48 @@ static int serve_root(struct server *s, size_t first, size_t count)
 	}
 	putchar('\n');
 	return status;
+}
+
+static void print_row(const float *row, size_t elements)
+{
+	for (size_t e = 0; row && e < elements; e++)
+		printf("%.9g ", row[e]);
+}
+
+static int serve_outputs(struct server *s, size_t first, size_t count)
+{
+	struct timing t;
+	const esp_output *output;
+	int status = subject_fill(s->subject, first, count);
+	if (!status)
+		status = subject_run(s->subject, &t);
+	for (size_t i = 0; i < count && !status; i++)
+		for (size_t o = 0; (output = esp_program_output(s->subject->objects.program, o)); o++) {
+			size_t rows = output->at_root ? 1 : esp_forest_nodes(s->subject->forest, i);
+			for (size_t row = 0; row < rows; row++)
+				print_row(esp_session_output(s->subject->session, o, i, row), output->elements);
+		}
+	putchar('\n');
+	return status;
+}
+
+/* The largest resident set of this process so far [KiB]; 0 = unknown. */
+static long peak_memory(void)
+{
+	char line[200];
+	long peak = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+	while (f && !peak && fgets(line, sizeof line, f))
+		sscanf(line, "VmHWM: %ld kB", &peak);
+	if (f)
+		fclose(f);
+	return peak;
+}
+
+static int serve_memory(const struct server *s)
+{
+	printf("%ld %ld\n", s->start, peak_memory());
+	return 0;
 }
 
 /* Measures the machine and keeps the best limits of all measurements so far. */
@@ -145,6 +191,10 @@ static int serve_line(struct server *s, const char *line)
 		return serve_quiet(s, first, count, repeats);
 	if (sscanf(line, "root %zu %zu", &first, &count) == 2)
 		return serve_root(s, first, count);
+	if (sscanf(line, "outputs %zu %zu", &first, &count) == 2)
+		return serve_outputs(s, first, count);
+	if (strcmp(line, "memory\n") == 0)
+		return serve_memory(s);
 	if (strcmp(line, "compile\n") == 0)
 		return serve_compile(s);
 	if (strcmp(line, "machine\n") == 0)
@@ -157,15 +207,14 @@ static int serve_line(struct server *s, const char *line)
 		return serve_floor(s, first, count);
 	complain(
 	    "a request is 'run FIRST COUNT REPEATS', 'quiet FIRST COUNT REPEATS', 'root FIRST COUNT', "
-	    "'compile', 'machine', 'limits ...' or, after "
-	    "these, "
+	    "'outputs FIRST COUNT', 'memory', 'compile', 'machine', 'limits ...' or, after these, "
 	    "'floor FIRST COUNT'");
 	return EXIT_INPUT;
 }
 
-static int serve_requests(struct subject *subject)
+static int serve_requests(struct subject *subject, long start)
 {
-	struct server server = {.subject = subject};
+	struct server server = {.subject = subject, .start = start};
 	char line[1000];
 	int status = 0;
 	while (!status && fgets(line, sizeof line, stdin)) {
@@ -179,6 +228,7 @@ int main(int argc, char **argv)
 {
 	static struct bench b;
 	struct options options;
+	long start = peak_memory();
 	if (!options_read(COMMAND_BENCH, argc, argv, &options))
 		return EXIT_USAGE;
 	if (options.help || !options.operands) {
@@ -187,7 +237,7 @@ int main(int argc, char **argv)
 	}
 	int status = bench_open(&b, &options);
 	if (!status)
-		status = serve_requests(&b.subject[0]);
+		status = serve_requests(&b.subject[0], start);
 	bench_close(&b);
 	return status;
 }

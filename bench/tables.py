@@ -1,5 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-"""The tables of bench.py, each from the records of its part, with the part's summary figure below."""
+"""The tables of bench.py, each from the records of its part, with the part's summary figure below. Those of doc/performance.md
+are Markdown."""
 import math
 import re
 import statistics
@@ -32,6 +33,22 @@ def print_heading(text):
     print(f"\n== {text}\n")
 
 
+def print_table(header, rows):
+    """Markdown, with an empty line below."""
+    for cells in (header, ["---"] * len(header), *rows):
+        print("| " + " | ".join(map(str, cells)) + " |")
+    print()
+
+
+def number_text(value):
+    """Three digits that count."""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def threads_word(threads):
+    return f"{threads} thread" + "s" * (threads > 1)
+
+
 def best_machine(a, b):
     """The best of two measurements. While two threads share a core their barrier is fastest, but they do not reach the peak:
     that barrier does not count (src/base/measure.c)."""
@@ -54,11 +71,15 @@ def size_text(size):
 
 
 def show_machine(records):
-    print_heading("the machine: what a core does, all of so many computing or reading at once")
-    for threads, m in sorted(machines(records).items()):
-        print(f"{threads} thread{'s' if threads > 1 else ''}, {m['vector']}: {m['gflops']:.1f} GFLOP/s, barrier "
-              f"{m['barrier_us']:.2f} us; GB/s from "
-              + ", ".join(f"{size_text(point['bytes'])}: {point['gbs']:.0f}" for point in m["read"]))
+    found = machines(records)
+    names = [f": {r['name']}, {r['cores']} processors" for r in chosen(records, "processor")][:1]
+    print_heading("the machine" + "".join(names))
+    if found:
+        sizes = [point["bytes"] for point in next(iter(found.values()))["read"]]
+        print("What a core does, all of so many computing or reading at once; GB/s by working set:\n")
+        print_table(["threads", "vectors", "GFLOP/s", "barrier, us", *map(size_text, sizes)],
+                    [[threads, m["vector"], f"{m['gflops']:.1f}", f"{m['barrier_us']:.2f}", *[f"{point['gbs']:.0f}" for point in m["read"]] + [""] * (len(sizes) - len(m["read"]))]
+                     for threads, m in sorted(found.items())])
     for text in dict.fromkeys(r["text"] for r in chosen(records, "note")):
         print(f"({text})")
 
@@ -69,23 +90,52 @@ def undisturbed(r):
 
 
 def show_floor(records, cases, cortex):
+    """Two tables: the cases whose geometric mean is a target, and the others, each of which has one."""
+    more = {row[0] for row in cases if row[7:] == ["more"]}
     measured = chosen(records, "floor", kind="espalier")
+    first, second = ([r for r in measured if (r["case"] in more) == wanted] for wanted in (False, True))
+    if first:
+        print_heading("floor / time")
+        print_floor(first)
+        for t in sorted({r["threads"] for r in first}):
+            show_share([r for r in first if r["threads"] == t], t)
+        show_threads(first)
+        show_linearizer(first, cases)
+    if second:
+        print_heading("floor / time of the other models")
+        print_floor(second)
+        show_least(second)
+
+
+def print_floor(measured):
     threads = sorted({r["threads"] for r in measured})
-    print_heading("floor / time: ms undisturbed (least, median of a run), floor / undisturbed")
-    print(f"{'':<24}{'hidden':>7}{'batch':>6}" + "".join(f"{f'{t} thread' + 's' * (t > 1):>30}{'floor':>9}{'share':>7}"
-                                                         for t in threads) + f"{'times faster':>14}")
+    header = ["case", "hidden", "batch"]
+    for t in threads:
+        header += [f"{threads_word(t)}: ms undisturbed; least / median", "floor ÷ time"]
+    rows = []
     for key in keys_of(measured):
-        line = f"{key[0]:<24}{key[1]:>7}{key[2]:>6}"
+        rows.append(list(key))
         for t in threads:
             for r in at(measured, key, threads=t):
-                time = f"{undisturbed(r):.4f} ({r['min_ms']:.4f}, {r['median_ms']:.4f})"
-                line += f"{time:>30}{r['floor_ms']:>9.4f}{share(r):>7.2f}"
+                times = map(number_text, (undisturbed(r), r["min_ms"], r["median_ms"]))
+                rows[-1] += ["{}; {} / {}".format(*times), f"{share(r):.2f}"]
         both = [at(measured, key, threads=t) for t in (1, 2)]
-        print(line + (f"{gain(*both):>14.2f}" if all(both) else ""))
-    for t in threads:
-        show_share([r for r in measured if r["threads"] == t], t)
-    show_threads(measured)
-    show_linearizer(measured, cases)
+        if all(both):
+            rows[-1].append(f"{gain(*both):.2f}")
+    if any(len(row) > len(header) for row in rows):
+        header.append("times faster with two")
+    print_table(header, rows)
+
+
+def show_least(rows):
+    best = [max(at(rows, key), key=share) for key in keys_of(rows)]
+    low = [f"{r['case']} {r['hidden']} batch {r['batch']}: {share(r):.2f}" for r in best if share(r) < 0.65]
+    print(f"the better of one and two threads: {len(best) - len(low)} of {len(best)} have 0.65 or more (wanted: all)"
+          + (f"; below: {', '.join(low)}" if low else ""))
+    for t in sorted({r["threads"] for r in rows}):
+        shares = [share(r) for r in rows if r["threads"] == t]
+        print(f"{threads_word(t)}: {sum(s >= 0.65 for s in shares)} of {len(shares)} have 0.65 or more, least {min(shares):.2f}, geometric "
+              f"mean, each at most 1: {geometric_mean(min(1, s) for s in shares):.3f}")
 
 
 def share(r):
@@ -98,7 +148,7 @@ def gain(one, two):
 
 def show_share(rows, threads):
     large = [r for r in rows if r["floor_ms"] >= 0.020]
-    print(f"{threads} thread{'s' * (threads > 1)}: geometric mean of floor / time, each at most 1: "
+    print(f"{threads_word(threads)}: geometric mean of floor / time, each at most 1: "
           f"{geometric_mean(min(1, share(r)) for r in rows):.3f} (wanted with two: 0.80; of whole runs, by the least "
           f"{geometric_mean(min(1, r['floor_ms'] / r['min_ms']) for r in rows):.3f})")
     if large:
@@ -129,15 +179,17 @@ def show_peers(records, part, kind, wanted):
     """Compares Espalier with the fastest peer, each with its best number of threads."""
     measured = chosen(records, part)
     peers = list(dict.fromkeys(r["kind"] for r in measured if not r["kind"].startswith("espalier")))
-    print(f"{'':<16}{'hidden':>7}{'batch':>6}{'espalier':>20}" + "".join(f"{peer:>28}" for peer in peers) + f"{'ratio':>8}{'medians':>9}")
+    rows = []
     for key in keys_of(measured):
         mine = fastest(at(measured, key, kind=kind))
         others = [fastest(at(measured, key, kind=peer)) for peer in peers]
-        line = f"{key[0]:<16}{key[1]:>7}{key[2]:>6}" + format_cell(mine, 20) + "".join(format_cell(other, 28) for other in others)
+        row = [*key, format_cell(mine), *map(format_cell, others)]
         if any(others):
             median = min(other["median_ms"] for other in others if other)
-            line += f"{fastest(filter(None, others))['min_ms'] / mine['min_ms']:>8.2f}{median / mine['median_ms']:>9.2f}"
-        print(line)
+            row += [f"{fastest(filter(None, others))['min_ms'] / mine['min_ms']:.2f}", f"{median / mine['median_ms']:.2f}"]
+        rows.append(row)
+    if rows:
+        print_table(["case", "hidden", "batch", "Espalier", *peers, "best ÷ ours", "medians"], rows)
     for family, aim in wanted.items():
         show_ratios(measured, kind, family, aim)
 
@@ -174,9 +226,8 @@ def show_ratios(measured, kind, family, aim):
               f"{min(ratios):.2f} (wanted: {aim})")
 
 
-def format_cell(r, width):
-    text = f"{r['min_ms']:.3f} ({r['median_ms']:.3f}) {threads_text(r)}" if r else "-"
-    return f"{text:>{width}}"
+def format_cell(r):
+    return f"{number_text(r['min_ms'])} / {number_text(r['median_ms'])}, {threads_text(r)}" if r else ""
 
 
 def threads_text(r):
@@ -206,8 +257,7 @@ def show_summary(records, cases, cortex):
     measured = chosen(records, "summary")
     columns = [(name, pattern) for name, pattern in SUMMARY if any(re.fullmatch(pattern, r["kind"]) for r in measured)]
     print_heading("Espalier beside others, for the README")
-    for r in chosen(records, "processor"):
-        print(f"Least ms of a run, {r['name']}, {r['cores']} processors; in brackets the variant, threads, how they wait:\n")
+    print("Least ms of a run; in brackets the variant, threads, how they wait:\n")
     print("| model, hidden, batch | " + " | ".join(name for name, _ in columns) + " |\n" + "|---" * (len(columns) + 1) + "|")
     for key in keys_of(measured):
         mine = fastest(at(measured, key, kind="espalier inputs") or at(measured, key, kind="espalier"))
@@ -217,13 +267,41 @@ def show_summary(records, cases, cortex):
 
 
 def show_torch(records, cases, cortex):
-    print_heading("tree models against PyTorch and DyNet, all computing input projections: ms least (median) x threads")
+    print_heading("tree models against PyTorch and DyNet, all computing input projections: ms least / median, threads")
     show_peers(records, "torch", "espalier inputs", {"torch": "4", "dynet": "more"})
 
 
 def show_rnn(records, cases, cortex):
-    print_heading("LSTM and GRU (reset after the product), 100 steps, against libraries: ms least (median) x threads")
+    print_heading("LSTM and GRU (reset after the product), 100 steps, against libraries: ms least / median, threads")
     show_peers(records, "rnn", "espalier", {"": "1.3, nowhere below 0.95"})
+
+
+def show_models(records, cases, cortex):
+    print_heading("other models against PyTorch, all computing input projections: ms least / median, threads")
+    show_peers(records, "models", "espalier inputs", {"torch": "more than 1 everywhere"})
+
+
+def show_memory(records, cases, cortex):
+    """A column for each kind of process, with its number of threads where there are several."""
+    measured = chosen(records, "memory")
+    columns = sorted({(r["kind"], r["threads"]) for r in measured}, key=lambda column: ("espalier" not in column[0], column))
+    print_heading("peak resident memory beyond the process with its libraries, after all minibatches (after binding), MiB")
+    rows = []
+    for case, hidden in dict.fromkeys((r["case"], r["hidden"]) for r in measured):
+        of = {(r["kind"], r["threads"]): r for r in measured if (r["case"], r["hidden"]) == (case, hidden)}
+        weights = next(iter(of.values()))["weights"]
+        rows.append([case, hidden, mebibytes(weights)] + [memory_cell(of.get(column)) for column in columns])
+    starts = [statistics.median(r["start"] for r in measured if (r["kind"], r["threads"]) == column) for column in columns]
+    rows.append(["the process with its libraries", "", "", *map(mebibytes, starts)])
+    print_table(["case", "hidden", "weights", *(f"{kind}, {threads_word(threads)}" for kind, threads in columns)], rows)
+
+
+def memory_cell(r):
+    return f"{mebibytes(r['peak'] - r['start'])} ({mebibytes(r['bound'] - r['start'])})" if r else ""
+
+
+def mebibytes(size):
+    return f"{size / (1 << 20):.1f}"
 
 
 def show_cortex(records, cases, cortex):
@@ -252,9 +330,9 @@ def show_cortex(records, cases, cortex):
 def show_hand(records, cases, cortex):
     print_heading("N-ary TreeLSTM against kernels written by hand: ms least")
     rows = chosen(records, "hand")
-    for r in rows:
-        print(f"hidden {r['hidden']:>4} batch {r['batch']:>3} threads {r['threads']}, vectors of {r['bits']} bits: by hand {r['hand_ms']:8.4f}, espalier "
-              f"{r['min_ms']:8.4f}, {r['min_ms'] / r['hand_ms']:.3f} of it")
+    print_table(["hidden", "batch", "threads", "vectors of bits", "by hand", "Espalier", "ratio"],
+                [[r["hidden"], r["batch"], r["threads"], r["bits"], number_text(r["hand_ms"]), number_text(r["min_ms"]), f"{r['min_ms'] / r['hand_ms']:.3f}"]
+                 for r in rows])
     if rows:
         print(f"at most {max(r['min_ms'] / r['hand_ms'] for r in rows):.3f} (wanted: 1.05)")
 
@@ -291,13 +369,13 @@ def show_nodes(records, cases, cortex):
             print(f"  from three million nodes on: {100 * (max(beyond) / min(beyond) - 1):.0f} % apart (wanted: 20 at most)")
 
 
-SHOW = {"floor": show_floor, "summary": show_summary, "torch": show_torch, "rnn": show_rnn, "cortex": show_cortex, "backends": show_backends,
+SHOW = {"floor": show_floor, "summary": show_summary, "torch": show_torch, "rnn": show_rnn, "models": show_models, "memory": show_memory, "cortex": show_cortex, "backends": show_backends,
         "hand": show_hand,
         "start": show_start, "batches": show_batches, "nodes": show_nodes}
 
 
 def show(records, parts, cases, cortex):
-    if chosen(records, "machine"):
+    if chosen(records, "machine") or chosen(records, "processor"):
         show_machine(records)
     for part in parts:
         if chosen(records, part) or (part == "cortex" and chosen(records, "floor")):

@@ -20,16 +20,18 @@ DTYPES = {"F32": "<f4", "F16": "<f2"}
 # --- the folder ---
 
 def read_safetensors(path):
-    """Name -> float32 array."""
+    """Name -> float32 array; each is read by itself, so that no tensor is in memory twice."""
+    tensors = {}
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        data = file.read()
-    tensors = {}
-    for name, info in header.items():
-        if name != "__metadata__":
-            begin, end = info["data_offsets"]
-            values = np.frombuffer(data[begin:end], DTYPES[info["dtype"]])
-            tensors[name] = values.astype(np.float32).reshape(info["shape"])
+        data = file.tell()
+        for name, info in header.items():
+            if name != "__metadata__":
+                begin, end = info["data_offsets"]
+                dtype = np.dtype(DTYPES[info["dtype"]])
+                file.seek(data + begin)
+                values = np.fromfile(file, dtype, (end - begin) // dtype.itemsize)
+                tensors[name] = values.astype(np.float32, copy=False).reshape(info["shape"])
     return tensors
 
 
@@ -66,22 +68,38 @@ def vectors_of(structure, elements):
     return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
+# --- memory ---
+
+def peak_memory():
+    """The largest resident set of this process so far [KiB]."""
+    with open("/proc/self/status") as file:
+        return int(re.search(r"VmHWM:\s*(\d+) kB", file.read())[1])
+
+
+START = peak_memory()  # drivers import their libraries first
+
+
 # --- requests ---
 
 def serve(count, run, root, prepare=lambda first, count: (first, count)):
     """Answers requests until the end of input: "run FIRST COUNT REPEATS" with REPEATS times in microseconds, "root FIRST
-    COUNT" with the numbers of an array. `run` and `root` get the result of `prepare` for FIRST and COUNT, which is not timed.
-    After the last structure the first follows."""
+    COUNT" or "outputs FIRST COUNT", whichever of the two a driver computes, with the numbers of an array, "memory" with the
+    peaks of resident memory [KiB], after the libraries were loaded and now. `run` and `root` get the result of `prepare` for
+    FIRST and COUNT, which is not timed. After the last structure the first follows."""
     gc.collect()
     gc.disable()
     for line in sys.stdin:
         command, *numbers = line.split() or [""]
         numbers = [int(number) for number in numbers if number.isdigit()]
-        if (command, len(numbers)) not in (("run", 3), ("root", 2)) or numbers[1] < 1:
-            print(f"error: 'run FIRST COUNT REPEATS' or 'root FIRST COUNT' is wanted, not {line!r}", flush=True)
+        if command == "memory":
+            print(START, peak_memory(), flush=True)
+            continue
+        if (command, len(numbers)) not in (("run", 3), ("root", 2), ("outputs", 2)) or numbers[1] < 1:
+            print(f"error: 'run FIRST COUNT REPEATS', 'root FIRST COUNT', 'outputs FIRST COUNT' or 'memory' is wanted, not {line!r}",
+                  flush=True)
             continue
         given = prepare(*numbers[:2])
-        if command == "root":
+        if command != "run":
             print(*(f"{number:.9g}" for number in np.asarray(root(given)).reshape(-1)), flush=True)
             continue
         times = []

@@ -356,8 +356,19 @@ static void answer_root(TreeModel &m, const Raw &raw, size_t first, size_t count
 	putchar('\n');
 }
 
+/* The largest resident set of this process so far [KiB]. */
+static long peak_memory()
+{
+	std::ifstream from("/proc/self/status");
+	long peak = 0;
+	for (string line; !peak && std::getline(from, line);)
+		sscanf(line.c_str(), "VmHWM: %ld kB", &peak);
+	return peak;
+}
+
 int main(int argc, char **argv)
 {
+	long start = peak_memory();
 	if (argc != 3)
 		give_up("usage: dynet_trees MODEL RAW");
 	DynetParams parameters;
@@ -374,7 +385,9 @@ int main(int argc, char **argv)
 			answer_times(m, raw, first, count, repeats);
 		else if (sscanf(line.c_str(), "root %zu %zu", &first, &count) == 2 && count > 0)
 			answer_root(m, raw, first, count);
+		else if (line == "memory")
+			printf("%ld %ld\n", start, peak_memory());
 		else
-			puts("error: 'run FIRST COUNT REPEATS' or 'root FIRST COUNT' is wanted");
+			puts("error: 'run FIRST COUNT REPEATS', 'root FIRST COUNT' or 'memory' is wanted");
 	}
 }

@@ -312,6 +312,7 @@ def main():
     with torch.inference_mode():
         weights = {name: torch.from_numpy(array) for name, array in common.read_weights(options.folder).items()}
         model = MODELS[options.model](weights).eval()
+        del weights
         store_by_columns(model)
         forward = COMPILE.get(options.variant, lambda as_it_is: as_it_is)(model)
         structures = common.read_structures(options.folder)

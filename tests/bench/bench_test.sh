@@ -7,17 +7,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export ESPALIER_BACKEND_PATH
 
-# keep CASE MODEL SIZES: writes weights and structures to $work/CASE, and what we compute of them to $work/wanted.
+# keep CASE MODEL SIZES LENGTH OPTION...: writes weights and structures to $work/CASE, and what we compute of them to $work/wanted.
 keep()
 {
-	printf 'root 1 2\n' | "$builddir/bench/serve" "$srcdir/$2" --sizes "$3" --keep "$work/$1" --threads 1 --minibatches 1 --batches 3 \
-		--length "$4" --backend interpreter --no-cache >"$work/wanted"
+	printf '%s 1 2\n' $request | "$builddir/bench/serve" "$srcdir/$2" --sizes "$3" --keep "$work/$1" --threads 1 --minibatches 1 \
+		--batches 3 --length "$4" --backend interpreter --no-cache "${@:5}" >"$work/wanted"
 }
+request=root
 
 # same COMMAND...: whether a peer gives these outputs.
 same()
 {
-	printf 'root 1 2\n' | "$@" 2>"$work/err" >"$work/found"
+	printf '%s 1 2\n' $request | "$@" 2>"$work/err" >"$work/found"
 	awk 'NR == FNR { n = split($0, wanted); next }
 	     { bad = NF != n; for (i = 1; i <= NF; i++) if (!(($i - wanted[i]) ^ 2 < 1e-10)) bad = 1; exit bad }' "$work/wanted" "$work/found" &&
 		[ -s "$work/found" ]
@@ -92,6 +93,40 @@ for unit in lstm:bench/models/lstm.ra gru:examples/gru/gru.ra; do
 	fi
 done
 
+# All outputs, wherever they are computed.
+request=outputs
+# same_model DRIVER NAME VARIANTS MODEL SIZES LENGTH OPTION...
+same_model()
+{
+	keep "${2// /-}" "${@:4}"
+	for variant in $3; do
+		same "$peers/$1" "$2" "$work/${2// /-}" $([ $variant = layers ] || echo --variant $variant)
+		tap_ok $? "$2: PyTorch, $variant, computes the same"
+	done
+}
+if /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null; then
+	graph() { same_model torch_graphs.py "$1" "level node" "${@:2}"; }
+	layers() { same_model torch_layers.py "$1" layers "${@:2}"; }
+	graph dagrnn examples/dagrnn/dagrnn.ra D=8,E=6,C=5 4 --structures grid
+	graph mvrnn examples/mvrnn/mvrnn.ra D=8,V=20,C=5 6
+	graph attention examples/attention/attention.ra D=8,E=6,V=20,C=5,A=7 6
+	graph "label embedding" examples/labelled/embedding.ra D=8,E=6,V=20,C=5,R=4,L=5 6
+	graph "label matrix" examples/labelled/matrix.ra D=8,E=6,V=20,C=5,R=4 6
+	layers bilstm examples/bilstm/bilstm.ra D=8,E=6,V=20,C=5 6
+	layers bilstm2 examples/bilstm/bilstm2.ra D=8,E=6 6
+	layers stacked-lstm examples/stacked/stacked-lstm.ra D=8,E=6,V=20,C=5 6
+	layers stacked-gru examples/stacked/stacked-gru.ra D=8,E=6 6
+	read -r start now < <(echo memory | "$peers/torch_layers.py" stacked-gru "$work/stacked-gru" 2>/dev/null)
+	[ "$now" -ge "$start" ] && [ "$start" -gt 1000 ]
+	tap_ok $? "a peer tells its memory"
+else
+	tap_skip "no PyTorch" "more models"
+fi
+read -r start now < <(echo memory | "$builddir/bench/serve" "$srcdir/examples/stacked/stacked-gru.ra" --sizes D=256,E=256 --threads 1 \
+	--backend interpreter --no-cache)
+[ "$((now - start))" -ge 3072 ]
+tap_ok $? "memory is at least the weights, 3 MiB"
+
 if ! command -v python3 >/dev/null; then
 	tap_skip "no python3" "the tables"
 	tap_done
@@ -103,6 +138,13 @@ cat >"$work/results/results.jsonl" <<JSON
 {"part": "machine", "vector": "avx2", "threads": 2, "gflops": 100, "barrier_us": 0.1, "read": [{"bytes": 16384, "gbs": 200}]}
 {"part": "floor", "case": "treernn look-up", "kind": "espalier", "threads": 1, "min_ms": 1.0, "floor_ms": 0.8, "linearize_ms": 0.02, $record}
 {"part": "floor", "case": "treernn look-up", "kind": "espalier", "threads": 2, "min_ms": 0.5, "floor_ms": 0.4, "linearize_ms": 0.02, $record}
+{"part": "floor", "case": "dagrnn", "kind": "espalier", "threads": 1, "min_ms": 1.0, "floor_ms": 0.7, "linearize_ms": 0.02, $record}
+{"part": "floor", "case": "dagrnn", "kind": "espalier", "threads": 2, "min_ms": 1.0, "floor_ms": 0.4, "linearize_ms": 0.02, $record}
+{"part": "floor", "case": "mvrnn", "kind": "espalier", "threads": 1, "min_ms": 1.0, "floor_ms": 0.6, "linearize_ms": 0.02, $record}
+{"part": "models", "case": "dagrnn", "kind": "espalier inputs", "threads": 1, "min_ms": 1.0, $record}
+{"part": "models", "case": "dagrnn", "kind": "torch 2.9 level", "threads": 2, "waits": "active", "min_ms": 3.0, $record}
+{"part": "memory", "case": "treernn", "hidden": 256, "kind": "dynet", "threads": 1, "weights": 1048576, "start": 4194304, "bound": 5242880, "peak": 8388608}
+{"part": "memory", "case": "treernn", "hidden": 256, "kind": "espalier", "threads": 2, "weights": 1048576, "start": 2097152, "bound": 3145728, "peak": 3670016}
 {"part": "torch", "case": "treernn", "kind": "espalier inputs", "threads": 1, "min_ms": 1.0, $record}
 {"part": "torch", "case": "treernn", "kind": "torch level", "threads": 1, "min_ms": 8.0, $record}
 {"part": "torch", "case": "treernn", "kind": "torch script", "threads": 1, "min_ms": 6.0, $record}
@@ -126,6 +168,14 @@ shows()
 	tap_ok $? "$2"
 }
 shows 'geometric mean of floor / time, each at most 1: 0\.800' "floor / time"
+shows '^\| treernn look-up \| 256 \| 10 \| 1; 1 / 2 \| 0\.80 \| 0\.5; 0\.5 / 2 \| 0\.80 \| 2\.00 \|$' "a row of its table, least and median"
+shows '^\| dagrnn \| 256 \| 10 \| 1; 1 / 2 \| 0\.70 \| 1; 1 / 2 \| 0\.40 \| 1\.00 \|$' "other models have a table of their own"
+shows '1 of 2 have 0\.65 or more.*below: mvrnn 256 batch 10: 0\.60$' "whose cases are judged each by itself"
+shows '^\| dagrnn \| 256 \| 10 \| 1 / 2, x1 \| 3 / 2, x2 active \| 3\.00 \| 1\.00 \|$' "and peers"
+shows '^\| treernn \| 256 \| 1\.0 \| 1\.5 \(1\.0\) \| 4\.0 \(1\.0\) \|$' "memory beyond the start, after runs and after binding"
+shows '^\| the process with its libraries \| +\| +\| 2\.0 \| 4\.0 \|$' "and what libraries take"
+tap_is "$(python3 "$srcdir/bench/bench.py" --from "$work/results,$work/results" 2>/dev/null | grep -c '^== the machine: CPU, 2 processors')" 2 \
+	"tables of several machines stand one after the other"
 shows 'two threads against one.* geometric mean 2\.00' "two threads against one"
 shows 'linearizer .* 4\.0 at most' "the linearizer's share"
 shows 'best torch peer takes: geometric mean 6\.00' "the best of the peers counts"
