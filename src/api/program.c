@@ -651,8 +651,11 @@ esp_status esp_program_times(esp_program *program, char **text, esp_error **erro
 {
 	struct api_call call = api_begin(program);
 	char *copy = NULL;
-	if (api_need(&call, program) && api_need(&call, text) && program_begin(program, &call.diags))
+	if (api_need(&call, program) && api_need(&call, text) && program_begin(program, &call.diags)) {
+		pthread_mutex_lock(&program->lock);
 		copy = text_of(program, print_times, &(struct dumping){0}, &call.diags);
+		pthread_mutex_unlock(&program->lock);
+	}
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);
