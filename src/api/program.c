@@ -463,9 +463,11 @@ static bool make_code(esp_program *p, struct diags *diags)
 	return true;
 }
 
+/* Code that nothing has called yet is made at once: whoever saves a program need not be able to run it. */
 bool program_make(esp_program *p, struct image *image, struct diags *diags)
 {
 	pthread_mutex_lock(&p->lock);
+	p->options.late &= p->made;
 	bool ok = make_image(p, diags) && complete_image(p, diags);
 	*image = p->image;
 	pthread_mutex_unlock(&p->lock);
