@@ -14,6 +14,7 @@ archive_shell_tests = \
 	%D%/cli/compile_test.sh \
 	%D%/cli/dump_test.sh \
 	%D%/cli/gccjit_test.sh \
+	%D%/cli/gdb_test.sh \
 	%D%/cli/helper_test.sh \
 	%D%/cli/explain_error_test.sh \
 	%D%/cli/explain_test.sh \

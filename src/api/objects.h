@@ -180,6 +180,7 @@ struct esp_program {
 	struct arena code_arena;
 	bool made; /* the image is complete but perhaps for code that is compiled later; it may not be loaded yet */
 	struct image image;
+	struct gdb_entry *named; /* functions that debuggers know */
 	_Atomic double seconds;
 	const struct compilation *begun; /* the first half of its compilation; NULL = found */
 	struct times early, times; /* steps of the first half of a compilation, and of making the code */

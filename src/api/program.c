@@ -3,17 +3,17 @@
 
 #include "compile/explain.h"
 #include "image/code.h"
-#include "image/perf.h"
+#include "image/gdb.h"
 #include "jit/jit.h"
 
 #include <string.h>
 
-static void finish_program(esp_program *);
+static void release_code(esp_program *);
 
 static void destroy_program(void *object)
 {
 	esp_program *p = object;
-	finish_program(p);
+	release_code(p);
 	arena_free(&p->code_arena);
 	arena_free(&p->arena);
 	rt_free(&p->object.context->allocator, p->file);
@@ -305,23 +305,21 @@ static bool compile_code(void *job)
 	return p->found || compile_finish(p->begun, &p->code_arena, c->diags, &p->image, &p->times);
 }
 
-/* Names code for profilers: all, or what was compiled last. */
+/* Names code for debuggers and profilers: all, or what was compiled last. */
 static bool write_names(void *job)
 {
 	struct code_job *c = job;
 	esp_program *p = c->program;
 	struct image_function *f;
-	if (!compile_is_late(&p->image))
-		return image_name_code(&p->image, &p->code_arena, c->diags);
-	int n = compile_list_code(&p->code_arena, &p->image, &f);
-	return !n || image_name_functions(p->image.name, f, n, c->diags);
+	int n = compile_is_late(&p->image) ? compile_list_code(&p->code_arena, &p->image, &f)
+					   : image_list_functions(&p->code_arena, &p->image, &f);
+	gdb_add_functions(&p->named, &p->object.context->allocator, p->image.name, f, n);
+	return !n || !p->object.context->perf_map || image_name_functions(p->image.name, f, n, c->diags);
 }
 
 static void name_code(esp_program *p)
 {
 	struct diags notices;
-	if (!p->object.context->perf_map)
-		return;
 	diags_init(&notices, &p->object.context->allocator);
 	api_guarded(&p->code_arena, &notices, write_names, &(struct code_job){p, &notices});
 	log_notices(p, &notices);
@@ -469,9 +467,11 @@ static bool make_code(esp_program *p, struct diags *diags)
 	return true;
 }
 
+/* Code that nothing has called yet is made at once: whoever saves a program need not be able to run it. */
 bool program_make(esp_program *p, struct image *image, struct diags *diags)
 {
 	pthread_mutex_lock(&p->lock);
+	p->options.late &= p->made;
 	bool ok = make_image(p, diags) && complete_image(p, diags);
 	*image = p->image;
 	pthread_mutex_unlock(&p->lock);
@@ -502,17 +502,26 @@ bool program_prepare(esp_program *p, struct diags *diags)
 }
 
 /* A program that is kept is kept whole: the last of its users compiles what no run has needed, and the next process
- * finds it.  A forked child has the compiler's locks as they were, and touches nothing. */
-static void finish_program(esp_program *p)
+ * finds it. */
+static void complete_kept_image(esp_program *p)
 {
 	struct diags unheard;
-	if (compile_is_late(&p->image) && p->object.context->process != fork_generation())
-		return;
 	diags_init(&unheard, &p->object.context->allocator);
 	if (p->key && compile_is_late(&p->image) && compile_has_any_code(&p->image) && program_is_wanted(p, &unheard))
 		complete_image(p, &unheard);
 	diags_free(&unheard);
-	image_code_release(&p->image.code);
+}
+
+/* A forked child has the locks of compilers and of the debuggers' list as they were, and leaves alone what they guard. */
+static void release_code(esp_program *p)
+{
+	bool forked = p->object.context->process != fork_generation();
+	if (!forked) {
+		complete_kept_image(p);
+		gdb_remove_functions(&p->named, &p->object.context->allocator);
+	}
+	if (!forked || !compile_is_late(&p->image))
+		image_code_release(&p->image.code);
 }
 
 esp_status esp_program_prepare(esp_program *program, esp_error **error)
@@ -655,8 +664,11 @@ esp_status esp_program_times(esp_program *program, char **text, esp_error **erro
 {
 	struct api_call call = api_begin(program);
 	char *copy = NULL;
-	if (api_need(&call, program) && api_need(&call, text) && program_begin(program, &call.diags))
+	if (api_need(&call, program) && api_need(&call, text) && program_begin(program, &call.diags)) {
+		pthread_mutex_lock(&program->lock);
 		copy = text_of(program, print_times, &(struct dumping){0}, &call.diags);
+		pthread_mutex_unlock(&program->lock);
+	}
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);

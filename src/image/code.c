@@ -7,14 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined __x86_64__
-enum { OWN_MACHINE = EM_X86_64 };
-#elif defined __aarch64__
-enum { OWN_MACHINE = EM_AARCH64 };
-#else
-enum { OWN_MACHINE = EM_NONE };
-#endif
-
 /* The self of an image_code. */
 struct loaded {
 	struct allocator allocator;
@@ -50,7 +42,7 @@ static bool refuse_machine(const char *what, int machine, struct diags *diags)
 {
 	return diag_add(diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0}, "compile the model on this machine",
 			"the code of '%s' is for machine %d of ELF, this one is %d", what, machine,
-			OWN_MACHINE);
+			IMAGE_OWN_MACHINE);
 }
 
 static bool refuse_execution(const char *what, int error, struct diags *diags)
@@ -86,7 +78,7 @@ bool image_code_load(const struct image_blob *blob, const struct allocator *a, c
 	size_t page = sysconf(_SC_PAGESIZE), mapped = (blob->size + page) / page * page;
 	size_t size = sizeof(struct loaded) + blob->kernels * sizeof(image_kernel *);
 	*code = (struct image_code){0};
-	if (blob->machine != OWN_MACHINE)
+	if (blob->machine != IMAGE_OWN_MACHINE)
 		return refuse_machine(what, blob->machine, diags);
 	struct loaded *l = a->resize(a->context, NULL, 0, size);
 	if (!l)

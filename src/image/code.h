@@ -5,6 +5,17 @@
 
 #include "image/image.h"
 
+#include <elf.h>
+
+/* The machine of ELF that this process runs on. */
+#if defined __x86_64__
+enum { IMAGE_OWN_MACHINE = EM_X86_64 };
+#elif defined __aarch64__
+enum { IMAGE_OWN_MACHINE = EM_AARCH64 };
+#else
+enum { IMAGE_OWN_MACHINE = EM_NONE };
+#endif
+
 /* Puts a copy of the blob into memory of its own, which is first written, then executable, never both. `what`
  * names the model in diagnostics.  The blob can go afterwards; the code stays until its release.  False after
  * a diagnostic: no memory, code for another machine, or a system that forbids memory to be executable. */

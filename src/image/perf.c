@@ -114,13 +114,13 @@ bool image_name_functions(const char *model, const struct image_function *f, int
 	return ok || refuse_map(path, "it cannot be written", diags);
 }
 
-bool image_name_code(const struct image *image, struct arena *arena, struct diags *diags)
+int image_list_functions(struct arena *arena, const struct image *image, struct image_function **functions)
 {
-	struct image_function *f = ARENA_ARRAY(arena, struct image_function, image->kernels);
+	struct image_function *f = *functions = ARENA_ARRAY(arena, struct image_function, image->kernels);
 	if (!image->code.kernels)
-		return true;
+		return 0;
 	for (int k = 0; k < image->kernels; k++)
 		f[k] = (struct image_function){image->kernel_name[k], (const void *)image->code.kernels[k],
 					       end_of(&image->blob, k) - image->blob.kernel[k]};
-	return image_name_functions(image->name, f, image->kernels, diags);
+	return image->kernels;
 }

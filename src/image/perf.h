@@ -19,7 +19,7 @@ struct image_function {
  * write; names that an earlier process of the same number
  * left in it are removed.  False after `perf-map-unusable`. */
 bool image_name_functions(const char *model, const struct image_function *, int n, struct diags *);
-/* The same of the kernels of a blob that is loaded.  Does nothing for code that is interpreted. */
-bool image_name_code(const struct image *, struct arena *, struct diags *);
+/* The kernels of a blob that is loaded, in the arena; returns how many, none for code that is interpreted. */
+int image_list_functions(struct arena *, const struct image *, struct image_function **);
 
 #endif

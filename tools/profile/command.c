@@ -135,10 +135,13 @@ static int show_view(struct profile *p)
 
 /* --- before and after --- */
 
+/* Compiles all that runs may need, so that none is timed with its compilation; a failure is told by the run. */
 static int read_batch(struct profile *p)
 {
 	int more;
 	int status = batches_open(&p->batches, p->options, &p->objects, p->options->operand[1]);
+	if (!status)
+		esp_program_prepare(p->objects.program, NULL);
 	if (!status)
 		status = batches_read(&p->batches, &p->batch, &more);
 	if (status || p->batch.sentences)
