@@ -87,6 +87,7 @@ unit_tests = \
 	%D%/base/quota_test \
 	%D%/data/sst_test \
 	%D%/examples/models_test \
+	%D%/examples/patches_test \
 	%D%/examples/traversals_test \
 	%D%/faults/faults_test \
 	%D%/ilir/fetch_ahead_test \

@@ -255,6 +255,14 @@ esp_value esp_builder_lookup(esp_builder *b, esp_value param, esp_value token)
 	return v;
 }
 
+esp_value esp_builder_indexed(esp_builder *b, const char *text, const esp_value *arguments, size_t n)
+{
+	esp_value v = {0};
+	const uint32_t *id = arguments ? &arguments->id : NULL;
+	BUILD(b, if (NEED(b, text) && (!n || NEED(b, arguments))) v.id = ra_builder_indexed(b->calls, text, id, n));
+	return v;
+}
+
 esp_value esp_builder_slice(esp_builder *b, esp_value x, int axis, const char *begin, const char *end)
 {
 	esp_value v = {0};

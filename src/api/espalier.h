@@ -367,6 +367,10 @@ esp_value esp_builder_call(esp_builder *, const char *function, const esp_value 
 esp_value esp_builder_call_along(esp_builder *, const char *function, int axis, const esp_value *arguments, size_t n);
 /* The row of a parameter that a token names; of any value, by a number from 0: that of its first axis. */
 esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
+/* A value by index notation, which espalier-model(7) describes, of values that the text names in parentheses:
+ * "(W, x)[k, i, j] = sum(W[k, c, u, v] * x[c, 2*i + u - 1, 2*j + v - 1] for c, u, v)", with an axis for each index behind them;
+ * or of none, "(a, b) = max(a[i] - b[i] for i)", a number. */
+esp_value esp_builder_indexed(esp_builder *, const char *text, const esp_value *arguments, size_t n);
 /* x[begin : end] of an axis; NULL = its end. */
 esp_value esp_builder_slice(esp_builder *, esp_value x, int axis, const char *begin, const char *end);
 esp_value esp_builder_zeros(esp_builder *, const char *shape);

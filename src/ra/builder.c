@@ -23,7 +23,7 @@ struct ra_builder *ra_builder_new(struct arena *a, struct diags *diags, unsigned
 {
 	struct ra_builder *b = ARENA_NEW(a, struct ra_builder);
 	*b = (struct ra_builder){
-	    .arena = a, .report = {.arena = a, .diags = diags}, .tag = tag, .syntax = {.built = true}};
+	    .arena = a, .report = {.arena = a, .diags = diags}, .tag = tag, .syntax = {.built = true}, .indexed = map_in(a)};
 	vec_push(a, &b->values, NULL);
 	return read_heading(b, name, structure) ? b : NULL;
 }
@@ -320,6 +320,43 @@ uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
 	e->base = ra_written_value(b, arg[0]);
 	e->index = ra_written_value(b, arg[1]);
 	return ra_add_value(b, e, arg, 2);
+}
+
+/* Parses `(a, b)[i, j] = value` as a function of a and b, whose name is the text. */
+static struct ra_def *parse_indexed(struct ra_builder *b, const char *text)
+{
+	struct ra_parser p = ra_arg_parser(b, text);
+	struct ra_def *def = ARENA_NEW(b->arena, struct ra_def);
+	def->param = map_in(b->arena);
+	def->name = ra_here_span(b, arena_string(b->arena, text));
+	return ra_expect_token(&p, '(', "'(' and the names of the values") && ra_parse_names(&p, def) &&
+		       (def->body = ra_parse_assigned(&p, def->name)) && ra_arg_end(&p)
+		   ? def
+		   : NULL;
+}
+
+/* The function of a text: of equal texts there is one. */
+static struct ra_def *find_indexed(struct ra_builder *b, const char *text)
+{
+	int known = map_get(&b->indexed, text, strlen(text));
+	if (known >= 0)
+		return b->syntax.defs.at[known];
+	struct ra_def *def = parse_indexed(b, text);
+	if (!def)
+		return NULL;
+	map_add(&b->indexed, arena_string(b->arena, text), strlen(text), (int)b->syntax.defs.n);
+	vec_push(b->arena, &b->syntax.defs, def);
+	return def;
+}
+
+uint32_t ra_builder_indexed(struct ra_builder *b, const char *text, const uint32_t *arguments, size_t n)
+{
+	struct ra_value **arg;
+	b->calls++;
+	if (!ra_has_body(b) || !(arg = use_all(b, arguments, n)))
+		return none;
+	struct ra_def *def = find_indexed(b, text);
+	return def ? ra_add_value(b, function_call(b, def->name, NULL, arg, n), arg, n) : none;
 }
 
 uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, int axis, const char *begin, const char *end)

@@ -62,6 +62,8 @@ uint32_t ra_builder_call(struct ra_builder *, const char *function, const uint32
 uint32_t ra_builder_call_along(struct ra_builder *, const char *function, int axis, const uint32_t *arguments,
 			       size_t n);
 uint32_t ra_builder_lookup(struct ra_builder *, uint32_t param, uint32_t token);
+/* `(a, b)[i, j] = sum(a[i, k] * b[k, j] for k)`, or `(a, b) = ...` for a number: index notation of named values. */
+uint32_t ra_builder_indexed(struct ra_builder *, const char *text, const uint32_t *arguments, size_t n);
 uint32_t ra_builder_slice(struct ra_builder *, uint32_t, int axis, const char *begin, const char *end);
 uint32_t ra_builder_zeros(struct ra_builder *, const char *shape);
 uint32_t ra_builder_dimension(struct ra_builder *, const char *dimension);

@@ -665,7 +665,7 @@ void ra_declare(struct ra_graph *g)
 	declare_states(g);
 	declare_cases(g);
 	for (size_t i = 0; i < g->syntax->defs.n; i++)
-		if (!g->syntax->defs.at[i]->prelude)
+		if (!g->syntax->defs.at[i]->prelude && !g->syntax->built)
 			check_arguments(g, g->syntax->defs.at[i]);
 	check_child_states(g);
 	add_bodies(g);

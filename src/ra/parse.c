@@ -193,7 +193,7 @@ bool ra_parse_traversal(struct ra_parser *p)
 
 /* --- functions, bodies, outputs --- */
 
-static bool parse_def_params(struct ra_parser *p, struct ra_def *def)
+bool ra_parse_names(struct ra_parser *p, struct ra_def *def)
 {
 	if (ra_take_token(p, ')'))
 		return true;
@@ -215,7 +215,7 @@ static bool parse_def(struct ra_parser *p)
 	def->param = map_in(p->arena);
 	def->prelude = p->prelude;
 	if (!ra_expect_new_name(p, "the name of a function", &def->name) ||
-	    !ra_expect_token(p, '(', "'(' and the arguments") || !parse_def_params(p, def) ||
+	    !ra_expect_token(p, '(', "'(' and the arguments") || !ra_parse_names(p, def) ||
 	    !ra_expect_token(p, '=', "'=' and the value") || !(def->body = ra_parse_expr(p)))
 		return false;
 	vec_push(p->arena, &p->syntax->defs, def);

@@ -346,6 +346,8 @@ bool ra_parse_typed_dims(struct ra_parser *, char close, ra_dim_texts *, struct 
 bool ra_parse_type(struct ra_parser *, struct ra_span *);
 /* The infix operator of that spelling; RA_CONST = none. */
 enum ra_op ra_find_operator(struct ra_span);
+/* parse.c: after '(': the names of a function's arguments, and ')'. */
+bool ra_parse_names(struct ra_parser *, struct ra_def *);
 /* parse.c: `CONDITION and ...`, of a case. */
 bool ra_parse_conditions(struct ra_parser *, struct ra_case_text *);
 /* parse.c: `sequence`, or tree or dag with its children. */

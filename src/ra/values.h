@@ -47,6 +47,7 @@ struct ra_builder {
 	enum ra_word body; /* RA_WORD_NONE = none yet, in this traversal */
 	VEC(struct ra_value *) values; /* from index 1 */
 	VEC(struct ra_assignment) assignments;
+	struct map indexed; /* texts of index notation -> which of syntax.defs */
 	unsigned walks;
 	size_t repeated; /* statements that stand in sums and outputs */
 };
