@@ -91,8 +91,9 @@ struct ilir_buffer_decl {
 
 /* --- statements --- */
 
-/* SWEPT: the last statement of a kernel, behind loops that each call runs, with constant bounds.  Its iterations are the blocks of columns:
- * a call runs those that its image_range names, and none writes what another reads or writes. */
+/* SWEPT: the last statement of a kernel, behind loops that each call runs, with constant bounds.  Its
+ * iterations are the blocks of columns: a call runs those that its image_range names, and none writes what
+ * another reads or writes. */
 enum ilir_loop_kind { ILIR_SERIAL, ILIR_SWEPT, ILIR_VECTOR, ILIR_UNROLLED };
 enum ilir_stmt_kind {
 	ILIR_FOR, ILIR_IF, ILIR_LET, ILIR_ALLOC, ILIR_STORE, ILIR_PREFETCH, ILIR_BARRIER, ILIR_STEP
