@@ -132,6 +132,13 @@ static double share_of_weights(const struct image_step *s, int64_t blocks)
 	return s->weight_bytes > read ? read / s->weight_bytes : 1;
 }
 
+/* Nanoseconds that the head of a step waits for rows of other cores, beside what each item does: a thread that
+ * has some of the columns reads the children of all rows, of which a tree has two a row in the mean. */
+static double head_fetching(const struct rt_query *q, const struct image_step *s)
+{
+	return s->head ? fetching_time(q, others_share(q)) : 0;
+}
+
 /* Nanoseconds that a step computes, by the slowest chunk. */
 static double step_cost(const struct rt_query *q, int which, enum rt_strategy strategy)
 {
@@ -142,7 +149,8 @@ static double step_cost(const struct rt_query *q, int which, enum rt_strategy st
 	case RT_ROWS:
 		return cost_of_rows(q, s);
 	case RT_COLUMNS:
-		return call_time(q->machine, s, q->rows, blocks, stage->weights * share_of_weights(s, blocks));
+		return call_time(q->machine, s, q->rows, blocks, stage->weights * share_of_weights(s, blocks)) +
+		       head_fetching(q, s);
 	default:
 		return call_time(q->machine, s, q->rows, s->blocks, stage->weights);
 	}
