@@ -198,11 +198,13 @@ static bool stays_inside(struct rewrite_match *m, const struct rewrite_term *con
  * with +0, and of edges there may be none. */
 static double reduce_fills(const struct rewrite_match *m, double fill)
 {
-	if (m->op[SUB_REDUCE - SUB_UNARY] != SUB_MAX)
+	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
+	double neutral = op == SUB_MAX ? -INFINITY : INFINITY;
+	if (op == SUB_SUM)
 		return fill == 0 && !signbit(fill) ? fill : NAN;
 	for (int i = 0; i < m->rule->indices; i++)
 		if (m->index[i].bound && m->w->p->vars.at[m->index[i].var].set != SUB_DIM &&
-		    fill != -INFINITY)
+		    fill != neutral)
 			return NAN;
 	return fill;
 }
