@@ -12,8 +12,8 @@
  * with fma), up to 2^17; their coefficients are those of sinf and cosf in the Cephes library.
  *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
- * tanh 2.57, sigmoid_tanh 5.80, erf 1.21, sin and cos 1.57. Denormal arguments and results included.  NaN gives NaN; tanh(-x) is
- * -tanh(x) to the bit, erf(-x) is -erf(x). */
+ * tanh 2.57, sigmoid_tanh 5.80, erf 1.21, sin and cos 1.57. Denormal arguments and results included.  NaN
+ * gives NaN; tanh(-x) is -tanh(x) to the bit, erf(-x) is -erf(x). */
 #include "ilir/calc.h"
 #include "ilir/passes.h"
 
@@ -105,8 +105,8 @@ static ilir_expr expand_TANH(const struct calc *c, ilir_expr x)
 	return with_sign(c, divide(c, m, add(c, m, number(c, 1.0f))), x);
 }
 
-/* m/((1 + e^-x)(m + 1)), one quotient for both functions.  e^-x is at most e^69 and m + 1 less than 2^26, so their product
- * does not overflow.  ln2 as one float is accurate enough for an n of up to 100. */
+/* m/((1 + e^-x)(m + 1)), one quotient for both functions.  e^-x is at most e^69 and m + 1 less than 2^26, so
+ * their product does not overflow.  ln2 as one float is accurate enough for an n of up to 100. */
 static ilir_expr expand_SIGMOID_TANH(const struct calc *c, ilir_expr x, ilir_expr y)
 {
 	ilir_expr one = number(c, 1.0f), m = half_expm1(c, y);

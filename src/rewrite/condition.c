@@ -199,12 +199,11 @@ static bool stays_inside(struct rewrite_match *m, const struct rewrite_term *con
 static double reduce_fills(const struct rewrite_match *m, double fill)
 {
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
-	double neutral = op == SUB_MAX ? -INFINITY : INFINITY;
 	if (op == SUB_SUM)
 		return fill == 0 && !signbit(fill) ? fill : NAN;
 	for (int i = 0; i < m->rule->indices; i++)
 		if (m->index[i].bound && m->w->p->vars.at[m->index[i].var].set != SUB_DIM &&
-		    fill != neutral)
+		    fill != sub_traits_of(op)->neutral)
 			return NAN;
 	return fill;
 }

@@ -204,7 +204,8 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_SIGMOID:
 		return range_of_monotone(compute_logistic, a, 0, 1);
 	case SUB_SIGMOID_TANH:
-		return range_of_product(range_of_monotone(compute_logistic, a, 0, 1), range_of_monotone(tanh, b, -1, 1));
+		return range_of_product(range_of_monotone(compute_logistic, a, 0, 1),
+					range_of_monotone(tanh, b, -1, 1));
 	case SUB_TANH:
 		return range_of_monotone(tanh, a, -1, 1);
 	case SUB_ERF:

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* exp, log, log1p, sigmoid, tanh, their product, erf, sin, cos and sqrt as compiled, against libm in binary64: the errors that doc/performance.md
- * states.  One float in ESPALIER_STRIDE, 499 by default; `make check-long` takes every one. */
+/* exp, log, log1p, sigmoid, tanh, their product, erf, sin, cos and sqrt as compiled, against libm in binary64:
+ * the errors that doc/performance.md states.  One float in ESPALIER_STRIDE, 499 by default; `make check-long` takes every one. */
 #include "tests/floats.h"
 #include "tests/jit/helper.h"
 
@@ -21,7 +21,8 @@ static const struct function {
 	double (*exact)(double);
 	double bound; /* ulp */
 	float limit;  /* beyond it, the result need only be in -1..1; 0 = none */
-	float second; /* of two arguments the second is this multiple of the first, and `exact` is multiplied by its tanh; 0 = one */
+	float second; /* 0 = of one argument; else the second is this multiple of the first, and `exact` is
+			 multiplied by its tanh */
 } functions[] = {
     {ILIR_EXP, "exp", exp, 2, 0, 0},
     {ILIR_LOG, "log", log, 1.5, 0, 0},
