@@ -441,9 +441,9 @@ typedef struct esp_program_options {
 	const char *schedule; /* schedule text (espalier dump sched); NULL = chosen by the library */
 	/* How the model may be rewritten before it is compiled (doc/algebra.md).  `math`, what results may
 	 * differ in from the text read literally: "exact" nothing, "reassociate" rounding, "fast" also where
-	 * operands are special (zero, infinite, not a number, near overflow), and denormals count as zeros in
-	 * bindings and runs, on every thread; NULL = reassociate.  `rules`:
-	 * the families that run, "all", "none", names with commas between ("tables,constants", the only ones) or
+	 * operands are special (zero, infinite, not a number, near overflow) or a sigmoid is below e^-69, and
+	 * denormals count as zeros in bindings and runs, on every thread; NULL = reassociate.  `rules`: the
+	 * families that run, "all", "none", names with commas between ("tables,constants", the only ones) or
 	 * names after a minus ("-tables", all but these); NULL = all.  `table_bytes`: the most that tables of one
 	 * binding, made of embeddings, may take together; 0 = 64 MiB. */
 	const char *math, *rules;

@@ -221,7 +221,7 @@ static bool read_options(esp_program *p, const esp_program_options *options, str
 	bool ok = api_read_options(&p->arena, diags, options, &p->options);
 	p->options.threads = threads_of(c);
 	p->options.apart = c->compile_apart;
-	p->options.late = target_runs_here(p->options.target);
+	p->options.late = ok && target_runs_here(p->options.target);
 	p->options.memory = c->compile_memory;
 	p->options.watch = (struct jit_watch){goes_on, p};
 	return ok;

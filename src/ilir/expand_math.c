@@ -12,8 +12,8 @@
  * with fma), up to 2^17; their coefficients are those of sinf and cosf in the Cephes library.
  *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
- * tanh 2.57, erf 1.21, sin and cos 1.57. Denormal arguments and results included.  NaN gives NaN; tanh(-x) is
- * -tanh(x) to the bit, erf(-x) is -erf(x). */
+ * tanh 2.57, sigmoid_tanh 5.80, erf 1.21, sin and cos 1.57. Denormal arguments and results included.  NaN
+ * gives NaN; tanh(-x) is -tanh(x) to the bit, erf(-x) is -erf(x). */
 #include "ilir/calc.h"
 #include "ilir/passes.h"
 
@@ -38,6 +38,10 @@ static ilir_expr expand_polynomial(const struct calc *c, ilir_expr x, const floa
 /* ln2 is also the sum of two floats, the first so short that its product with n is exact. */
 static const float ln2 = 0.69314718f, ln2_high = 0.693145751953125f, ln2_low = 1.42860683e-06f,
 		   log2_e = 1.44269504f;
+
+/* e^-r for small r. */
+#define EXP_OF_NEGATIVE(c, r)                                                                                \
+	POLYNOMIAL(c, r, -0.0082898289f, 0.0418982506f, -0.166676477f, 0.499991477f, -0.999999702f, 1.0f)
 
 /* n = x*scale rounded to the nearest integer, and 2^(n + up). */
 struct power {
@@ -77,14 +81,13 @@ static ilir_expr expand_SIGMOID(const struct calc *c, ilir_expr x)
 	struct power s = split_power(c, x, -log2_e, -24);
 	ilir_expr r = fma3(c, s.n, number(c, ln2_high), x);
 	r = fma3(c, s.n, number(c, ln2_low), r);
-	ilir_expr p =
-	    POLYNOMIAL(c, r, -0.0082898289f, 0.0418982506f, -0.166676477f, 0.499991477f, -0.999999702f, 1.0f);
+	ilir_expr p = EXP_OF_NEGATIVE(c, r);
 	return divide(c, number(c, 0x1p-24f), fma3(c, p, s.two_n, number(c, 0x1p-24f)));
 }
 
-/* tanh|x| = m/(m + 1) with m = (e^(2|x|) - 1)/2 = 2^n * q(r) + (2^n - 1)/2, where q(r) = r + r*r*p(r) is
- * accurate near zero, and there n = 0; then the sign.  From 9.1 on the result is 1. */
-static ilir_expr expand_TANH(const struct calc *c, ilir_expr x)
+/* m = (e^(2|x|) - 1)/2 = 2^n * q(r) + (2^n - 1)/2, where q(r) = r + r*r*p(r) is accurate near zero, and there
+ * n = 0.  From 9.1 on it is what it is at 9.1. */
+static ilir_expr half_expm1(const struct calc *c, ilir_expr x)
 {
 	ilir_expr a = at_most(c, magnitude(c, x), 9.1f);
 	struct power s = split_power(c, a, 2 * log2_e, 0);
@@ -92,9 +95,26 @@ static ilir_expr expand_TANH(const struct calc *c, ilir_expr x)
 	ilir_expr p = POLYNOMIAL(c, r, 0.04442395f, 0.133867415f, 0.333337635f, 0.6666617f, 0.99999995f);
 	ilir_expr q = fma3(c, multiply(c, r, r), p, r);
 	ilir_expr rest = fma3(c, s.two_n, number(c, 0.5f), number(c, -0.5f));
-	ilir_expr m = fma3(c, s.two_n, q, rest);
-	ilir_expr y = divide(c, m, add(c, m, number(c, 1.0f)));
-	return with_sign(c, y, x);
+	return fma3(c, s.two_n, q, rest);
+}
+
+/* tanh|x| = m/(m + 1), then the sign.  From 9.1 on the result is 1. */
+static ilir_expr expand_TANH(const struct calc *c, ilir_expr x)
+{
+	ilir_expr m = half_expm1(c, x);
+	return with_sign(c, divide(c, m, add(c, m, number(c, 1.0f))), x);
+}
+
+/* m/((1 + e^-x)(m + 1)), one quotient for both functions.  e^-x is at most e^69 and m + 1 less than 2^26, so
+ * their product does not overflow.  ln2 as one float is accurate enough for an n of up to 100. */
+static ilir_expr expand_SIGMOID_TANH(const struct calc *c, ilir_expr x, ilir_expr y)
+{
+	ilir_expr one = number(c, 1.0f), m = half_expm1(c, y);
+	x = at_most(c, at_least(c, x, -69.0f), 30.0f);
+	struct power s = split_power(c, x, -log2_e, 0);
+	ilir_expr r = fma3(c, s.n, number(c, ln2), x);
+	ilir_expr divisor = multiply(c, fma3(c, EXP_OF_NEGATIVE(c, r), s.two_n, one), add(c, m, one));
+	return divide(c, with_sign(c, m, y), divisor);
 }
 
 /* erf(x) = x + x*p(x^2) where |x| is small, 1 - e^(|x|*p(|x|)) with the sign of x elsewhere.  From 4 on the result

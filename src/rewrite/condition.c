@@ -214,11 +214,12 @@ static bool stays_inside(struct rewrite_match *m, const struct rewrite_term *con
  * with +0, and of edges there may be none. */
 static double reduce_fills(const struct rewrite_match *m, double fill)
 {
-	if (m->op[SUB_REDUCE - SUB_UNARY] != SUB_MAX)
+	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
+	if (op == SUB_SUM)
 		return fill == 0 && !signbit(fill) ? fill : NAN;
 	for (int i = 0; i < m->rule->indices; i++)
 		if (m->index[i].bound && m->w->p->vars.at[m->index[i].over.var[0]].set != SUB_DIM &&
-		    fill != -INFINITY)
+		    fill != sub_traits_of(op)->neutral)
 			return NAN;
 	return fill;
 }

@@ -203,6 +203,9 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 		return range_of_sqrt(a);
 	case SUB_SIGMOID:
 		return range_of_monotone(compute_logistic, a, 0, 1);
+	case SUB_SIGMOID_TANH:
+		return range_of_product(range_of_monotone(compute_logistic, a, 0, 1),
+					range_of_monotone(tanh, b, -1, 1));
 	case SUB_TANH:
 		return range_of_monotone(tanh, a, -1, 1);
 	case SUB_ERF:

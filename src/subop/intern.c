@@ -40,7 +40,8 @@ bool sub_reduces(enum sub_op op)
 
 bool sub_commutes(enum sub_op op)
 {
-	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL;
+	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL &&
+	       op != SUB_SIGMOID_TANH;
 }
 
 const char *sub_spelling(enum sub_op op)
