@@ -20,9 +20,9 @@ static bool has_ended(const struct rt_progress *p, uint64_t item)
 	return rt_gate_reached(&p->at, 2 * item);
 }
 
-static void wait_for_end(struct rt_crew *c, int chunk, uint64_t item)
+static int64_t wait_for_end(struct rt_crew *c, int chunk, uint64_t item)
 {
-	rt_gate_wait(&c->progress[chunk].at, 2 * item, c->oversubscribed);
+	return rt_gate_wait(&c->progress[chunk].at, 2 * item, c->oversubscribed);
 }
 
 static bool is_free(const struct rt_progress *p, uint64_t item)
@@ -79,7 +79,7 @@ static int run_items(struct rt_crew *c, uint64_t item, int *patience)
 	for (int chunk = 1; chunk < c->threads; chunk++)
 		help_worker(c, item, chunk, patience);
 	for (int chunk = 1; chunk < c->threads; chunk++)
-		wait_for_end(c, chunk, item);
+		c->waited += wait_for_end(c, chunk, item);
 	for (int i = 1; i <= alone; i++)
 		c->work.run(c->work.context, item + i - c->first, 0, 1);
 	if (alone)

@@ -29,8 +29,6 @@ static bool poll_gate(const struct rt_gate *g, uint64_t value)
 /* Polls without sleeping; false when the value was not reached in time. */
 static bool spin_at_gate(const struct rt_gate *g, uint64_t value, bool oversubscribed)
 {
-	if (poll_gate(g, value))
-		return true;
 	int64_t begin = rt_nanoseconds(), passed = 0;
 	for (; passed < (oversubscribed ? KEEP_NANOSECONDS : RT_SPIN_NANOSECONDS);
 	     passed = rt_nanoseconds() - begin) {
@@ -50,8 +48,11 @@ static uint32_t *low_word(struct rt_gate *g)
 
 /* A sleeper counts itself before it reads the value for the last time, and rt_gate_raise changes the value
  * before it looks for sleepers: one of the two sees the other. */
-void rt_gate_wait(struct rt_gate *g, uint64_t value, bool oversubscribed)
+int64_t rt_gate_wait(struct rt_gate *g, uint64_t value, bool oversubscribed)
 {
+	if (poll_gate(g, value))
+		return 0;
+	int64_t begin = rt_nanoseconds();
 	while (!spin_at_gate(g, value, oversubscribed)) {
 		atomic_fetch_add(&g->sleepers, 1);
 		uint64_t at = atomic_load(&g->value);
@@ -59,6 +60,7 @@ void rt_gate_wait(struct rt_gate *g, uint64_t value, bool oversubscribed)
 			syscall(SYS_futex, low_word(g), FUTEX_WAIT_PRIVATE, (uint32_t)at, NULL, NULL, 0);
 		atomic_fetch_sub(&g->sleepers, 1);
 	}
+	return rt_nanoseconds() - begin;
 }
 
 void rt_gate_wake(struct rt_gate *g)

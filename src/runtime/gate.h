@@ -41,9 +41,10 @@ static inline void rt_pause(void)
 #endif
 }
 
-/* Returns when the gate has reached the value.  Oversubscribed: there are more threads than processors, and
- * the thread that will raise the gate may need this one's. */
-void rt_gate_wait(struct rt_gate *, uint64_t value, bool oversubscribed);
+/* Returns when the gate has reached the value: how long it waited [ns], 0 where that was a few polls.
+ * Oversubscribed: there are more threads than processors, and the thread that will raise the gate may need this
+ * one's. */
+int64_t rt_gate_wait(struct rt_gate *, uint64_t value, bool oversubscribed);
 /* Also wakes the sleepers. */
 void rt_gate_raise(struct rt_gate *, uint64_t value);
 /* Sleepers wake up and spin again. */

@@ -13,7 +13,13 @@ enum {
 	 * microseconds, but at most this [ns]. */
 	MEASURE_NANOSECONDS = 10000000,
 	SAMPLES = 4,
-	MAX_BARRIER_COST = 5000
+	MAX_BARRIER_COST = 5000,
+	/* How long callers do without workers that lost their processors [ns].  Another process keeps a
+	 * processor for some milliseconds, which each trial may cost. */
+	LEAST_PAUSE = 1000000,
+	MOST_PAUSE = 1000000000,
+	/* Such a loss is taken for a single one when workers helped for so many times as long before. */
+	RARE = 100
 };
 
 static long count_processors(const struct rt_processors *p)
@@ -25,9 +31,7 @@ static long count_processors(const struct rt_processors *p)
 
 void rt_team_init(struct rt_team *t, const struct allocator *allocator, int threads)
 {
-	*t = (struct rt_team){.allocator = allocator,
-			      .threads = threads,
-			      .generation = fork_generation()};
+	*t = (struct rt_team){.allocator = allocator, .threads = threads, .generation = fork_generation()};
 	rt_team_describe(t, target_find(TARGET_NATIVE));
 	if (sched_getaffinity(0, sizeof t->processors.set, t->processors.set) != 0)
 		memset(&t->processors, 0, sizeof t->processors);
@@ -98,9 +102,10 @@ static void measure_barrier(struct rt_team *t, int64_t now)
 }
 
 /* With the lock held.  Runs that are far apart do not add up: workers would be asleep again. */
-static bool prepare_crew(struct rt_team *t, double operations)
+static bool prepare_crew(struct rt_team *t, double operations, int64_t now)
 {
-	int64_t now = rt_nanoseconds();
+	if (operations < (double)(t->resume - now) * target_kernel_rate(t->machine))
+		return false;
 	if (now - t->left > RT_SPIN_NANOSECONDS)
 		t->missed = 0;
 	if (!t->crew)
@@ -115,9 +120,13 @@ int rt_team_enter(struct rt_team *t, double operations)
 {
 	if (!may_enter(t) || pthread_mutex_trylock(&t->lock) != 0)
 		return 0;
-	if (!atomic_load(&t->closed) && prepare_crew(t, operations))
+	t->entered = rt_nanoseconds();
+	if (!atomic_load(&t->closed) && prepare_crew(t, operations, t->entered)) {
+		t->crew->waited = 0;
 		return t->crew->threads;
-	rt_team_leave(t);
+	}
+	t->left = t->entered;
+	pthread_mutex_unlock(&t->lock);
 	return 0;
 }
 
@@ -137,9 +146,31 @@ void rt_team_miss(struct rt_team *t, double operations)
 		rt_gate_wake(&t->crew->last);
 }
 
+/* Whether the caller waited so long for chunks that workers had begun that it had been sooner alone. */
+static bool was_sooner_alone(const struct rt_team *t)
+{
+	int64_t elapsed = t->left - t->entered;
+	return t->crew->threads * (elapsed - t->crew->waited) < elapsed;
+}
+
+/* After a run that workers delayed callers are alone for a while, but for runs that take longer than that;
+ * and for a longer while each time until such runs are rare. */
+static void adapt_pause(struct rt_team *t)
+{
+	t->worked += t->left - t->entered;
+	if (!was_sooner_alone(t))
+		return;
+	t->pause = t->worked > RARE * t->crew->waited ? LEAST_PAUSE : 4 * t->pause;
+	t->pause = t->pause > LEAST_PAUSE ? t->pause : LEAST_PAUSE;
+	t->pause = t->pause < MOST_PAUSE ? t->pause : MOST_PAUSE;
+	t->resume = t->left + t->pause;
+	t->worked = 0;
+}
+
 void rt_team_leave(struct rt_team *t)
 {
 	t->left = rt_nanoseconds();
+	adapt_pause(t);
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -13,6 +13,9 @@
  *   asleep     workers spin for some time, then sleep.  Handing over work takes less than a microsecond, but
  *              waking up takes a hundred.  So what comes while they sleep is counted, and they are woken only
  *              when enough was missed
+ *   beside     a worker that loses its processor to another process keeps the chunk that it has begun, and the
+ *              caller waits for it.  After a run that took longer than the caller alone would have, callers do
+ *              without workers for a while
  *   fork       a child has the caller's thread only: there the team cannot be entered, and stopping it
  *              touches no thread
  *
@@ -58,7 +61,9 @@ struct rt_team {
 	double barrier_cost;  /* of an item in which nothing is computed, as measured last [ns] */
 	int64_t barrier_measured; /* when that was [ns] */
 	double missed;		  /* operations that workers would have done, had they been awake */
-	int64_t left;		  /* when it was left last [ns] */
+	int64_t entered, left;	  /* when it was entered and left last [ns] */
+	int64_t pause, resume;	  /* how long it paused last, and when that ends or ended [ns] */
+	int64_t worked;		  /* how long it was entered since [ns] */
 };
 
 /* Starts nothing.  The team must not be moved.  Its workers will run where the calling thread may run now; if

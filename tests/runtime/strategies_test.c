@@ -201,6 +201,8 @@ static bool is_as_requested(const struct rt_profile *p, const struct rt_session 
 
 static bool run_session(struct rt_session *s, struct rt_team *team, struct diags *diags)
 {
+	if (team)
+		team->resume = 0; /* on a busy machine, too, the team is to run this */
 	struct rt_binding binding = {.image = s->image};
 	return rt_session_run(s, &binding, team, &(struct rt_minibatch){forest, NULL}, diags);
 }

@@ -13,7 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_CHUNKS = 8, CALLERS = 64, MUCH = 1 << 30 };
+enum { MAX_CHUNKS = 8, CALLERS = 64 };
+
+/* Operations of a run that is longer than any pause of the team. */
+static const double MUCH = 1e15;
 
 /* --- work items --- */
 
@@ -202,6 +205,52 @@ static void test_busy(void)
 	tap_ok(e.nested, "so is who has it already");
 	rt_team_leave(&t);
 	tap_ok(rt_team_enter(&t, MUCH) == 2, "after it was left it is free");
+	rt_team_leave(&t);
+	rt_team_stop(&t);
+}
+
+/* A worker that loses its processor in a chunk: the caller's chunk ends at once. */
+static int delay_worker(void *begun, int item, int chunk, int chunks)
+{
+	(void)item, (void)chunks;
+	atomic_int *worker = begun;
+	if (chunk == 1)
+		atomic_store(worker, 1), usleep(50000);
+	while (!atomic_load(worker))
+		sched_yield();
+	return 0;
+}
+
+/* How long callers are alone after the first of such runs that took longer than the caller alone; on a busy
+ * machine the caller may lose its processor as well. */
+static int64_t pause_after_delay(struct rt_team *t)
+{
+	t->resume = 0;
+	for (int i = 0; i < 100 && !t->resume; i++) {
+		atomic_int begun = 0;
+		if (!rt_team_enter(t, MUCH))
+			return -1;
+		run_items(t, delay_worker, &begun, 1);
+		rt_team_leave(t);
+	}
+	return t->resume ? t->pause : 0;
+}
+
+static void test_delayed(void)
+{
+	struct rt_team t;
+	rt_team_init(&t, &allocator_default, 2);
+	int64_t first = pause_after_delay(&t);
+	t.resume += 1000000000000;
+	tap_ok(first > 0 && !rt_team_enter(&t, rt_wake_operations(&t)),
+	       "callers do without a worker that delayed a run");
+	int64_t second = pause_after_delay(&t);
+	tap_ok(second > first, "for longer when it does so again (%lld and %lld ns)", (long long)first,
+	       (long long)second);
+	t.worked = INT64_MAX / 2;
+	tap_ok(pause_after_delay(&t) == first, "for as long as at first when that is rare");
+	t.resume = 0;
+	tap_ok(rt_team_enter(&t, MUCH) == 2, "then with it again");
 	rt_team_leave(&t);
 	rt_team_stop(&t);
 }
@@ -676,6 +725,7 @@ int main(int argc, char **argv)
 	}
 	test_busy();
 	test_when();
+	test_delayed();
 	test_crowd();
 	test_stop();
 	test_fork();
