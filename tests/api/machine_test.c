@@ -183,6 +183,7 @@ static bool compiles(const char *folder, char *times, size_t size)
 	    esp_model_parse(k.context, "m.ra", tiny_model, strlen(tiny_model), &k.model, NULL) == ESP_OK &&
 	    esp_weights_open(k.context, weights, &k.weights, NULL) == ESP_OK &&
 	    esp_program_create(k.model, k.weights, NULL, &k.program, NULL) == ESP_OK &&
+	    esp_program_prepare(k.program, NULL) == ESP_OK &&
 	    esp_program_times(k.program, &text, NULL) == ESP_OK;
 	snprintf(times, size, "%s", ok ? text : "");
 	esp_text_free(text);
