@@ -7,7 +7,7 @@
 
 enum { THREADS = 16, D = 64, WIDE = 32 };
 
-static const char wide_model[] = EMBEDDED("wide", "tree(left, right)") "    h = tanh(W @ left.h + W @ right.h)\n"
+static const char wide_model[] = EMBEDDED("wide", "tree(left, right)") "    h = tanh(W @ left.h) - tanh(W @ right.h)\n"
 								       "output y = h at root\n";
 
 static int refusing;
