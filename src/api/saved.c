@@ -102,7 +102,7 @@ static bool save_program(struct saving *s)
 	arena_init(&s->arena, a);
 	bool ok = pack_weights(s) && api_guarded(&s->arena, s->diags, write_image, s);
 	rt_binding_free(&s->binding);
-	if (s->caller.code.call)
+	if (s->caller.code.call && !s->caller.code.kernels) /* the interpreter is its own, other code the program's */
 		image_code_release(&s->caller.code);
 	arena_free(&s->arena);
 	return ok;

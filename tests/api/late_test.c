@@ -7,7 +7,7 @@
 
 enum { THREADS = 16, D = 64, WIDE = 32 };
 
-static const char wide_model[] = EMBEDDED("wide", "tree(left, right)") "    h = tanh(W @ left.h) - tanh(W @ right.h)\n"
+static const char wide_model[] = EMBEDDED("wide", "tree(left, right)") "    h = tanh((W @ tanh(W)) @ left.h + W @ right.h)\n"
 								       "output y = h at root\n";
 
 static int refusing;
@@ -139,6 +139,19 @@ static void test_keeping(void)
 	close_wide(&w);
 }
 
+static void test_saving(void)
+{
+	struct wide w;
+	float one[D], again[D];
+	esp_save_options o = {.size = sizeof o};
+	bool ok = open_wide(&w, false) && !run_pairs(&w, 1, one, NULL);
+	o.weights = w.weights;
+	ok = ok && !esp_program_save(w.program, path_of("saved"), &o, NULL);
+	tap_ok(ok && !run_pairs(&w, WIDE, again, NULL) && !memcmp(one, again, sizeof one),
+	       "a program of which a part was needed can be saved with weights, and run on");
+	close_wide(&w);
+}
+
 /* --- what goes wrong --- */
 
 static void test_refusal(void)
@@ -202,9 +215,10 @@ int main(void)
 	weights_path = write_wide_weights("w.safetensors", D);
 	test_need();
 	test_keeping();
+	test_saving();
 	test_refusal();
 	test_race();
 	remove_programs();
-	remove_folder((const char *const[]){"w.safetensors"}, 1);
+	remove_folder((const char *const[]){"w.safetensors", "saved"}, 2);
 	return tap_done();
 }
