@@ -15,6 +15,9 @@
  * loop needs m*g*v accumulators, registers for the smaller side of the operands, and one for the other.
  * After its loops a row has its other operations to do.
  *
+ * The rows of a tile are nodes, or elements along a dimension of the group: then the operand that columns run
+ * along should not differ from row to row, and a node has many rows.
+ *
  * Batches of few structures are narrow, so a set of sizes is judged by its cost over levels of many
  * widths, relative to the least that the machine can take for them. */
 #include "sched/sched.h"
@@ -25,6 +28,7 @@ enum {
 	MOST_COLUMNS = SCHED_MAX_COLUMNS,
 	MOST_BY_ROWS = 4, /* vectors of rows without products */
 	MOST_BODIES = 4,
+	READING_MARGIN = 2, /* how many times as long as reading an operand its use should take */
 	/* Bytes of a weight, of a narrow one as well: widening it takes about the time that reading fewer
 	 * bytes saves.  Tiles chosen by the bytes of narrow types were slower, by up to a third of an i8
 	 * LSTM's time. */
@@ -43,6 +47,9 @@ static const int whole_range[] = {64, 0}; /* rows of all levels at once, or of a
 
 /* The least gain, as a share of the time, that justifies compiling one more sum of a loop body. */
 static const double body_cost = 0.0008;
+
+/* What blocks of rows may cost, relative to all rows at once. */
+static const double block_cost = 1.06;
 
 static int min_int(int a, int b)
 {
@@ -77,6 +84,7 @@ struct subject {
 	int lanes;
 	enum target_cache first; /* where the first tile of a level finds them */
 	double after;	  /* time of a row after the loops, for one vector of columns [ns] */
+	int along, across; /* the dimensions of columns and rows, as in a tile */
 };
 
 /* Vectors of weights that a row reads, if they lie as the caller has them, for each of so many: whole cache lines are
@@ -119,15 +127,25 @@ static double loop_cost(const struct subject *x, const struct sched_loop *loop, 
 	return time;
 }
 
+/* Whether the operand that columns run along differs between the rows of a tile. */
+static bool is_apart(const struct subject *x, const struct sched_loop *loop)
+{
+	unsigned rows = x->across == SCHED_NODES ? (unsigned)SCHED_ROW : 1u << x->across;
+	if (x->across == SCHED_NODES && loop->own)
+		return true;
+	return x->group->dims > 1 && loop->beside[x->along] & rows;
+}
+
 /* The time of a tile whose weights are in `cache` [ns]; `most` is the largest size of its set. */
 static double tile_cost(const struct subject *x, int m, int v, int most, enum target_cache cache)
 {
 	double latency = x->s->target->multiply_add;
 	double time = tile_chain * latency + v * (vector_chain * latency + m * x->after);
 	for (size_t i = 0; i < x->group->loops.n; i++) {
-		const struct sched_loop *loop = &x->group->loops.at[i];
-		int panel = sched_gates_at_once(x->s->accumulators, loop->gates, most * v);
-		time += loop_cost(x, loop, m, v, panel, cache);
+		struct sched_loop loop = x->group->loops.at[i];
+		int panel = sched_gates_at_once(x->s->accumulators, loop.gates, most * v);
+		loop.own = is_apart(x, &loop);
+		time += loop_cost(x, &loop, m, v, panel, cache);
 	}
 	return time;
 }
@@ -171,6 +189,39 @@ static double level_cost(const struct sched_tile *t, const struct costs *c, int 
 	return time;
 }
 
+/* The time of so many nodes, for each element along the dimension that a tile's rows run across [ns]. */
+static double nodes_cost(const struct subject *x, const struct sched_tile *t, const struct costs *c, int nodes)
+{
+	if (t->across == SCHED_NODES)
+		return level_cost(t, c, nodes);
+	int rows = t->block ? t->block : (int)x->group->extent[t->across];
+	return nodes * level_cost(t, c, rows) / rows;
+}
+
+/* The fewest rows for which the other operand is read again from node to node without being waited for. */
+static int least_block(const struct subject *x, const struct sched_tile *t)
+{
+	const struct target *target = x->s->target;
+	bool of_nodes = false;
+	for (size_t i = 0; i < x->group->loops.n; i++)
+		of_nodes |= (x->group->loops.at[i].beside[x->along] & SCHED_ROW) != 0;
+	double rate = of_nodes ? target->l3_rate : target->l2_rate;
+	double rows = READING_MARGIN * WEIGHT_BYTES * x->lanes / rate / target_multiply_add_time(target);
+	return rows > t->nodes[0] ? (int)ceil(rows) : t->nodes[0];
+}
+
+/* The smallest blocks of a tile's rows that cost little more than all rows at once: threads divide them. */
+static int choose_block(const struct subject *x, struct sched_tile t, const struct costs *c)
+{
+	t.block = 0;
+	int64_t rows = t.across == SCHED_NODES ? 0 : x->group->extent[t.across];
+	double whole = rows ? nodes_cost(x, &t, c, 1) : 0;
+	for (t.block = least_block(x, &t); t.block <= rows / 2 && t.block <= SCHED_MAX_BLOCK; t.block++)
+		if (rows % t.block == 0 && nodes_cost(x, &t, c, 1) <= block_cost * whole)
+			return t.block;
+	return 0;
+}
+
 /* Sets the sizes whose bits are in `mask`, and 1. */
 static void set_sizes(struct sched_tile *t, unsigned mask)
 {
@@ -189,7 +240,7 @@ static double mean_excess(const struct subject *x, const struct sched_tile *t, c
 	double padded = (x->columns + block - 1) / block * block / (double)x->columns, sum = 0, bodies = 0;
 	int widths = 0;
 	for (; width[widths]; widths++)
-		sum += level_cost(t, c, width[widths]) / t->columns / ideal_cost(x, width[widths]);
+		sum += nodes_cost(x, t, c, width[widths]) / t->columns / ideal_cost(x, width[widths]);
 	for (int i = 0; i < t->sizes; i++)
 		bodies += t->nodes[i] * t->columns * x->group->gates;
 	return sum / widths * padded + bodies * body_cost;
@@ -233,6 +284,7 @@ static void try_sizes(const struct subject *x, struct sched_tile t, int most, co
 		set_sizes(&t, smaller | 1u << most);
 		if (t.sizes > MOST_BODIES)
 			continue;
+		t.block = choose_block(x, t, &c);
 		double e = mean_excess(x, &t, &c, width);
 		if (isfinite(e))
 			visit(user, &t, e);
@@ -292,24 +344,40 @@ static struct sched_tile choose_by_rows(const struct sched_group *g, struct sche
 static struct subject subject_of(const struct sched *s, const struct sched_plan *plan,
 				 const struct sched_group *g, const struct sched_tile *like)
 {
-	struct subject x = {
-	    s, g, g->extent[like->along], like->lanes, TARGET_L2, after_loops(s, plan, g)};
+	struct subject x = {s,
+			    g,
+			    g->extent[like->along],
+			    like->lanes,
+			    TARGET_L2,
+			    after_loops(s, plan, g),
+			    like->along,
+			    like->across};
 	if (weight_bytes(g, x.columns) > s->target->l2_bytes)
 		x.first = TARGET_BEYOND;
 	return x;
+}
+
+/* Visits the tiles of all sizes whose rows run across the dimension that `t` says. */
+static void try_columns(const struct sched *s, const struct sched_plan *plan, const struct sched_group *g,
+			struct sched_tile t, sched_tile_visit *visit, void *user)
+{
+	struct subject x = subject_of(s, plan, g, &t);
+	bool rows = g->rows || t.across != SCHED_NODES;
+	for (t.columns = 1; t.columns <= MOST_COLUMNS; t.columns++)
+		for (int most = 1; most <= (rows ? SCHED_MAX_NODES : 1); most++)
+			try_sizes(&x, t, most, widths_of(plan, g), visit, user);
 }
 
 void sched_each_tile(const struct sched *s, const struct sched_plan *plan, int group,
 		     const struct sched_tile *like, sched_tile_visit *visit, void *user)
 {
 	const struct sched_group *g = &plan->groups.at[group];
+	struct sched_tile t = *like;
 	if (!g->dims || !g->gates)
 		return;
-	struct subject x = subject_of(s, plan, g, like);
-	struct sched_tile t = *like;
-	for (t.columns = 1; t.columns <= MOST_COLUMNS; t.columns++)
-		for (int most = 1; most <= (g->rows ? SCHED_MAX_NODES : 1); most++)
-			try_sizes(&x, t, most, widths_of(plan, g), visit, user);
+	for (t.across = SCHED_NODES; t.across < g->dims; t.across++)
+		if (t.across != t.along)
+			try_columns(s, plan, g, t, visit, user);
 }
 
 double sched_predict(const struct sched *s, const struct sched_plan *plan, int group,

@@ -229,6 +229,18 @@ static int number_of(struct map *m, uint64_t a, uint64_t b, int next)
 							       : map_get(m, (const char *)key, sizeof key);
 }
 
+/* Notes what the operands of a product depend on.  One that depends on all dimensions of a row, and differs
+ * from row to row, is each row's own. */
+static void note_operands(struct sched_loop *loop, const struct sched_reduction *r, int dims)
+{
+	unsigned all = (1u << dims) - 1;
+	for (int a = 0; a < 2; a++) {
+		loop->own |= all && r->operand[a] == (all | SCHED_ROW);
+		for (int d = 0; d < dims; d++)
+			loop->beside[d] |= r->operand[a] >> d & 1 ? r->operand[a] & ~(1u << d) : 0;
+	}
+}
+
 static void count_reduction(struct sched_grouper *gr, struct map *shared, int group,
 			    const struct sched_reduction *r)
 {
@@ -244,7 +256,7 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);
 	int gates = ++g->loops.at[loop].gates;
-	g->loops.at[loop].own |= r->own;
+	note_operands(&g->loops.at[loop], r, g->dims);
 	if (!ragged)
 		g->over_edges = per_edge && (g->over_edges || !g->products);
 	g->products += !ragged;

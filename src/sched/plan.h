@@ -131,7 +131,7 @@ struct sched_reduction {
 	sub_ref value;
 	uint64_t instance; /* identifies the value and its index */
 	uint64_t shared;   /* identifies the operand that other reductions of the group may share */
-	bool own; /* the other operand differs from row to row, or from edge to edge, and is read once */
+	unsigned operand[2]; /* what those of a product depend on: dimensions of a row, a mask, and SCHED_ROW */
 };
 
 struct sched_walk {

@@ -211,6 +211,26 @@ static bool check_across(struct line *l, const struct sched_plan *plan, const st
 	       refuse_loop(l, plan, g, t, "the blocks do not divide it");
 }
 
+static bool names_word(const struct line *l, const char *word)
+{
+	int i = 0;
+	while (i < l->words && !line_is(l, i, word))
+		i++;
+	return i < l->words;
+}
+
+/* Gives rows a dimension where the line names none: one that columns do not run along.  Where columns take
+ * that of the rows, rows get what was that of the columns. */
+static void settle_across(const struct line *l, struct sched_tile *t, const struct sched_tile *before)
+{
+	if (t->across == SOME_DIMENSION)
+		t->across = t->along == 0;
+	if (t->across != t->along || names_word(l, "across"))
+		return;
+	t->across = before->along;
+	t->block = names_word(l, "block") ? t->block : 0;
+}
+
 static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	int g = read_group(l, plan);
@@ -221,7 +241,7 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 	for (int word = 2; word < l->words;)
 		if (!read_property(l, &word, &t, group->dims))
 			return false;
-	t.across = t.across == SOME_DIMENSION ? t.along == 0 : t.across;
+	settle_across(l, &t, &s->tiles.at[g]);
 	if (!check_across(l, plan, group, &t))
 		return false;
 	if (t.by_rows && (!group->rows || !group->dims))

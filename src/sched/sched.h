@@ -13,6 +13,9 @@
 
 /* --- the plan --- */
 
+/* In a mask of dimensions of a row: the row itself, or the edge. */
+enum { SCHED_ROW = 1 << SUB_MAX_VARS };
+
 /* The loop of the reductions of a group that share an operand. */
 struct sched_loop {
 	uint64_t shared; /* identifies the operand */
@@ -21,6 +24,8 @@ struct sched_loop {
 	int64_t innermost; /* the extent of the innermost one */
 	bool per_edge; /* once for each edge of a row */
 	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
+	/* by dimension of a row: what else the operands that depend on it depend on, a mask with SCHED_ROW */
+	unsigned beside[SUB_MAX_VARS];
 };
 
 /* Numbers of groups. */

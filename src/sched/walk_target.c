@@ -107,23 +107,19 @@ static uint64_t shared_operand(const struct sched_walk *w, const struct sub_valu
 	return 0;
 }
 
-/* Whether an operand differs from row to row, or from edge to edge, and depends on all dimensions of a
- * row. */
-static bool has_own(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
-		    const struct own_indices *reduced)
+/* What an operand of a reduction depends on: a mask of the dimensions of a row, and SCHED_ROW if it differs
+ * from row to row, or from edge to edge. */
+static unsigned dims_of_operand(const struct sched_walk *w, const struct sub_value *v,
+				const struct sched_index *index, const struct own_indices *reduced, int a)
 {
 	int vars = sub_at(w->p, w->target)->vars, leading = sub_leading_dims(w->p, w->target);
-	uint64_t dims = (1ull << vars) - (1ull << leading);
-	bool own = false;
-	for (int a = 1; a < v->args; a++) {
-		struct sched_index out[SUB_MAX_VARS] = {{0}};
-		uint64_t used = 0;
-		find_use_index(v, index, &v->arg[a], reduced, out);
-		for (int i = 0; i < v->arg[a].vars; i++)
-			used |= out[i].loops;
-		own |= dims && (used & dims) == dims && used & w->leading;
-	}
-	return own;
+	struct sched_index out[SUB_MAX_VARS] = {{0}};
+	uint64_t used = 0;
+	find_use_index(v, index, &v->arg[a], reduced, out);
+	for (int i = 0; i < v->arg[a].vars; i++)
+		used |= out[i].loops;
+	unsigned dims = (unsigned)(used >> leading) & ((1u << (vars - leading)) - 1);
+	return dims | (used & w->leading ? SCHED_ROW : 0);
 }
 
 /* Walks the operands that are read once for each reduced element; the value that a chain continues is read
@@ -170,8 +166,9 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 	w->loops -= v->reduced.n;
 	w->leading &= (1ull << w->loops) - 1;
 	if (!edge) {
-		struct sched_reduction found = {r, instance, shared_operand(w, v, index, &own),
-						has_own(w, v, index, &own)};
+		struct sched_reduction found = {r, instance, shared_operand(w, v, index, &own), {0}};
+		for (int a = 1; a < v->args && a <= 2; a++)
+			found.operand[a - 1] = dims_of_operand(w, v, index, &own, a);
 		vec_push(w->arena, &w->reductions, found);
 	}
 }

@@ -94,7 +94,7 @@ static void test_shared_weights(void)
 	enum { D = 64 };
 	struct test_model t = {0};
 	struct test_run r;
-	bool ok = start(&t, &r, "tests/models/matrices.ra", "D=64 V=4", "tile inner.1 along 1\n");
+	bool ok = start(&t, &r, "tests/models/matrices.ra", "D=64 V=4", "tile inner.1 nodes 2 1 along 1\n");
 	const struct image_step *s = ok ? step_of(&r, "inner.1") : NULL;
 	tap_ok(s && s->blocks > D && s->block_bytes * s->blocks == 4 * D * D * D && s->weight_bytes == 4 * D * D,
 	       "weights that %d blocks share are counted once: %lld bytes", s ? s->blocks : 0,

@@ -329,12 +329,43 @@ static void test_rows_across(void)
 	       "in blocks, and nodes again, which are in none");
 	tap_ok(reads(&p, "tile inner.2 rows 2 1 along 0") && prints(&p, " across 1 along 0\n"),
 	       "across the dimension that is left, unless the line says which");
+	tap_ok(reads(&p, "tile inner.2 block 11") && reads(&p, "tile inner.2 along 1") &&
+		   prints(&p, "tile inner.2 rows 2 1 columns 2 unroll 1 across 0 along 1\n"),
+	       "columns along the dimension of the rows change places with them");
 	tap_ok(refuses(&p, "tile inner.2 rows 2 1 across 0 along 0", "loop 'j' of 7 rows: columns run along it") &&
 		   refuses(&p, "tile inner.2 rows 2 1 across 1 along 0 block 4", "loop 'l' of 33 rows: the blocks do not divide it") &&
 		   refuses(&p, "tile inner.2 rows 1 across 0 along 1 by rows", "loop 'j' of 7 rows: by rows") &&
 		   refuses(&p, "tile inner.2 rows 2 1 across 2", "from 0 to 1"),
 	       "an illegal tile is refused by its loop's name");
 	free_model(&p.model);
+}
+
+static const struct sched_tile *tile_of(const struct planned *p, const char *group)
+{
+	const struct sched_group *g = find_group(p, group);
+	return g ? &p->sched.tiles.at[g - p->plan.groups.at] : NULL;
+}
+
+/* The rows that share what columns run along are the rows of a tile. */
+static void test_chosen_rows(void)
+{
+	static const struct {
+		const char *path, *sizes, *group;
+		int across;
+		bool blocks;
+	} cases[] = {{"tests/golden/matrix.ra", "D=128 V=3", "inner.0", 0, true},
+		     {"examples/mvrnn/mvrnn.ra", "D=64 V=9 C=5", "inner.1", 1, true},
+		     {"examples/mvrnn/mvrnn.ra", "D=64 V=9 C=5", "inner.0", SCHED_NODES, false},
+		     {"examples/treelstm/treelstm.ra", "D=64 E=64 V=9", "inner.0", SCHED_NODES, false}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct planned p;
+		bool ok = make(&p, cases[i].path, cases[i].sizes);
+		const struct sched_tile *t = ok ? tile_of(&p, cases[i].group) : NULL;
+		tap_ok(t && t->across == cases[i].across && t->nodes[0] >= 2 && !t->block == !cases[i].blocks,
+		       "%s, %s: %d rows across %d in blocks of %d", cases[i].path, cases[i].group,
+		       t ? t->nodes[0] : 0, t ? t->across : 0, t ? t->block : 0);
+		free_model(&p.model);
+	}
 }
 
 /* A row has one place, so a node must have one parent. */
@@ -506,6 +537,7 @@ int main(void)
 	test_own_weights();
 	test_chosen_layouts();
 	test_rows_across();
+	test_chosen_rows();
 	test_layouts();
 	test_cost_model();
 	test_rows();
