@@ -24,6 +24,79 @@ static int run_recorded(struct subject *s, struct recording *r, struct timing *t
 	return EXIT_INPUT;
 }
 
+/* --- tokens of edges --- */
+
+/* The input whose tokens edges carry; -1 = none. */
+static int edge_input(const struct subject *s)
+{
+	const esp_input *input;
+	for (int i = 0; (input = esp_program_input(s->objects.program, i)); i++)
+		if (input->on_edges && input->is_token && input->limit)
+			return i;
+	return -1;
+}
+
+/* Sets height[node]: the level of each node of a structure, whose children come first. */
+static void find_levels(const struct shape *shape, size_t *height)
+{
+	for (int node = 0; node < shape->nodes; node++) {
+		height[node] = 0;
+		for (int e = shape->begin[node]; e < shape->begin[node + 1]; e++)
+			if (height[node] <= height[shape->children[e]])
+				height[node] = height[shape->children[e]] + 1;
+	}
+}
+
+/* Marks seen[level * limit + token] for the edges of a structure, and counts those that were not. */
+static void count_tokens(const struct shape *shape, const size_t *height, int64_t limit, bool *seen, size_t *tokens)
+{
+	for (int node = 0; node < shape->nodes; node++)
+		for (int e = shape->begin[node]; e < shape->begin[node + 1]; e++) {
+			bool *mark = &seen[height[node] * limit + shape_edge_word(shape, e) % limit];
+			tokens[height[node]] += !*mark;
+			*mark = true;
+		}
+}
+
+/* Counts the different tokens of the edges at each level of the minibatch; leaves them uncounted where values come from
+ * a file. */
+static bool count_recorded_tokens(const struct subject *s, struct recording *r, size_t *tokens)
+{
+	const esp_input *input = esp_program_input(s->objects.program, r->edge_input);
+	bool ok = true;
+	if (!input || s->trees)
+		return true;
+	bool *seen = calloc((r->facts.levels + 1) * input->limit, sizeof *seen);
+	for (size_t i = 0; seen && ok && i < r->facts.structures; i++) {
+		const struct shape *shape = &s->shapes->at[(s->first + i) % s->shapes->n];
+		size_t *height = calloc(shape->nodes + 1, sizeof *height);
+		ok = height;
+		if (ok) {
+			find_levels(shape, height);
+			count_tokens(shape, height, input->limit, seen, tokens);
+		}
+		free(height);
+	}
+	ok = ok && seen;
+	free(seen);
+	r->tokens = tokens;
+	return ok;
+}
+
+static int add_floor(const struct subject *s, const struct machine *m, struct recording *r, struct floor *floor)
+{
+	size_t *tokens = calloc(r->facts.levels + 1, sizeof *tokens);
+	r->edge_input = edge_input(s);
+	bool ok = tokens && count_recorded_tokens(s, r, tokens);
+	if (ok)
+		*floor = floor_of_run(m, s->threads, r);
+	else
+		complain("no memory for the tokens of edges");
+	r->tokens = NULL;
+	free(tokens);
+	return ok ? 0 : EXIT_INPUT;
+}
+
 int subject_floor(struct subject *s, const struct machine *m, struct floor *floor)
 {
 	struct recording recording = {0};
@@ -33,7 +106,7 @@ int subject_floor(struct subject *s, const struct machine *m, struct floor *floo
 		status = run_recorded(s, &recording, &t);
 	*floor = (struct floor){0};
 	if (!status)
-		*floor = floor_of_run(m, s->threads, &recording);
+		status = add_floor(s, m, &recording, floor);
 	recording_free(&recording);
 	int off = record_runs(s, 0);
 	return status ? status : off;
