@@ -446,6 +446,10 @@ def memory_contestants(bench, case, folder):
     keeper.root(0, 1)
     keeper.close()
     found = [ours(bench, case, "espalier", threads) for threads in threads_of(bench)]
+    if case.peer == "torch":
+        without = ("espalier inputs", 1, "--rules=-tables")
+        ours(bench, case, *without).close()  # compiles
+        found.append(ours(bench, case, *without))
     for version, python in torch_of(bench).items():
         driver = ["torch_trees.py", case.name, folder] if case.peer == "torch" else ["torch_rnn.py", folder]
         found.append(Contestant(bench, f"torch {version}", 1, [python, os.path.join(PEERS, driver[0]), *driver[1:]]))

@@ -140,9 +140,9 @@ static void note_binding(const struct ilir_module *m, const struct ilir_stmt *s,
 {
 	struct boxes *boxes = context;
 	if (s->kind == ILIR_LET)
-		ilir_visit_expr(m, s->let.value,
-				&(struct ilir_visit){.expr = note_edge_tokens,
-						     .context = &boxes->tokens[s->let.var.i]});
+		ilir_visit_expr(
+		    m, s->let.value,
+		    &(struct ilir_visit){.expr = note_edge_tokens, .context = &boxes->tokens[s->let.var.i]});
 }
 
 /* The tokens of edges that an index is; 0 = it is something else. */
@@ -217,11 +217,14 @@ static int64_t selected_bytes(const struct ilir_buffer_decl *b, const struct box
 	return bytes;
 }
 
-/* Sets what an edge reads by its token: of several inputs, that of the first weight that is found. */
+/* Sets what an edge reads by its token: of several inputs, that of the first weight that is found.  Nothing
+ * where not all nodes of a level read the edges to their children. */
 static void describe_edges(const struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
 			   struct image_step *step)
 {
 	ilir_buffer tokens = {0};
+	if (k->cases || k->domain == IMAGE_DOMAIN_BATCH_DOWN || k->domain == IMAGE_DOMAIN_NODE_DOWN)
+		return;
 	ilir_visit_block(m, k->body, &(struct ilir_visit){.stmt = note_binding, .context = boxes});
 	ilir_visit_accesses(m, k->body, note_weight, boxes);
 	while (boxes->read.n) {

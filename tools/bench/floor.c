@@ -47,47 +47,57 @@ static void find_levels(const struct shape *shape, size_t *height)
 	}
 }
 
-/* Marks seen[level * limit + token] for the edges of a structure, and counts those that were not. */
-static void count_tokens(const struct shape *shape, const size_t *height, int64_t limit, bool *seen, size_t *tokens)
+/* Counts the different tokens of the edges at each level. */
+struct token_count {
+	size_t levels, *tokens; /* by level */
+	int64_t limit;
+	bool *seen; /* by level and token */
+};
+
+static void count_tokens(struct token_count *c, const struct shape *shape, const size_t *height)
 {
 	for (int node = 0; node < shape->nodes; node++)
-		for (int e = shape->begin[node]; e < shape->begin[node + 1]; e++) {
-			bool *mark = &seen[height[node] * limit + shape_edge_word(shape, e) % limit];
-			tokens[height[node]] += !*mark;
-			*mark = true;
+		for (int e = shape->begin[node]; e < shape->begin[node + 1] && height[node] < c->levels;
+		     e++) {
+			bool *seen = &c->seen[height[node] * c->limit + shape_edge_word(shape, e) % c->limit];
+			c->tokens[height[node]] += !*seen;
+			*seen = true;
 		}
 }
 
-/* Counts the different tokens of the edges at each level of the minibatch; leaves them uncounted where values come from
- * a file. */
-static bool count_recorded_tokens(const struct subject *s, struct recording *r, size_t *tokens)
+static bool count_structure(struct token_count *c, const struct shape *shape)
+{
+	size_t *height = calloc(shape->nodes + 1, sizeof *height);
+	if (!height)
+		return false;
+	find_levels(shape, height);
+	count_tokens(c, shape, height);
+	free(height);
+	return true;
+}
+
+/* Counts the tokens of the minibatch, unless they come from a file; false when memory is out. */
+static bool count_minibatch(const struct subject *s, struct recording *r, size_t *tokens)
 {
 	const esp_input *input = esp_program_input(s->objects.program, r->edge_input);
-	bool ok = true;
 	if (!input || s->trees)
 		return true;
-	bool *seen = calloc((r->facts.levels + 1) * input->limit, sizeof *seen);
-	for (size_t i = 0; seen && ok && i < r->facts.structures; i++) {
-		const struct shape *shape = &s->shapes->at[(s->first + i) % s->shapes->n];
-		size_t *height = calloc(shape->nodes + 1, sizeof *height);
-		ok = height;
-		if (ok) {
-			find_levels(shape, height);
-			count_tokens(shape, height, input->limit, seen, tokens);
-		}
-		free(height);
-	}
-	ok = ok && seen;
-	free(seen);
+	struct token_count c = {r->facts.levels, tokens, input->limit, NULL};
+	c.seen = calloc((c.levels + 1) * c.limit, sizeof *c.seen);
+	bool ok = c.seen;
+	for (size_t i = 0; ok && i < r->facts.structures; i++)
+		ok = count_structure(&c, &s->shapes->at[(s->first + i) % s->shapes->n]);
+	free(c.seen);
 	r->tokens = tokens;
 	return ok;
 }
 
-static int add_floor(const struct subject *s, const struct machine *m, struct recording *r, struct floor *floor)
+static int add_floor(const struct subject *s, const struct machine *m, struct recording *r,
+		     struct floor *floor)
 {
 	size_t *tokens = calloc(r->facts.levels + 1, sizeof *tokens);
 	r->edge_input = edge_input(s);
-	bool ok = tokens && count_recorded_tokens(s, r, tokens);
+	bool ok = tokens && count_minibatch(s, r, tokens);
 	if (ok)
 		*floor = floor_of_run(m, s->threads, r);
 	else
