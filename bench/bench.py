@@ -275,12 +275,13 @@ def onnx_peers(bench, *driver):
     return peer(bench, "onnx", [python, os.path.join(PEERS, driver[0]), *driver[1:]])
 
 
-def dynet_peers(bench, case, folder):
+def dynet_peers(bench, case, folder, *pool):
+    """pool: mebibytes of its pools at first."""
     dynet = driver_of(bench, "dynet_trees")
     if not dynet:
         return bench.note("no DyNet: build it, then make dynet-peer DYNET=...") or []
     raw = write_raw(bench, folder)
-    return [Contestant(bench, "dynet", 1, [dynet, case.name, raw])] if raw else []
+    return [Contestant(bench, "dynet", 1, [dynet, case.name, raw, *pool])] if raw else []
 
 
 def tree_peers(bench, case, folder):
@@ -439,15 +440,20 @@ def processor():
 # --- memory ---
 
 def memory_contestants(bench, case, folder):
-    """Processes with weights of a folder. Espalier finds its program in the cache, as in use."""
+    """Processes with weights of a folder. Espalier finds its program in the cache, as in use. DyNet's pools are small at first,
+    so that what it needs is seen."""
     keeper = ours(bench, case, "espalier", 1, "--keep", folder)
     keeper.root(0, 1)
     keeper.close()
     found = [ours(bench, case, "espalier", threads) for threads in threads_of(bench)]
+    if case.peer == "torch":
+        without = ("espalier inputs", 1, "--rules=-tables")
+        ours(bench, case, *without).close()  # compiles
+        found.append(ours(bench, case, *without))
     for version, python in torch_of(bench).items():
         driver = ["torch_trees.py", case.name, folder] if case.peer == "torch" else ["torch_rnn.py", folder]
         found.append(Contestant(bench, f"torch {version}", 1, [python, os.path.join(PEERS, driver[0]), *driver[1:]]))
-    return found + (dynet_peers(bench, case, folder) if case.peer == "torch" else [])
+    return found + (dynet_peers(bench, case, folder, "16") if case.peer == "torch" else [])
 
 
 def record_memory(bench, case, c, weights):

@@ -27,14 +27,25 @@ static bool continues_span(const esp_range *before, const esp_range *r)
 	return r->level == before->level && (further || next);
 }
 
+/* Bytes that the edges to children of a level select by their tokens: at least those of one token. */
+static double edge_bytes(const struct recording *r, const esp_range *range, const esp_step *s)
+{
+	bool counted = r->tokens && r->edge_input == s->edge_input && (size_t)range->level < r->facts.levels;
+	if (range->level < 1 || s->edge_bytes == 0) /* leaves have no children */
+		return 0;
+	return (double)s->edge_bytes * (counted ? r->tokens[range->level] : 1);
+}
+
 static void add_range(struct floor_span *span, const struct recording *r, const esp_range *range)
 {
 	for (size_t i = 0; i < range->steps; i++) {
 		const esp_step *s = &r->step[range->step + i];
 		span->operations += (double)s->operations * range->rows;
 		span->bytes += (double)s->weight_bytes;
-		if (range->step + i >= span->step + span->steps)
-			span->set += (double)s->weight_bytes;
+		if (range->step + i < span->step + span->steps)
+			continue;
+		span->set += (double)s->weight_bytes + edge_bytes(r, range, s);
+		span->bytes += edge_bytes(r, range, s);
 	}
 	if (range->step == span->step)
 		span->rows += range->rows;

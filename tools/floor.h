@@ -4,7 +4,8 @@
  * The floor of rows that run together, such as a level, is the smaller of two times. With all threads: the
  * longer of computing the operations and reading a thread's share of the weights, at the bandwidth of a
  * working set of that size, plus one barrier. With one thread: the same without a barrier. The floor of a
- * run is the sum. Weights that the blocks of columns of one step share are read once. */
+ * run is the sum. Weights that the blocks of columns of one step share are read once, and so are, at each
+ * level, those that edges select by equal tokens. */
 #ifndef ESPALIER_TOOLS_FLOOR_H
 #define ESPALIER_TOOLS_FLOOR_H
 

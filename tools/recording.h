@@ -13,6 +13,10 @@ struct recording {
 	esp_range *range;
 	esp_event *event;
 	size_t *nodes; /* of each level */
+	/* Different tokens that the edges to children of each level have, of the input `edge_input`; NULL =
+	 * not counted. */
+	const size_t *tokens;
+	int edge_input;
 };
 
 /* Replaces the contents; the names of steps stay the program's. False, and empty, when memory is out. */

@@ -1,9 +1,10 @@
-/* dynet_trees MODEL RAW: the tree models of examples/ in DyNet with autobatching, on the data that common.py
+/* dynet_trees MODEL RAW [MIB]: the tree models of examples/ in DyNet with autobatching, on the data that common.py
  * wrote to RAW.
  *
  * Like torch_trees.py it joins gates into one matrix and reads requests from standard input. A time
  * includes building the graph of the minibatch and computing it with its outputs, since DyNet needs a new
- * graph for new structures. DyNet computes on one thread. */
+ * graph for new structures. DyNet computes on one thread. Its pools have MIB mebibytes at first, 1024 unless said, and grow
+ * when they are full. */
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/init.h>
@@ -369,11 +370,11 @@ static long peak_memory()
 int main(int argc, char **argv)
 {
 	long start = peak_memory();
-	if (argc != 3)
-		give_up("usage: dynet_trees MODEL RAW");
+	if (argc < 3 || argc > 4)
+		give_up("usage: dynet_trees MODEL RAW [MIB]");
 	DynetParams parameters;
 	parameters.autobatch = 1;
-	parameters.mem_descriptor = "1024";
+	parameters.mem_descriptor = argc > 3 ? argv[3] : "1024";
 	initialize(parameters);
 	Raw raw = read_raw(argv[2]);
 	TreeModel m;

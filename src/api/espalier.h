@@ -852,6 +852,10 @@ typedef struct esp_step {
 	/* Of weights, what all blocks read together: what several of them read is counted once, so it is at most
 	 * blocks * block_bytes. */
 	int64_t weight_bytes;
+	/* Besides these: bytes of weights that an edge selects by its token of input `edge_input`, such as the matrix of its
+	 * label.  Edges with the same token read the same.  0 = none. */
+	int64_t edge_bytes;
+	int edge_input;
 } esp_step;
 /* NULL past the last. */
 const esp_step *esp_profile_step(const esp_profile *, size_t i);

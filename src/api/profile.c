@@ -32,6 +32,8 @@ static void write_steps(struct esp_profile *p, const struct image *image)
 		    .block_bytes = s->block_bytes,
 		    .tile = s->rows,
 		    .weight_bytes = s->weight_bytes,
+		    .edge_bytes = s->edge_bytes,
+		    .edge_input = s->edge_input,
 		};
 	}
 }

@@ -118,13 +118,42 @@ static void describe_folds(const struct ilir_module *m, struct image *image)
 /* The box of a weight that contains all elements that a block of columns reads. */
 struct box {
 	bool read;
+	ilir_buffer tokens; /* of edges, which select what is read; 0 = none do */
 	struct ilir_range of[ILIR_MAX_RANK];
 };
 
 struct boxes {
 	struct box *of;	       /* by buffer */
+	ilir_buffer *tokens;   /* by variable: the tokens of edges that it is bound to */
 	VEC(ilir_buffer) read; /* the buffers with a box */
 };
+
+static void note_edge_tokens(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	const struct ilir_buffer_decl *b = n->op == ILIR_LOAD ? ilir_buffer_at(m, n->buffer) : NULL;
+	if (b && b->kind == IMAGE_TOKEN && b->dim[0].rows == IMAGE_EDGES)
+		*(ilir_buffer *)context = n->buffer;
+}
+
+static void note_binding(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	struct boxes *boxes = context;
+	if (s->kind == ILIR_LET)
+		ilir_visit_expr(
+		    m, s->let.value,
+		    &(struct ilir_visit){.expr = note_edge_tokens, .context = &boxes->tokens[s->let.var.i]});
+}
+
+/* The tokens of edges that an index is; 0 = it is something else. */
+static ilir_buffer tokens_of(const struct ilir_module *m, ilir_expr index, const struct boxes *boxes)
+{
+	ilir_buffer tokens = {0};
+	if (ilir_at(m, index)->op == ILIR_VAR)
+		return boxes->tokens[ilir_at(m, index)->var.i];
+	ilir_visit_expr(m, index, &(struct ilir_visit){.expr = note_edge_tokens, .context = &tokens});
+	return tokens;
+}
 
 static void note_weight(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
@@ -139,6 +168,9 @@ static void note_weight(const struct ilir_module *m, const struct ilir_access *a
 			ilir_widen(&box->of[d], r);
 		else
 			box->of[d] = r;
+		ilir_buffer tokens = tokens_of(m, a->index[d], boxes);
+		if (tokens.i)
+			box->tokens = tokens;
 	}
 	if (!box->read)
 		vec_push(m->arena, &boxes->read, a->buffer);
@@ -167,9 +199,44 @@ static int64_t weight_bytes(const struct ilir_module *m, const struct ilir_stmt 
 	while (boxes->read.n) {
 		ilir_buffer b = boxes->read.at[--boxes->read.n];
 		bytes += box_bytes(ilir_buffer_at(m, b), &boxes->of[b.i]);
-		boxes->of[b.i].read = false;
+		boxes->of[b.i] = (struct box){0};
 	}
 	return bytes;
+}
+
+/* The same of what one token selects [bytes]: one element along dimensions whose index has no known range. */
+static int64_t selected_bytes(const struct ilir_buffer_decl *b, const struct box *box)
+{
+	int64_t bytes = ilir_bytes(b->dtype);
+	for (int d = 0; d < b->rank; d++) {
+		const struct ilir_range *r = &box->of[d];
+		if (r->low >= 0 && r->high < b->dim[d].padded &&
+		    __builtin_mul_overflow(bytes, r->high - r->low + 1, &bytes))
+			return 0;
+	}
+	return bytes;
+}
+
+/* Sets what an edge reads by its token: of several inputs, that of the first weight that is found.  Nothing
+ * where not all nodes of a level read the edges to their children. */
+static void describe_edges(const struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
+			   struct image_step *step)
+{
+	ilir_buffer tokens = {0};
+	if (k->cases || k->domain == IMAGE_DOMAIN_BATCH_DOWN || k->domain == IMAGE_DOMAIN_NODE_DOWN)
+		return;
+	ilir_visit_block(m, k->body, &(struct ilir_visit){.stmt = note_binding, .context = boxes});
+	ilir_visit_accesses(m, k->body, note_weight, boxes);
+	while (boxes->read.n) {
+		ilir_buffer b = boxes->read.at[--boxes->read.n];
+		const struct box *box = &boxes->of[b.i];
+		if (!tokens.i)
+			tokens = box->tokens;
+		if (tokens.i && box->tokens.i == tokens.i)
+			step->edge_bytes += selected_bytes(ilir_buffer_at(m, b), box);
+		boxes->of[b.i] = (struct box){0};
+	}
+	step->edge_input = tokens.i ? ilir_buffer_at(m, tokens)->which : 0;
 }
 
 /* Bytes of weights that a kernel reads, each counted once.  Blocks may read the same weights, and a box
@@ -209,13 +276,15 @@ void ilir_describe(struct ilir_module *m, struct image *image)
 {
 	struct image_step *steps = ARENA_ARRAY(m->arena, struct image_step, m->kernels.n);
 	const char **names = ARENA_ARRAY(m->arena, const char *, m->kernels.n);
-	struct boxes boxes = {.of = ARENA_ARRAY(m->arena, struct box, m->buffers.n)};
+	struct boxes boxes = {.of = ARENA_ARRAY(m->arena, struct box, m->buffers.n),
+			      .tokens = ARENA_ARRAY(m->arena, ilir_buffer, m->vars.n)};
 	describe_buffers(m, image);
 	describe_folds(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
 		steps[k] = (struct image_step){
 		    .kernel = k, .domain = m->kernels.at[k].domain, .cases = m->kernels.at[k].cases};
 		describe_blocks(m, &m->kernels.at[k], &boxes, &steps[k]);
+		describe_edges(m, &m->kernels.at[k], &boxes, &steps[k]);
 		names[k] = m->kernels.at[k].name;
 	}
 	image->steps = image->kernels = m->kernels.n;

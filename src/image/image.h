@@ -192,6 +192,8 @@ struct image_step {
 	int blocks;	/* of columns, or of rows of a node, at least 1: they are computed independently of each other */
 	int64_t block_bytes;  /* weights that one block reads */
 	int64_t weight_bytes; /* weights that all blocks read, those that blocks share counted once */
+	int64_t edge_bytes;   /* weights that an edge selects by its token, such as its label's matrix */
+	int edge_input;	      /* the input of these tokens */
 	unsigned cases;	     /* a mask: of the domain's rows only those of nodes of these cases; 0 = all.  Of
 				domains      that are cut at batches or nodes, and of leaves */
 	enum image_strategy strategy;

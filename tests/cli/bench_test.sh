@@ -77,6 +77,17 @@ bench "$srcdir/examples/typed/typed.ra" --sizes D=3,E=2,V=5,C=2 --batches 3 --mi
 tap_is "$status" 0 "nodes have tokens that tell cases apart, and are no row of anything"
 bench "$srcdir/examples/dagrnn/dagrnn.ra" --sizes D=3,E=2,C=2 --batches 2 --minibatches 1 --runs 1 --threads 1 --structures grid --length 5
 tap_is "$status,$(grep -c '"nodes": 50,' <<<"$out")" "0,1" "a grid has the side that is asked for"
+# bytes_read LABELS: of a tree with edges at two levels.
+bytes_read()
+{
+	bench "$srcdir/examples/labelled/matrix.ra" --sizes D=16,E=2,V=5,C=2,R=$1 --batches 1 --minibatches 1 --runs 1 --threads 1 \
+		--structures perfect --length 2
+	grep -o '"weight_bytes": [0-9]*' <<<"$out" | grep -o '[0-9]*'
+}
+one=$(bytes_read 1)
+more=$(($(bytes_read 50) - one))
+[ $one -ge $((2 * 4096)) ] && [ $more -ge 4096 ] && [ $more -le $((4 * 4096)) ] && [ $((more % 4096)) = 0 ]
+tap_ok $? "floors count the four matrices of each label that the edges of a level have"
 bench "$model" "$tmp/trees" --sizes D=3,V=5 --batches 2 --minibatches 1 --runs 1 --threads 1
 tap_is "$status,$(grep -c '"nodes": 8,' <<<"$out")" "0,1" "trees of a file are taken as they are"
 

@@ -102,8 +102,24 @@ static void test_shared_weights(void)
 	finish(&t, &r);
 }
 
+/* The four matrices of an edge's label, besides the rows of tables that a word selects. */
+static void test_edges(void)
+{
+	enum { D = 48 };
+	struct test_model t = {0};
+	struct test_run r;
+	bool ok = start(&t, &r, "examples/labelled/matrix.ra", "D=48 E=8 V=9 R=3 C=2", NULL);
+	const struct image_step *s = ok ? step_of(&r, "inner") : NULL;
+	tap_ok(s && s->edge_bytes == 4 * 4 * D * D && s->edge_input == 1,
+	       "weights that an edge selects by its label: %lld bytes", s ? (long long)s->edge_bytes : 0);
+	s = ok ? step_of(&r, "leaf") : NULL;
+	tap_ok(s && s->edge_bytes == 0, "leaves have no edges");
+	finish(&t, &r);
+}
+
 int main(void)
 {
+	test_edges();
 	test_weights(64, 1, 8);
 	test_weights(64, 2, 4);
 	test_weights(60, 1, 8);

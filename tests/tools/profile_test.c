@@ -132,6 +132,28 @@ static void test_floor(void)
 	       "rows one by one are one part, which reads weights for each");
 }
 
+/* Rows of level 1 one by one, whose edges select 300 bytes each. */
+static void test_edges(void)
+{
+	esp_range one_by_one[] = {{GATES, 1, 1, 8, 1, 0, 0, 1}, {GATES, 1, 1, 8, 1, 0, 1, 2}, {GATES, 1, 0, 9, 1, 0, 2, 3}};
+	size_t tokens[] = {0, 4, 1};
+	esp_step other[STEPS];
+	struct recording r = made_up;
+	memcpy(other, steps, sizeof steps);
+	other[GATES] = (esp_step){"gates", ESP_OVER_INNER, 1000, 1, 0, 4, 0, .edge_bytes = 300, .edge_input = 1};
+	r.step = other;
+	r.range = one_by_one;
+	r.facts.ranges = 3;
+	struct floor_span p = floor_span_at(&r, 0);
+	tap_ok(near(p.bytes, 300) && near(p.set, 300), "what edges select is read for one token at least");
+	r.tokens = tokens;
+	tap_ok(near(floor_span_at(&r, 0).bytes, 300), "also where the tokens of another input are counted");
+	r.edge_input = 1;
+	p = floor_span_at(&r, 0);
+	tap_ok(near(p.bytes, 1200) && near(p.set, 1200), "else for each different one");
+	tap_ok(near(floor_span_at(&r, 2).bytes, 0), "and not for leaves");
+}
+
 /* A recording of made_up with other bytes of the gates' weights. */
 static double bytes_of_first_level(int64_t weight_bytes)
 {
@@ -444,6 +466,7 @@ int main(void)
 	struct summary s = {0};
 	test_floor();
 	test_weights();
+	test_edges();
 	if (!tap_ok(gather(&g, &s), "three runs are gathered"))
 		return tap_done();
 	test_summary(&s);

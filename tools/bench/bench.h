@@ -50,6 +50,8 @@ bool shapes_make(struct shapes *, const struct making *, size_t n, struct random
  * shape is read; words are random. Nodes are renumbered in the order above. False after a message. */
 bool shapes_read(struct shapes *, const struct objects *, const char *path, size_t most, struct random *);
 void shapes_free(struct shapes *);
+/* The word of an edge: that of the child that it leads to. */
+uint32_t shape_edge_word(const struct shape *, int edge);
 /* Allocates arrays for so many nodes and edges; false when memory is out. */
 bool shape_init(struct shape *, size_t nodes, size_t edges);
 
@@ -94,6 +96,7 @@ struct subject {
 	esp_forest *forest;
 	const struct shapes *shapes;
 	const char *trees; /* a file of structures, read with the reading options; NULL = `shapes` */
+	size_t first;	   /* of the minibatch, among `shapes` */
 	size_t structures; /* in the file, which then starts again; 0 = it is read once */
 	int at;		   /* where outputs are computed, ESP_AT_... */
 	long threads;

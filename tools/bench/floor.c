@@ -24,6 +24,89 @@ static int run_recorded(struct subject *s, struct recording *r, struct timing *t
 	return EXIT_INPUT;
 }
 
+/* --- tokens of edges --- */
+
+/* The input whose tokens edges carry; -1 = none. */
+static int edge_input(const struct subject *s)
+{
+	const esp_input *input;
+	for (int i = 0; (input = esp_program_input(s->objects.program, i)); i++)
+		if (input->on_edges && input->is_token && input->limit)
+			return i;
+	return -1;
+}
+
+/* Sets height[node]: the level of each node of a structure, whose children come first. */
+static void find_levels(const struct shape *shape, size_t *height)
+{
+	for (int node = 0; node < shape->nodes; node++) {
+		height[node] = 0;
+		for (int e = shape->begin[node]; e < shape->begin[node + 1]; e++)
+			if (height[node] <= height[shape->children[e]])
+				height[node] = height[shape->children[e]] + 1;
+	}
+}
+
+/* Counts the different tokens of the edges at each level. */
+struct token_count {
+	size_t levels, *tokens; /* by level */
+	int64_t limit;
+	bool *seen; /* by level and token */
+};
+
+static void count_tokens(struct token_count *c, const struct shape *shape, const size_t *height)
+{
+	for (int node = 0; node < shape->nodes; node++)
+		for (int e = shape->begin[node]; e < shape->begin[node + 1] && height[node] < c->levels;
+		     e++) {
+			bool *seen = &c->seen[height[node] * c->limit + shape_edge_word(shape, e) % c->limit];
+			c->tokens[height[node]] += !*seen;
+			*seen = true;
+		}
+}
+
+static bool count_structure(struct token_count *c, const struct shape *shape)
+{
+	size_t *height = calloc(shape->nodes + 1, sizeof *height);
+	if (!height)
+		return false;
+	find_levels(shape, height);
+	count_tokens(c, shape, height);
+	free(height);
+	return true;
+}
+
+/* Counts the tokens of the minibatch, unless they come from a file; false when memory is out. */
+static bool count_minibatch(const struct subject *s, struct recording *r, size_t *tokens)
+{
+	const esp_input *input = esp_program_input(s->objects.program, r->edge_input);
+	if (!input || s->trees)
+		return true;
+	struct token_count c = {r->facts.levels, tokens, input->limit, NULL};
+	c.seen = calloc((c.levels + 1) * c.limit, sizeof *c.seen);
+	bool ok = c.seen;
+	for (size_t i = 0; ok && i < r->facts.structures; i++)
+		ok = count_structure(&c, &s->shapes->at[(s->first + i) % s->shapes->n]);
+	free(c.seen);
+	r->tokens = tokens;
+	return ok;
+}
+
+static int add_floor(const struct subject *s, const struct machine *m, struct recording *r,
+		     struct floor *floor)
+{
+	size_t *tokens = calloc(r->facts.levels + 1, sizeof *tokens);
+	r->edge_input = edge_input(s);
+	bool ok = tokens && count_minibatch(s, r, tokens);
+	if (ok)
+		*floor = floor_of_run(m, s->threads, r);
+	else
+		complain("no memory for the tokens of edges");
+	r->tokens = NULL;
+	free(tokens);
+	return ok ? 0 : EXIT_INPUT;
+}
+
 int subject_floor(struct subject *s, const struct machine *m, struct floor *floor)
 {
 	struct recording recording = {0};
@@ -33,7 +116,7 @@ int subject_floor(struct subject *s, const struct machine *m, struct floor *floo
 		status = run_recorded(s, &recording, &t);
 	*floor = (struct floor){0};
 	if (!status)
-		*floor = floor_of_run(m, s->threads, &recording);
+		status = add_floor(s, m, &recording, floor);
 	recording_free(&recording);
 	int off = record_runs(s, 0);
 	return status ? status : off;

@@ -34,6 +34,11 @@ bool shape_init(struct shape *s, size_t nodes, size_t edges)
 	return s->begin && s->children && s->word;
 }
 
+uint32_t shape_edge_word(const struct shape *s, int edge)
+{
+	return s->word[s->children[edge]];
+}
+
 static void shape_free(struct shape *s)
 {
 	free(s->begin);

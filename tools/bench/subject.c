@@ -120,10 +120,9 @@ static int32_t rows_of(const esp_input *input, const struct shape *shape)
 	return input->on_edges ? shape->begin[shape->nodes] : shape->nodes;
 }
 
-/* The word of a node; an edge has the word of the child that it leads to. */
 static uint32_t word_of(const esp_input *input, const struct shape *shape, int row)
 {
-	return shape->word[input->on_edges ? shape->children[row] : row];
+	return input->on_edges ? shape_edge_word(shape, row) : shape->word[row];
 }
 
 /* A token without a limit selects a case of the model. Its values are not known here, but they are small. */
@@ -235,6 +234,7 @@ int subject_fill(struct subject *s, size_t first, size_t count)
 {
 	int status = 0;
 	esp_forest_clear(s->forest);
+	s->first = first;
 	if (s->trees)
 		return fill_from_file(s, first, count);
 	for (size_t i = 0; i < count && !status; i++)
