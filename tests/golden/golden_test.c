@@ -16,6 +16,7 @@ static const struct {
     {"edges", "D=16 V=9", NULL, "edges", "refactor"},
     {"labels", "D=10 V=7 R=3", NULL, "labels", "pack"},
     {"down", "D=32 V=7", NULL, "down", "outline"},
+    {"nest", "C=2 D=8 H=5", NULL, "nest", "lower"},
 };
 
 static bool write_text(const char *path, const char *text)

@@ -394,7 +394,7 @@ static inline bool put_carried(struct generator *g, const struct form *f, int de
 /* `yN[iNx0 in D, ...] = ` of a form. */
 static inline void put_left_side(struct generator *g, const struct form *f, int name)
 {
-	put(&g->body, "(y%d[", name);
+	put(&g->body, "((y%d[", name); /* `not (` would be a call */
 	for (int d = 0; d < f->rank; d++) {
 		put(&g->body, "%si%dx%d in ", d ? ", " : "", name, d);
 		put_extent(&g->body, &f->dim[d]);
@@ -422,7 +422,7 @@ static inline bool put_turned(struct generator *g, const struct form *f, int dep
 		}
 		put(&g->body, "i%dx%d", name, (d + by) % f->rank);
 	}
-	put(&g->body, "]; y%d)", name);
+	put(&g->body, "]; y%d))", name);
 	return true;
 }
 
@@ -437,7 +437,7 @@ static inline bool put_shifted(struct generator *g, const struct form *f, int de
 	put_value(g, f, depth);
 	for (int d = 0; d < f->rank; d++)
 		put(&g->body, "%si%dx%d%s", d ? ", " : ")[", name, d, random_below(2) ? " - 1" : random_below(2) ? " + 1" : "");
-	put(&g->body, "] else %s); y%d)", random_below(2) ? "1" : "-1", name);
+	put(&g->body, "] else %s); y%d))", random_below(2) ? "1" : "-1", name);
 	return true;
 }
 
@@ -465,7 +465,7 @@ static inline bool put_window(struct generator *g, const struct form *f, int dep
 	put(&g->body, "u%d] for u%d", name, name);
 	if (at >= 0)
 		put(&g->body, ", w%d in %d", name, 1 + random_below(3));
-	put(&g->body, f->rank ? "); y%d)" : ")", name);
+	put(&g->body, f->rank ? "); y%d))" : ")", name);
 	return true;
 }
 

@@ -11,7 +11,7 @@
 /* --- text --- */
 
 struct text {
-	char at[1 << 16];
+	char at[2 * (1 << 16)];
 	size_t n;
 };
 

@@ -185,9 +185,48 @@ static void check_labels(void)
 	check_single("and none for a third", text, (struct tensor_info){"b", DTYPE_F32, 1, {3}}, DIAG_MODEL_LABELS);
 }
 
+/* Sizes that are computed of others. */
+static void check_computed(void)
+{
+	static const char text[] = "model m\nstructure sequence\nparam a[H], c[(H - 3)/2 + 1]\nstate h[(H - 1)/4, E/2]\n"
+				   "param e[E]\nnode:\n h = zeros((H - 1)/4, E/2) + sum(a) + sum(c) + sum(e)\noutput o = h\n";
+	const struct tensor_info fit[] = {{"a", DTYPE_F32, 1, {12}}, {"c", DTYPE_F32, 1, {5}}, {"e", DTYPE_F32, 1, {5}}};
+	struct tensor_info other[3];
+	struct session s;
+	int64_t sizes[8];
+	start_session(&s, text);
+	tap_ok(s.model && bind_tensors(&s, fit, 3, sizes), "computed sizes that fit are bound");
+	tap_ok(s.model && s.model->symbols.n == 5 && ra_given_symbols(s.model) == 2, "they come after those of weights");
+	tap_ok(size_of(&s, sizes, "(H + 1)/2") == 6 && size_of(&s, sizes, "(H + 3)/4") == 3 && size_of(&s, sizes, "E/2") == 2,
+	       "and are rounded down");
+	session_end(&s);
+	memcpy(other, fit, sizeof other);
+	other[1].shape[0] = 6;
+	start_session(&s, text);
+	tap_ok(!bind_tensors(&s, other, 3, sizes) && s.diags.n == 1 && s.diags.at[0].id == DIAG_WEIGHT_CONFLICT,
+	       "another extent than the computed one is refused");
+	session_end(&s);
+}
+
+/* What index notation asks of sizes. */
+static void check_indices(void)
+{
+	struct tensor_info b = {"b", DTYPE_F32, 1, {4}};
+	check_single("a window that turns out longer than its axis is refused",
+		     "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n y[i] = sum(b[i + u] for u in 5)\n"
+		     " h = sum(y)\noutput o = h\n",
+		     b, DIAG_WEIGHT_EXTENT);
+	check_single("an element that turns out to be outside, and has no fill, is refused",
+		     "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n y[i in N] = b[2*i]\n"
+		     " h = sum(y)\noutput o = h\n",
+		     b, DIAG_WEIGHT_EXTENT);
+}
+
 static void check_sizes(void)
 {
 	check_labels();
+	check_computed();
+	check_indices();
 	struct tensor_info b = {"b", DTYPE_F32, 1, {4}};
 	check_single("a dimension of states only has no size",
 		     "model m\nstructure sequence\nparam b[N]\nstate h[D]\nnode:\n h = sum(b) + "
