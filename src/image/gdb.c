@@ -29,11 +29,13 @@ struct jit_descriptor {
 /* Weak, since compilers in the same process may have them, too; all of them use one list then. */
 #define INTERFACE __attribute__((weak, visibility("default"), used))
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the names are GDB's. */
 INTERFACE struct jit_descriptor __jit_debug_descriptor = {.version = 1};
 INTERFACE __attribute__((noinline)) void __jit_debug_register_code(void)
 {
 	__asm__ volatile("" ::: "memory");
 }
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
