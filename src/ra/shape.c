@@ -114,9 +114,12 @@ static const char *quotient_text(struct ra_graph *g, const struct ra_dim *d, int
 	return str_text(&s);
 }
 
+/* The symbol of a quotient; -1 = its text, which names those that it is computed of, is too long. */
 static int find_quotient(struct ra_graph *g, const struct ra_dim *d, int divisor)
 {
 	const char *text = quotient_text(g, d, divisor);
+	if (strlen(text) > RA_NAME_LIMIT)
+		return -1;
 	int known = map_get(&g->computed, text, strlen(text));
 	if (known >= 0)
 		return known;
@@ -155,8 +158,9 @@ bool ra_dim_divide(struct ra_graph *g, const struct ra_dim *dividend, int diviso
 	*out = part[1];
 	if (!part[0].terms)
 		return true;
-	struct ra_dim quotient = ra_dim_symbol(find_quotient(g, &part[0], divisor));
-	return ra_dim_add(out, 1, &quotient, out);
+	int symbol = find_quotient(g, &part[0], divisor);
+	struct ra_dim quotient = ra_dim_symbol(symbol);
+	return symbol >= 0 && ra_dim_add(out, 1, &quotient, out);
 }
 
 int64_t ra_dim_value(const struct ra_dim *d, const int64_t *sizes)
