@@ -201,8 +201,9 @@ typedef struct esp_context_options {
 	 *   ESP_MACHINE_MEASURED  as kept in the cache folder with the processor's name; where nothing is kept there,
 	 *                         the first program that is compiled has the machine measured and the description
 	 *                         kept (0.2 s, 128 MiB beside `memory_cap`, up to four threads for as long)
-	 *   ESP_MACHINE_KEPT      as kept there; where nothing is, as a usual machine of its best target, but for
-	 *                         the caches, which the system tells.  So it is without a cache folder, too
+	 *   ESP_MACHINE_KEPT      as kept there; where nothing is, by the processor where it is known, else as a
+	 *                         usual machine of its best target, but for the caches, which the system tells.  So
+	 *                         it is without a cache folder, too
 	 *   ESP_MACHINE_DEFAULTS  as a usual machine of its best target
 	 * ESPALIER_MACHINE in the environment (measured, kept, defaults) decides in place of 0, unless it is empty or
 	 * the process runs with raised rights; another word is a bad-argument. */

@@ -25,7 +25,8 @@ void machine_recognize(struct target *t, const struct cpu_model *cpu)
 	for (size_t i = 0; i < sizeof processors / sizeof *processors; i++) {
 		const struct cpu_model *from = &processors[i].from;
 		if (t->id == processors[i].target && strcmp(cpu->maker, from->maker) == 0 &&
-		    cpu->family == from->family && cpu->model >= from->model && cpu->model <= processors[i].to)
+		    cpu->family == from->family && cpu->model >= from->model &&
+		    cpu->model <= processors[i].to)
 			target_set_processor(t, processors[i].processor);
 	}
 }
@@ -122,8 +123,8 @@ static double rate_of(const struct machine *m, double bytes, double before)
 	return machine_bandwidth(m, fmax(bytes / 2, fmin(2 * before, bytes))) * 1e-9;
 }
 
-/* Weights from the first level leave room for rows; those from beyond the second level do not fit there, and leave
- * room in the last level for what other processes have. */
+/* Weights from the first level leave room for rows; those from beyond the second level do not fit there, and
+ * leave room in the last level for what other processes have. */
 void machine_choose_sets(const struct target *t, int threads, size_t sets[TARGET_CACHES])
 {
 	sets[TARGET_L1] = t->l1_bytes / 2;

@@ -65,7 +65,7 @@ const struct target *target_find(const char *name)
 
 static const struct target_number numbers[] = {
 #define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids,      \
-		      meaning)                                                                       \
+		      meaning)                                                                               \
 	{#member, unit, meaning, least, most},
 #include "base/target.def"
 #undef TARGET_NUMBER
@@ -158,8 +158,8 @@ static double overlap_times(double a, double b, double sharpness)
 	return longer * pow(1 + pow(shorter / longer, sharpness), 1 / sharpness);
 }
 
-/* Multiply-adds at the peak, each sum once per iteration; loads of the operands from the first level; and the weights'
- * way to it. */
+/* Multiply-adds at the peak, each sum once per iteration; loads of the operands from the first level; and the
+ * weights' way to it. */
 static double estimate_iteration(const struct target *t, int m, int n, enum target_cache cache)
 {
 	double computing = fmax(m * n * target_multiply_add_time(t), t->multiply_add);

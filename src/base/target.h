@@ -55,7 +55,8 @@ bool target_set(struct target *, int i, double value);
 void target_set_processor(struct target *, enum target_processor);
 /* Appends the i-th. */
 void target_print_value(const struct target *, int i, struct str *);
-/* Appends the times of iterations, a line "iteration.CACHE.ROWS T... ps" each with those of 1, 2, ... vectors. */
+/* Appends the times of iterations, a line "iteration.CACHE.ROWS T... ps" each with those of 1, 2, ...
+ * vectors. */
 void target_print_iterations(const struct target *, struct str *);
 /* Appends all numbers, a line "member value unit" each, and the times of iterations. */
 void target_print(const struct target *, struct str *);
@@ -65,8 +66,8 @@ bool target_read(struct target *, const char *text, const char **end);
 
 /* --- times of iterations --- */
 
-/* Whether the registers hold the sums of m x n vectors, the smaller side of the operands and one vector of the
- * other. */
+/* Whether the registers hold the sums of m x n vectors, the smaller side of the operands and one vector of
+ * the other. */
 static inline bool target_holds(const struct target *t, int m, int n)
 {
 	return m * n + (m < n ? m : n) + 1 <= t->registers;
@@ -74,8 +75,9 @@ static inline bool target_holds(const struct target *t, int m, int n)
 
 /* The most vectors, TARGET_VECTORS at most, of a tile of m rows that the registers hold. */
 int target_most_vectors(const struct target *, int m);
-/* Nanoseconds of an iteration in which a tile of m rows and n vectors reads its weights from a cache; m is TARGET_ROWS at
- * most.  Measured where it was, continued for more vectors; else estimated from the peak and the reading rates. */
+/* Nanoseconds of an iteration in which a tile of m rows and n vectors reads its weights from a cache; m is
+ * TARGET_ROWS at most.  Measured where it was, continued for more vectors; else estimated from the peak and
+ * the reading rates. */
 double target_iteration_time(const struct target *, int m, int n, enum target_cache);
 /* Sets a time that was measured; false when it cannot be. */
 bool target_set_iteration_time(struct target *, int m, int n, enum target_cache, double);

@@ -27,7 +27,8 @@ enum target_id { EACH_TARGET(TARGET_ID) TARGETS };
 
 /* Processors with numbers of their own in target.def.
  *
- * X(ID, TARGET, "maker", family, first model, last model), as cpuid says it; several rows may be one processor */
+ * X(ID, TARGET, "maker", family, first model, last model), as cpuid says it; several rows may be one
+ * processor */
 #define EACH_PROCESSOR(X)                                                                                    \
 	X(ZEN4, AVX512, "AuthenticAMD", 0x19, 0x10, 0x1f)                                                    \
 	X(ZEN4, AVX512, "AuthenticAMD", 0x19, 0x60, 0x7f)                                                    \
@@ -37,7 +38,8 @@ enum target_id { EACH_TARGET(TARGET_ID) TARGETS };
 
 enum target_processor { TARGET_ZEN4, TARGET_SAPPHIRE_RAPIDS, TARGET_PROCESSORS };
 
-/* Where the loop of a product finds its weights: in the first level of the caches, in the second, or beyond it. */
+/* Where the loop of a product finds its weights: in the first level of the caches, in the second, or beyond
+ * it. */
 #define EACH_CACHE(X) X(L1, "l1") X(L2, "l2") X(BEYOND, "beyond")
 
 #define TARGET_CACHE(id, ...) TARGET_##id,
@@ -46,8 +48,8 @@ enum target_cache { EACH_CACHE(TARGET_CACHE) TARGET_CACHES };
 /* Sizes of register tiles whose times are known: m rows and n vectors of columns, from 1. */
 enum { TARGET_ROWS = 8, TARGET_VECTORS = 8 };
 
-/* Times of an iteration of the loop over the reduced dimension, in which a tile's sums get a product each: by the
- * cache, rows - 1 and vectors - 1. */
+/* Times of an iteration of the loop over the reduced dimension, in which a tile's sums get a product each: by
+ * the cache, rows - 1 and vectors - 1. */
 typedef double target_times[TARGET_CACHES][TARGET_ROWS][TARGET_VECTORS];
 
 #endif

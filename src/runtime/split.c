@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The choice of a strategy compares estimated times: of a chunk, that of its tiles, by the measured times of
- * iterations; of a work item, that of its largest chunk, of the barrier, and of cache lines that come from other
- * cores.
+ * iterations; of a work item, that of its largest chunk, of the barrier, and of cache lines that come from
+ * other cores.
  *
  *   alone     T(all rows, all columns)
  *   rows      T(a chunk of the rows, all columns)     each thread reads all weights; one item for all steps
@@ -36,14 +36,15 @@ static double near_share(const struct target *m, double set)
 	return set > m->l2_bytes ? kept / set : 1;
 }
 
-/* Nanoseconds of an iteration of a tile of so many rows.  The image does not specify its vectors: as many as registers
- * hold with the rows of whole tiles. */
+/* Nanoseconds of an iteration of a tile of so many rows.  The image does not specify its vectors: as many as
+ * registers hold with the rows of whole tiles. */
 static double iteration_time(const struct target *m, const struct image_step *s, int64_t rows, double near)
 {
 	int vectors = target_most_vectors(m, most_rows(s));
 	double close = target_iteration_time(m, (int)rows, vectors, TARGET_L2);
-	return near < 1 ? near * close + (1 - near) * target_iteration_time(m, (int)rows, vectors, TARGET_BEYOND)
-			: close;
+	return near < 1
+		   ? near * close + (1 - near) * target_iteration_time(m, (int)rows, vectors, TARGET_BEYOND)
+		   : close;
 }
 
 /* Operations of a row in the blocks of a kernel, after its head. */

@@ -1,13 +1,14 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The cost model: how many rows, gates and vectors of columns a register tile holds.
  *
- * In one iteration over the reduced dimension a loop over m rows, g gates and v vectors does m*g*v multiply-adds on
- * g*v weights and m broadcast operands.  The time of such an iteration, by the cache that holds the weights, is
- * part of the description of the machine (base/target.h).  All times are in nanoseconds.
+ * In one iteration over the reduced dimension a loop over m rows, g gates and v vectors does m*g*v
+ * multiply-adds on g*v weights and m broadcast operands.  The time of such an iteration, by the cache that
+ * holds the weights, is part of the description of the machine (base/target.h).  All times are in
+ * nanoseconds.
  *
  * The first tile of a level reads its weights from the second-level cache if all weights fit there, else from
- * beyond.  Later tiles find them in the first level if the weights of the block of columns fit there beside the
- * rows, else in the second.
+ * beyond.  Later tiles find them in the first level if the weights of the block of columns fit there beside
+ * the rows, else in the second.
  *
  * More gates than `accumulators` allow are computed in several loops, each with its own panel of weights;
  * the panels are those of the largest tile.  Where each row, or each of its edges, has weights of its own
@@ -46,7 +47,7 @@ static const int edges_of_row[] = {1, 2, 2, 2, 3, 4, 0};
 static const int whole_range[] = {64, 0}; /* rows of all levels at once, or of a table */
 
 /* The least gain, as a share of the time, that justifies compiling one more sum of a loop body. */
-static const double body_cost = 0.0008;
+static const double body_cost = 0.0012;
 
 /* What blocks of rows may cost, relative to all rows at once. */
 static const double block_cost = 1.06;
@@ -87,18 +88,18 @@ struct subject {
 	int along, across; /* the dimensions of columns and rows, as in a tile */
 };
 
-/* Vectors of weights that a row reads, if they lie as the caller has them, for each of so many: whole cache lines are
- * read. */
+/* Vectors of weights that a row reads, if they lie as the caller has them, for each of so many: whole cache
+ * lines are read. */
 static double vectors_of_lines(const struct subject *x, int v)
 {
 	double bytes = (double)WEIGHT_BYTES * x->lanes, line = x->s->target->line_bytes;
 	return ceil(v * bytes / line) * line / bytes;
 }
 
-/* The time of an iteration for m rows, g gates and v vectors of columns that reads the weights of `read` gates [ns].
- * Rows with weights of their own are like one row with as many vectors as all of them. */
-static double iteration_time(const struct subject *x, const struct sched_loop *loop, int m, int g, int v, int read,
-			     enum target_cache cache)
+/* The time of an iteration for m rows, g gates and v vectors of columns that reads the weights of `read`
+ * gates [ns]. Rows with weights of their own are like one row with as many vectors as all of them. */
+static double iteration_time(const struct subject *x, const struct sched_loop *loop, int m, int g, int v,
+			     int read, enum target_cache cache)
 {
 	const struct target *t = x->s->target;
 	if (loop->own)

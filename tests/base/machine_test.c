@@ -104,15 +104,18 @@ static struct target recognized(const char *maker, int family, int model)
 static void test_processors(void)
 {
 	struct target usual = *target_find("avx512"), old = *target_find("avx2");
-	struct target zen = recognized("AuthenticAMD", 0x19, 0x11), intel = recognized("GenuineIntel", 6, 0x8f);
-	struct target other = recognized("AuthenticAMD", 0x19, 0x21), another = recognized("GenuineIntel", 6, 0x11);
+	struct target zen = recognized("AuthenticAMD", 0x19, 0x11),
+		      intel = recognized("GenuineIntel", 6, 0x8f);
+	struct target other = recognized("AuthenticAMD", 0x19, 0x21),
+		      another = recognized("GenuineIntel", 6, 0x11);
 	tap_ok(zen.peak == 118 && intel.peak == 217 && zen.registers == usual.registers &&
 		   memcmp(&other, &usual, sizeof usual) == 0 && memcmp(&another, &usual, sizeof usual) == 0,
 	       "processors are known by their makers and models");
 	struct cpu_model cpu = {"AuthenticAMD", 0x19, 0x11};
 	machine_recognize(&old, &cpu);
 	tap_ok(memcmp(&old, target_find("avx2"), sizeof old) == 0, "for the target that they run best alone");
-	tap_ok(share_of_peak(&intel, 4, 4, TARGET_L1) > 0.99 && share_of_peak(&intel, 4, 4, TARGET_L2) < 0.8 &&
+	tap_ok(share_of_peak(&intel, 4, 4, TARGET_L1) > 0.99 &&
+		   share_of_peak(&intel, 4, 4, TARGET_L2) < 0.8 &&
 		   share_of_peak(&intel, 6, 4, TARGET_L2) > 1.1 * share_of_peak(&intel, 4, 4, TARGET_L2),
 	       "reading the second level is not hidden by few multiply-adds of a fast core");
 	tap_ok(share_of_peak(&zen, 4, 4, TARGET_L2) > 0.98, "but by those of a slower one");

@@ -63,10 +63,8 @@ static void test_schedules(const struct test_model *t, const struct machine_know
 	struct arena a;
 	struct str one, other;
 	arena_init(&a, &allocator_default);
-	struct option_texts o = {
-	    .backend = "interpreter", .target = TARGET_NATIVE, .machine = &machine[1]};
-	struct option_texts p = {
-	    .backend = "interpreter", .target = TARGET_NATIVE, .machine = &machine[2]};
+	struct option_texts o = {.backend = "interpreter", .target = TARGET_NATIVE, .machine = &machine[1]};
+	struct option_texts p = {.backend = "interpreter", .target = TARGET_NATIVE, .machine = &machine[2]};
 	bool ok = schedule_of(&a, t, &o, &one) && schedule_of(&a, t, &p, &other);
 	tap_ok(ok && strcmp(one.text, other.text) != 0, "%s: other machines have other schedules", name);
 	p.target = o.target = target_find(TARGET_NATIVE)->name;
@@ -123,13 +121,15 @@ static bool chooses(enum target_processor processor, const char *path, const cha
 
 static void test_tiles(void)
 {
-	const char *few = "tile inner.0 nodes 5 3 2 1 columns 4", *many = "tile inner.1 nodes 8 4 2 1 columns 1";
+	const char *few = "tile inner.0 nodes 5 3 2 1 columns 4",
+		   *many = "tile inner.1 nodes 8 4 2 1 columns 1";
 	tap_ok(chooses(TARGET_SAPPHIRE_RAPIDS, "examples/treefc/treefc.ra", "D=256 V=30", few) &&
 		   !chooses(TARGET_ZEN4, "examples/treefc/treefc.ra", "D=256 V=30", few),
 	       "more rows where reading weights from the second level is not hidden");
-	tap_ok(chooses(TARGET_SAPPHIRE_RAPIDS, "examples/childsum/childsum.ra", "D=512 E=512 V=30 C=5", many) &&
-		   !chooses(TARGET_ZEN4, "examples/childsum/childsum.ra", "D=512 E=512 V=30 C=5", many),
-	       "as many as registers hold where weights come from beyond it");
+	tap_ok(
+	    chooses(TARGET_SAPPHIRE_RAPIDS, "examples/childsum/childsum.ra", "D=512 E=512 V=30 C=5", many) &&
+		!chooses(TARGET_ZEN4, "examples/childsum/childsum.ra", "D=512 E=512 V=30 C=5", many),
+	    "as many as registers hold where weights come from beyond it");
 }
 
 int main(void)
