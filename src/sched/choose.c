@@ -408,7 +408,8 @@ static struct sched_tile choose_tile(const struct sched *s, const struct sched_p
 				     const struct sched_group *g, int along)
 {
 	struct sched_tile tile = {
-	    .sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .across = SCHED_NODES, .along = along, .lanes = s->lanes};
+	    .sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .across = SCHED_NODES, .along = along,
+	    .lanes = s->lanes};
 	struct best best = {tile, INFINITY};
 	if (g->dims && !g->gates && g->rows)
 		return choose_by_rows(g, tile);

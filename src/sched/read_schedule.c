@@ -200,7 +200,8 @@ static bool check_across(struct line *l, const struct sched_plan *plan, const st
 			 const struct sched_tile *t)
 {
 	if (t->across == SCHED_NODES)
-		return !t->block || line_refuse(l, 1, "nodes are in no blocks: give rows, and the loop that they run across");
+		return !t->block ||
+		       line_refuse(l, 1, "nodes are in no blocks: give rows, and the loop that they run across");
 	if (t->across >= g->dims)
 		return line_refuse(l, 1, "the group has no other dimension than that of its columns");
 	if (t->across == t->along)
