@@ -371,8 +371,8 @@ static bool define_var(struct check *c, ilir_var v, struct ilir_type type)
 	       report_fault(c, "variable '%s' is declared with another type", d->name);
 }
 
-/* A swept loop is the end of its kernel, because a call chooses iterations of a single loop.  Before it are only
- * loops, which each call runs. */
+/* A swept loop is the end of its kernel, because a call chooses iterations of a single loop.  Before it are
+ * only loops, which each call runs. */
 static bool check_swept(struct check *c, const struct ilir_stmt *s)
 {
 	bool loops = true;

@@ -190,6 +190,9 @@ struct image_step {
 	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */
 	int head;	/* of these operations, those that each call does before its blocks */
 	int blocks;	/* of columns, at least 1: their elements are computed independently of each other */
+	int columns; /* of a block; 0 = the columns are not cut */
+	int after; /* the number + 1 of a step behind which no thread waits for others before it runs the same
+		      columns of this one; 0 = none */
 	int64_t block_bytes;  /* weights that one block reads */
 	int64_t weight_bytes; /* weights that all blocks read, those that blocks share counted once */
 	unsigned cases;	     /* a mask: of the domain's rows only those of nodes of these cases; 0 = all.  Of
