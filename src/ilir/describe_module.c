@@ -268,8 +268,35 @@ static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, 
 {
 	const struct ilir_stmt *loop = ilir_swept_loop(k);
 	step->blocks = ilir_blocks(m, loop);
+	step->columns = loop && ilir_blocks(m, loop->loop.body) == 1 ? loop->loop.step : 0;
 	step->block_bytes = weight_bytes(m, loop ? first_block(m, loop) : k->body, boxes);
 	step->weight_bytes = distinct_bytes(m, k, boxes, step);
+}
+
+/* The kernel that runs before kernel k: of one domain they run in turn, over one level after the other where it
+ * has levels.  -1 = none. */
+static int kernel_before(const struct ilir_module *m, int k)
+{
+	const struct ilir_kernel *at = m->kernels.at, *kernel = &at[k];
+	bool levels = kernel->domain == IMAGE_DOMAIN_INNER || kernel->domain == IMAGE_DOMAIN_BATCH ||
+		      kernel->domain == IMAGE_DOMAIN_BATCH_DOWN;
+	int last = k;
+	if (k && at[k - 1].domain == kernel->domain)
+		return k - 1;
+	while (last + 1 < (int)m->kernels.n && at[last + 1].domain == kernel->domain)
+		last++;
+	return levels && last > k ? last : -1;
+}
+
+static void describe_joins(struct ilir_module *m, struct image *image, struct image_step *steps)
+{
+	for (int k = image->folds; k < (int)m->kernels.n; k++) {
+		int before = kernel_before(m, k);
+		const struct ilir_kernel *kernel = &m->kernels.at[k];
+		if (before >= 0 && !kernel->cases && !m->kernels.at[before].cases &&
+		    ilir_can_join(m, &m->kernels.at[before], kernel, image))
+			steps[k].after = before + 1;
+	}
 }
 
 void ilir_describe(struct ilir_module *m, struct image *image)
@@ -287,6 +314,7 @@ void ilir_describe(struct ilir_module *m, struct image *image)
 		describe_edges(m, &m->kernels.at[k], &boxes, &steps[k]);
 		names[k] = m->kernels.at[k].name;
 	}
+	describe_joins(m, image, steps);
 	image->steps = image->kernels = m->kernels.n;
 	image->step = steps;
 	image->kernel_name = names;

@@ -55,6 +55,12 @@ const struct ilir_tile *ilir_tile_of(const struct ilir_tiling *, ilir_var);
 /* Sets the padded extents of buffers to the least that covers all accesses. */
 void ilir_fit_buffers(struct ilir_module *);
 
+/* Whether an index is the variable plus what does not depend on it. */
+bool ilir_moves_with(const struct ilir_module *, ilir_expr, ilir_var, const struct ilir_known *);
+/* Whether a thread that has run its blocks of columns of `before` may run those of `after` at once, if they are
+ * the same columns (join.c).  Buffers of the image have their places. */
+bool ilir_can_join(struct ilir_module *, const struct ilir_kernel *before, const struct ilir_kernel *after,
+		   const struct image *);
 /* Decides which intermediates of a run share memory: sets home, first and last of their buffers. */
 void ilir_share_memory(const struct ilir_module *, struct image_buffer *, int buffers);
 /* Fills the image's tables (buffers, recipes, kernels, steps) from an outlined or `once` module; not the

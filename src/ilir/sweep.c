@@ -77,6 +77,12 @@ static bool find_motion(const struct ilir_module *m, ilir_expr e, ilir_var v, co
 	}
 }
 
+bool ilir_moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v, const struct ilir_known *known)
+{
+	struct motion motion;
+	return find_motion(m, e, v, known, &motion) && motion.coefficient == 1;
+}
+
 /* The memory accesses of a loop's iterations. */
 struct iterations {
 	const struct ilir_stmt *loop;

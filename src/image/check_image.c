@@ -354,6 +354,8 @@ static bool check_step(struct checking *c, int i)
 		   s->domain == IMAGE_DOMAIN_BATCH_DOWN || s->domain == IMAGE_DOMAIN_NODE_DOWN;
 	if (s->cases && (!cut || (uint64_t)s->cases >> c->image->cases))
 		return refuse_image(c, "step", "a step is of cases that it cannot tell apart");
+	if (s->after > c->image->steps)
+		return refuse_image(c, "step", "a step follows one that does not exist");
 	if (s->head > s->operations)
 		return refuse_image(c, "step", "the head of a step does more than the step");
 	return s->kernel < c->image->kernels ||

@@ -190,6 +190,9 @@ struct image_step {
 	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */
 	int head;	/* of these operations, those that each call does before its blocks */
 	int blocks;	/* of columns, or of rows of a node, at least 1: they are computed independently of each other */
+	int columns; /* of a block; 0 = the columns are not cut, or rows of a node are as well */
+	int after; /* the number + 1 of a step behind which no thread waits for others before it runs the same
+		      columns of this one; 0 = none */
 	int64_t block_bytes;  /* weights that one block reads */
 	int64_t weight_bytes; /* weights that all blocks read, those that blocks share counted once */
 	int64_t edge_bytes;   /* weights that an edge selects by its token, such as its label's matrix */

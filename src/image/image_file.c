@@ -165,6 +165,8 @@ static const struct member step_members[] = {
     NUMBER_IN(image_step, operations, 0, INT32_MAX),
     NUMBER_IN(image_step, head, 0, INT32_MAX),
     NUMBER_IN(image_step, blocks, 1, MAX_COUNT),
+    NUMBER_IN(image_step, columns, 0, MAX_COUNT),
+    NUMBER_IN(image_step, after, 0, MAX_COUNT),
     NUMBER_IN(image_step, block_bytes, 0, MAX_BLOCK_BYTES),
     NUMBER_IN(image_step, weight_bytes, 0, MAX_WEIGHT_BYTES),
     NUMBER_IN(image_step, edge_bytes, 0, MAX_WEIGHT_BYTES),

@@ -18,8 +18,9 @@ struct rt_range {
 	int32_t levels;	     /* how many */
 	enum rt_strategy strategy;
 	bool downwards; /* the direction in which columns are swept; in a span it alternates by level */
+	bool joined; /* each chunk begins when its own of the range before has ended */
 	bool from_top;	/* the highest level of a span comes first */
-	int32_t alone;	/* how many ranges right behind it in the queue are the caller's alone */
+	int32_t alone;	/* how many ranges right behind it in the queue are joined, or the caller's alone */
 	int32_t shift;	/* chunk c runs the blocks of columns that are chunk c + shift's without migration */
 	int32_t job;	/* its index in the record, if there is one; of a span its first level's */
 	const int32_t *cut; /* of RT_SUBTREES (span.h) */

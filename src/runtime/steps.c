@@ -58,13 +58,17 @@ struct walk {
 
 /* --- the queue --- */
 
+/* A joined range is run with the one before it; the crew counts it among the caller's alone. */
 static int run_item(void *walk, int item, int chunk, int chunks)
 {
 	const struct walk *w = walk;
 	const struct rt_range *r = &w->queue[item];
 	__builtin_prefetch(r + 1);
 	float_mode_set(w->calls.image->flush); /* a worker's is that of its last caller */
-	rt_run_chunk(&w->calls, r, chunk, chunks);
+	if (!r->joined)
+		rt_run_chunk(&w->calls, r, chunk, chunks);
+	if (r->alone && r[1].joined)
+		rt_run_chunk(&w->calls, r + 1, chunk, chunks);
 	return r->alone;
 }
 
@@ -79,7 +83,7 @@ static void flush_queue(struct walk *w)
 /* While workers sleep each range is run at once: the next one checks again whether they are awake. */
 static void queue_range(struct walk *w, const struct rt_range *r)
 {
-	if (r->strategy == RT_ALONE)
+	if (r->strategy == RT_ALONE || r->joined)
 		w->queue[w->divided].alone++;
 	else
 		w->divided = w->queued;
@@ -105,6 +109,29 @@ static bool alternate_sweep(const struct walk *w, const struct rt_stage *stage)
 	return now;
 }
 
+/* Whether each chunk has the same columns of two steps. */
+static bool share_borders(const struct image_step *a, const struct image_step *b, int chunks)
+{
+	bool same = true;
+	for (int c = 1; same && c < chunks; c++)
+		same = rt_chunk_begin(a->blocks, 1, c, chunks) * a->columns ==
+		       rt_chunk_begin(b->blocks, 1, c, chunks) * b->columns;
+	return same;
+}
+
+/* Whether no thread needs to wait between the last queued range and this one, of the next step: both divide
+ * columns, and the image says that threads use only what they have stored themselves. */
+static bool can_join(const struct walk *w, const struct rt_range *r)
+{
+	const struct rt_range *before = &w->queue[w->divided];
+	const struct image *image = w->calls.image;
+	if (!w->queued || w->divided != w->queued - 1 || image->step_barriers || image->migrating)
+		return false;
+	return r->strategy == RT_COLUMNS && before->strategy == RT_COLUMNS && r->steps == 1 && before->steps == 1 &&
+	       image->step[r->step].after == before->step + 1 &&
+	       share_borders(&image->step[before->step], &image->step[r->step], w->threads);
+}
+
 /* Queues a range that is not empty, or runs it at once. */
 static bool add_range(struct walk *w, const struct rt_stage *stage, enum rt_strategy strategy, int32_t level,
 		      int64_t begin, int64_t end)
@@ -120,8 +147,9 @@ static bool add_range(struct walk *w, const struct rt_stage *stage, enum rt_stra
 			     .downwards = alternate_sweep(w, stage)};
 	if (strategy == RT_COLUMNS && w->calls.image->migrating)
 		r.shift = (level + 1) % w->threads;
+	r.joined = can_join(w, &r);
 	if (w->calls.profile)
-		r.job = rt_profile_add_job(w->calls.profile, &r, false);
+		r.job = rt_profile_add_job(w->calls.profile, &r, r.joined);
 	if (strategy == RT_ALONE && !w->queued)
 		return rt_run_chunk(&w->calls, &r, 0, 1);
 	queue_range(w, &r);

@@ -101,9 +101,8 @@ void sched_make_local(struct sched_plan *plan, struct arena *a)
 	for (size_t g = 0; g < plan->groups.n; g++)
 		find_reads(plan, &w, g);
 	for (size_t g = 0; g < plan->groups.n; g++)
-		plan->groups.at[g].local =
-		    how != MOVE_OFF && can_be_local(plan, &plan->groups.at[g]) &&
-		    (how == MOVE_ALL || is_profitable(plan, g));
+		plan->groups.at[g].local = how != MOVE_OFF && can_be_local(plan, &plan->groups.at[g]) &&
+					   (how == MOVE_ALL || is_profitable(plan, g));
 	for (size_t g = 0; g < plan->groups.n; g++)
 		find_heads(plan, a, g);
 }

@@ -117,6 +117,27 @@ static void test_edges(void)
 	finish(&t, &r);
 }
 
+/* The products that a child keeps for its parents are read in the columns that a parent computes, so that the
+ * gates of a level need not wait for those of the level below; the reset gate of a GRU is read whole. */
+static void test_joins(void)
+{
+	struct test_model t = {0};
+	struct test_run r;
+	bool ok = start(&t, &r, "bench/models/childsum.ra", "D=64 V=9", NULL);
+	const struct image_step *gates = ok ? step_of(&r, "inner.1") : NULL;
+	const struct image_step *kept = ok ? step_of(&r, "inner.2") : NULL;
+	tap_ok(gates && kept && gates->after == kept - r.image.step + 1 && !kept->after &&
+		   gates->columns * gates->blocks == 64,
+	       "gates follow the products of the level below: step %d", gates ? gates->after : -1);
+	finish(&t, &r);
+	memset(&t, 0, sizeof t);
+	ok = start(&t, &r, "bench/models/treegru.ra", "D=64 V=9", NULL);
+	for (int i = 0; ok && i < r.image.steps; i++)
+		ok = !r.image.step[i].after;
+	tap_ok(ok, "no step of a GRU follows another without a barrier");
+	finish(&t, &r);
+}
+
 int main(void)
 {
 	test_edges();
@@ -128,5 +149,6 @@ int main(void)
 	test_by_rows();
 	test_one_block();
 	test_shared_weights();
+	test_joins();
 	return tap_done();
 }

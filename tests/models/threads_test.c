@@ -133,6 +133,7 @@ int main(void)
 		test_model(local[i][0], local[i][1], "local all\nfuse greedy\n");
 		test_model(local[i][0], local[i][1], "local all\nspecialize none\n");
 	}
+	test_model("bench/models/childsum.ra", "D=64 V=30", "tile inner.1 columns 1\ntile inner.2 columns 1\n");
 	for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
 		test_model(models[0].path, models[0].sizes, schedules[i]);
 		test_model("tests/golden/gated.ra", "D=24 X=5", schedules[i]);
