@@ -8,8 +8,8 @@
 
 enum { D = 5, V = 7 };
 
-/* An inner node: its vector x, the rows h of its children, parameters.  Or one below another, with the row of its parent
- * in place of the left child's. */
+/* An inner node: its vector x, the rows h of its children, parameters.  Or one below another, with the row of
+ * its parent in place of the left child's. */
 struct place {
 	const double *x;
 	const double *h[2];
@@ -116,6 +116,9 @@ FORMULA(lookup, l[i] + p->E[p->word][i])
 FORMULA(slice, i < D - 1 ? l[i + 1] : r[0])
 FORMULA(row, l[i] * p->E[2][i])
 FORMULA(joined, i < 2 ? r[i + 3] : l[i - 2])
+FORMULA(shifted, (i > 0 ? l[i - 1] : 0.5) + x[i])
+FORMULA(largest_near, fmax(l[i], fmax(l[i > 0 ? i - 1 : i], l[i < D - 1 ? i + 1 : i])))
+FORMULA(reversed, l[D - 1 - i] * x[i])
 FORMULA(child_sum, 0.5 * (l[i] + r[i]) + x[i])
 FORMULA(child_max, fmax(l[i] * l[i], r[i] * r[i]))
 FORMULA(parent, 0.5 * l[i] - x[i])
@@ -190,6 +193,11 @@ static const struct row {
     {RA_TRANSPOSE, SUB_ASSIGN, "transpose(W) @ left.h", transposed},
     {RA_CHILD_SUM, SUB_SUM, "sum(0.5 * k.h for k in children) + x", child_sum},
     {RA_CHILD_MAX, SUB_MAX, "max(k.h * k.h for k in children)", child_max},
+    {RA_ELEMENT, SUB_ASSIGN, "(y[i] = (left.h[i - 1] else 0.5) + x[i]; y)", shifted},
+    {RA_SUM_OVER, SUB_SUM, "(y[i] = sum(W[u, i] * left.h[u] for u); y)", transposed},
+    {RA_MAX_OVER, SUB_MAX, "(y[i] = max(left.h[i + u - 1] for u in 3); y)", largest_near},
+    {RA_MIN_OVER, SUB_MIN, "(y[i] = min(left.h[u] for u) + x[i]; y)", least},
+    {RA_NEST, SUB_ASSIGN, "(y[i] = left.h[D - 1 - i] * x[i]; y)", reversed},
     {RA_PARENT, SUB_STATE, "0.5 * parent.h - x", parent},
     {RA_PARENT_SUM, SUB_SUM, "sum(0.5 * k.h for k in parents) + x", parent_sum},
     {RA_PARENT_MAX, SUB_MAX, "max(k.h * k.h for k in parents)", parent_max},
@@ -344,7 +352,8 @@ static void test_row(struct arena *a, const struct row *row)
 	if (tap_ok(load_text(&t, "one", str_text(&text), text.n, "D=5 V=7"), "%s: parsed", row->text)) {
 		tap_ok(has_operator(t.model, row->about), "%s: is about %s", row->text,
 		       operator_names[row->about]);
-		tap_ok(needs_sub_op(&t, goes_down(row), row->needs), "%s: needs %s", row->text, sub_spelling(row->needs));
+		tap_ok(needs_sub_op(&t, goes_down(row), row->needs), "%s: needs %s", row->text,
+		       sub_spelling(row->needs));
 		compare(&s, row, "interpreter");
 		for (int i = 0; backend_at(i); i++)
 			compare(&s, row, backend_at(i));
@@ -356,7 +365,7 @@ static void test_row(struct arena *a, const struct row *row)
 static void test_tables(void)
 {
 	bool about[RA_OPS] = {[RA_STATE] = true};
-	bool needed[SUB_OPS] = {[SUB_NOP] = true, [SUB_REC] = true};
+	bool needed[SUB_OPS] = {[SUB_NOP] = true, [SUB_REC] = true, [SUB_SIGMOID_TANH] = true};
 	for (int i = 0; i < ROWS; i++)
 		about[rows[i].about] = needed[rows[i].needs] = true;
 	for (int op = 0; op < RA_OPS; op++)
