@@ -64,21 +64,22 @@ TARGET static inline __attribute__((always_inline)) void
 LOOPS(multiply_tile)(const int m, const int n, const struct operands *o)
 {
 	const VECTOR *weights = o->weights;
+	const VECTOR none = {0};
 	VECTOR sum[TARGET_ROWS][TARGET_VECTORS], kept[TARGET_ROWS];
 	UNROLL_ALL
 	for (int i = 0; i < m * n; i++)
-		sum[i / n][i % n] = (VECTOR){0};
+		sum[i / n][i % n] = none;
 	for (long panel = 0; panel < o->panels; panel++)
 		UNROLL_TWICE
 		for (long k = 0; k < o->depth; k++, weights += n) {
 			/* Subtracting 0 is broadcasting alone. */
 			UNROLL_ALL
 			for (int i = 0; i < (m < n ? m : n); i++)
-				kept[i] = m < n ? o->rows[i][k] - (VECTOR){0} : weights[i];
+				kept[i] = m < n ? o->rows[i][k] - none : weights[i];
 			UNROLL_ALL
 			for (int i = 0; i < m * n; i++) {
 				int row = m < n ? i % m : i / n, column = m < n ? i / m : i % n;
-				VECTOR x = m < n ? kept[row] : o->rows[row][k] - (VECTOR){0};
+				VECTOR x = m < n ? kept[row] : o->rows[row][k] - none;
 				VECTOR w = m < n ? weights[column] : kept[column];
 				sum[row][column] = MULTIPLY_ADD(w, x, sum[row][column]);
 			}

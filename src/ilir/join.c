@@ -66,7 +66,7 @@ static bool find_uses(struct ilir_module *m, const struct ilir_kernel *k, struct
 		return false;
 	struct ilir_stmt first = *loop;
 	first.loop.end = ilir_index(m, first.loop.step);
-	uses->loop = &first;
+	uses->loop = loop;
 	uses->of = ARENA_ARRAY(m->arena, struct block_use, m->buffers.n);
 	ilir_visit_accesses(m, &first, note_use, uses);
 	for (const struct ilir_stmt *s = k->body; s != loop; s = s->next) {

@@ -601,6 +601,14 @@ static const char *row_name(const struct lowering *l, int var)
 	return set == SUB_INPUT ? "input" : set == SUB_ROW ? "row" : "node";
 }
 
+/* In which of three turns a dimension's loop is put around a block. */
+static int place_of(int dim, int innermost, int outermost)
+{
+	if (dim == innermost)
+		return 0;
+	return dim == outermost ? 2 : 1;
+}
+
 /* Puts the loops over some dimensions, a mask, around a block: the last one innermost, unless another is
  * to be, and the first one outermost, unless another is to be; -1 = none is. */
 static struct ilir_stmt *dimension_loops(struct lowering *l, const struct sub_value *v, const ilir_var *var,
@@ -610,7 +618,7 @@ static struct ilir_stmt *dimension_loops(struct lowering *l, const struct sub_va
 	int leading = v->vars - g->dims;
 	for (int place = 0; place < 3; place++)
 		for (int d = g->dims; d-- > 0;)
-			if (dims >> d & 1 && place == (d == innermost ? 0 : d == outermost ? 2 : 1))
+			if (dims >> d & 1 && place == place_of(d, innermost, outermost))
 				block = dimension_loop(l, var[leading + d], v->var[leading + d], g->extent[d],
 						       block);
 	return block;
