@@ -10,7 +10,10 @@ enum {
 	STANDBY = 256,
 	/* Pauses that the caller gives workers to begin with new work: a few times the cost of a barrier.  A
 	 * worker that is later can claim its chunk of a later item while the caller runs its own. */
-	PATIENCE = 128
+	PATIENCE = 128,
+	/* A thread that is waited for so long has lost its processor [ns]: interrupts end sooner, and the time
+	 * slice of another process later. */
+	LOST_NANOSECONDS = 250000
 };
 
 /* --- progress --- */
@@ -20,9 +23,11 @@ static bool has_ended(const struct rt_progress *p, uint64_t item)
 	return rt_gate_reached(&p->at, 2 * item);
 }
 
+/* Returns how long the thread of the chunk had lost its processor [ns]. */
 static int64_t wait_for_end(struct rt_crew *c, int chunk, uint64_t item)
 {
-	return rt_gate_wait(&c->progress[chunk].at, 2 * item, c->oversubscribed);
+	int64_t waited = rt_gate_wait(&c->progress[chunk].at, 2 * item, c->oversubscribed);
+	return waited >= LOST_NANOSECONDS ? waited : 0;
 }
 
 static bool is_free(const struct rt_progress *p, uint64_t item)

@@ -31,7 +31,7 @@ struct rt_crew {
 	 * spinning threads would fetch between two of the caller's stores. */
 	_Alignas(RT_LINE) struct rt_work work;
 	uint64_t first; /* the number of its first item */
-	int64_t waited; /* how long callers have waited for chunks that others had begun [ns] */
+	int64_t waited; /* how long callers have waited for threads that had lost their processors [ns] */
 	atomic_bool end;
 	/* set before there are threads */
 	_Alignas(RT_LINE) struct rt_processors processors;
