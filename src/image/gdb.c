@@ -39,7 +39,7 @@ INTERFACE __attribute__((noinline)) void __jit_debug_register_code(void)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void tell(uint32_t action, struct jit_code_entry *e)
+static void tell_debugger(uint32_t action, struct jit_code_entry *e)
 {
 	__jit_debug_descriptor.relevant_entry = e;
 	__jit_debug_descriptor.action_flag = action;
@@ -54,7 +54,7 @@ static void link_entry(struct jit_code_entry *e)
 	if (e->next)
 		e->next->prev = e;
 	__jit_debug_descriptor.first_entry = e;
-	tell(JIT_REGISTER, e);
+	tell_debugger(JIT_REGISTER, e);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -67,7 +67,7 @@ static void unlink_entry(struct jit_code_entry *e)
 		__jit_debug_descriptor.first_entry = e->next;
 	if (e->next)
 		e->next->prev = e->prev;
-	tell(JIT_UNREGISTER, e);
+	tell_debugger(JIT_UNREGISTER, e);
 	pthread_mutex_unlock(&lock);
 }
 

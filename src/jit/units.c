@@ -11,16 +11,16 @@ struct bound {
 	bool known;
 };
 
-static struct bound evaluate(const struct ilir_module *, ilir_expr, int64_t rows);
+static struct bound evaluate_bound(const struct ilir_module *, ilir_expr, int64_t rows);
 
 static struct bound evaluate_select(const struct ilir_module *m, ilir_expr e, int64_t rows)
 {
-	struct bound condition = evaluate(m, ilir_arg(m, e, 0), rows);
-	return condition.known ? evaluate(m, ilir_arg(m, e, condition.value ? 1 : 2), rows) : condition;
+	struct bound condition = evaluate_bound(m, ilir_arg(m, e, 0), rows);
+	return condition.known ? evaluate_bound(m, ilir_arg(m, e, condition.value ? 1 : 2), rows) : condition;
 }
 
 /* Divisors are positive constants, and divisions round down. */
-static int64_t divide(int64_t a, int64_t b)
+static int64_t divide_down(int64_t a, int64_t b)
 {
 	return a / b - (a % b < 0);
 }
@@ -35,9 +35,9 @@ static struct bound evaluate_binary(enum ilir_op op, int64_t a, int64_t b)
 	case ILIR_MUL:
 		return (struct bound){a * b, true};
 	case ILIR_DIV:
-		return (struct bound){divide(a, b), true};
+		return (struct bound){divide_down(a, b), true};
 	case ILIR_MOD:
-		return (struct bound){a - b * divide(a, b), true};
+		return (struct bound){a - b * divide_down(a, b), true};
 	case ILIR_MIN:
 		return (struct bound){a < b ? a : b, true};
 	case ILIR_MAX:
@@ -58,7 +58,7 @@ static struct bound evaluate_binary(enum ilir_op op, int64_t a, int64_t b)
 }
 
 /* Unknown when it depends on more than the range. */
-static struct bound evaluate(const struct ilir_module *m, ilir_expr e, int64_t rows)
+static struct bound evaluate_bound(const struct ilir_module *m, ilir_expr e, int64_t rows)
 {
 	const struct ilir_node *n = ilir_at(m, e);
 	if (n->op == ILIR_CONST_I)
@@ -70,7 +70,7 @@ static struct bound evaluate(const struct ilir_module *m, ilir_expr e, int64_t r
 		return evaluate_select(m, e, rows);
 	if (n->args != 2 || n->op == ILIR_LOAD)
 		return (struct bound){0};
-	struct bound a = evaluate(m, ilir_arg(m, e, 0), rows), b = evaluate(m, ilir_arg(m, e, 1), rows);
+	struct bound a = evaluate_bound(m, ilir_arg(m, e, 0), rows), b = evaluate_bound(m, ilir_arg(m, e, 1), rows);
 	return a.known && b.known ? evaluate_binary(n->op, a.value, b.value) : (struct bound){0};
 }
 
@@ -78,7 +78,7 @@ static struct bound evaluate(const struct ilir_module *m, ilir_expr e, int64_t r
 static int64_t least_rows(const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	for (int64_t rows = 1; rows <= 2 * loop->loop.step; rows++) {
-		struct bound begin = evaluate(m, loop->loop.begin, rows), end = evaluate(m, loop->loop.end, rows);
+		struct bound begin = evaluate_bound(m, loop->loop.begin, rows), end = evaluate_bound(m, loop->loop.end, rows);
 		if (!begin.known || !end.known)
 			return 0;
 		if (begin.value < end.value)

@@ -241,7 +241,7 @@ static void order_indices(struct numbering *w)
 	m->indices.n = m->indices.capacity = (size_t)w->indices;
 }
 
-static void renumber(struct ra_graph *g)
+static void renumber_nodes(struct ra_graph *g)
 {
 	const struct ra_model *m = g->model;
 	struct numbering w = {.g = g};
@@ -305,6 +305,6 @@ static void check_use(struct ra_graph *g)
 void ra_finish(struct ra_graph *g)
 {
 	order_nodes(g);
-	renumber(g);
+	renumber_nodes(g);
 	check_use(g);
 }

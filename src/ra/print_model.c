@@ -200,7 +200,7 @@ static bool name_inner_sums(struct printer *p, size_t i, const bool *holds)
 
 /* --- index notation --- */
 
-static bool introduces(const struct ra_node *n)
+static bool introduces_index(const struct ra_node *n)
 {
 	return n->op == RA_NEST || n->op == RA_SUM_OVER || n->op == RA_MAX_OVER || n->op == RA_MIN_OVER;
 }
@@ -243,7 +243,7 @@ static struct owners *find_owners(struct printer *p)
 		nests = m->indices.at[i].nest >= nests ? m->indices.at[i].nest + 1 : nests;
 	struct owners *owner = ARENA_ARRAY(p->arena, struct owners, nests + 1);
 	for (uint32_t i = 1; i < m->nodes.n; i++)
-		for (int k = 0; introduces(&m->nodes.at[i]) && k < m->nodes.at[i].indices->n; k++) {
+		for (int k = 0; introduces_index(&m->nodes.at[i]) && k < m->nodes.at[i].indices->n; k++) {
 			const struct ra_index *index = &m->indices.at[m->nodes.at[i].indices->index[k]];
 			owner[index->nest].at[index->position] = i;
 		}

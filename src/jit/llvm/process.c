@@ -32,7 +32,7 @@ struct jit_process {
 
 /* --- failures --- */
 
-static bool fail(struct jit_process *p, struct diags *d, const char *what)
+static bool report_failure(struct jit_process *p, struct diags *d, const char *what)
 {
 	return diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0},
 			"let this process make memory executable (MemoryDenyWriteExecute of systemd, SELinux's execmem), "
@@ -46,7 +46,7 @@ static bool check(struct jit_process *p, LLVMErrorRef error, struct diags *d)
 	if (!error)
 		return true;
 	char *message = LLVMGetErrorMessage(error);
-	fail(p, d, message);
+	report_failure(p, d, message);
 	LLVMDisposeErrorMessage(message);
 	return false;
 }
@@ -60,7 +60,7 @@ static void ignore_error(void *context, LLVMErrorRef error)
 
 /* --- symbols --- */
 
-static void materialize(void *context, LLVMOrcMaterializationResponsibilityRef r)
+static void materialize_unit(void *context, LLVMOrcMaterializationResponsibilityRef r)
 {
 	struct symbol *s = context;
 	struct jit_process *p = s->process;
@@ -75,24 +75,24 @@ static void materialize(void *context, LLVMOrcMaterializationResponsibilityRef r
 	LLVMOrcObjectLayerEmit(p->linker, r, object);
 }
 
-static void discard(void *context, LLVMOrcJITDylibRef dylib, LLVMOrcSymbolStringPoolEntryRef symbol)
+static void discard_unit(void *context, LLVMOrcJITDylibRef dylib, LLVMOrcSymbolStringPoolEntryRef symbol)
 {
 	(void)context, (void)dylib, (void)symbol;
 }
 
-static void destroy(void *context)
+static void destroy_unit(void *context)
 {
 	(void)context;
 }
 
-static bool define(struct symbol *s, struct diags *d)
+static bool define_symbol(struct symbol *s, struct diags *d)
 {
 	struct jit_process *p = s->process;
 	LLVMOrcCSymbolFlagsMapPair pair = {
 	    LLVMOrcLLJITMangleAndIntern(p->jit, s->unit->name),
 	    {LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0}};
 	LLVMOrcMaterializationUnitRef unit = LLVMOrcCreateCustomMaterializationUnit(s->unit->name, s, &pair, 1, NULL,
-										    materialize, discard, destroy);
+										    materialize_unit, discard_unit, destroy_unit);
 	LLVMErrorRef error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(p->jit), unit);
 	if (error)
 		LLVMOrcDisposeMaterializationUnit(unit);
@@ -107,7 +107,7 @@ static bool define_all(struct jit_process *p, struct diags *d)
 		p->symbol[i].process = p;
 		p->symbol[i].unit = &p->unit[i];
 		diags_init(&p->symbol[i].diags, &allocator_default);
-		ok = define(&p->symbol[i], d);
+		ok = define_symbol(&p->symbol[i], d);
 	}
 	return ok;
 }
@@ -125,12 +125,12 @@ void jit_process_close(struct jit_process *p)
 }
 
 /* LLJIT links for the machine at hand, whatever the units are compiled for. */
-static bool start(struct jit_process *p, struct diags *d)
+static bool start_process(struct jit_process *p, struct diags *d)
 {
 	char *message = NULL;
 	LLVMTargetMachineRef machine = jit_machine_new(p->options, &message);
 	if (!machine) {
-		fail(p, d, message);
+		report_failure(p, d, message);
 		LLVMDisposeMessage(message);
 		return false;
 	}
@@ -159,14 +159,14 @@ struct jit_process *jit_process_open(const struct ilir_module *m, const struct j
 	}
 	*p = (struct jit_process){
 	    .m = m, .options = o, .sink = sink, .unit = unit, .units = units, .symbol = symbol};
-	if (start(p, d))
+	if (start_process(p, d))
 		return p;
 	jit_process_close(p);
 	return NULL;
 }
 
 /* Reports what went wrong when the symbol was materialised, if that did. */
-static bool report(struct symbol *s, struct diags *d)
+static bool report_symbol(struct symbol *s, struct diags *d)
 {
 	bool any = s->diags.n;
 	for (size_t i = 0; i < s->diags.n; i++)
@@ -179,13 +179,13 @@ void *jit_process_find(struct jit_process *p, const struct jit_unit *unit, struc
 {
 	struct symbol *s = &p->symbol[unit - p->unit];
 	LLVMOrcExecutorAddress address = 0;
-	if (!s->defined && !define(s, d))
+	if (!s->defined && !define_symbol(s, d))
 		return NULL;
 	LLVMErrorRef error = LLVMOrcLLJITLookup(p->jit, &address, unit->name);
 	if (!error)
 		return (void *)(uintptr_t)address;
 	s->defined = false;
-	if (report(s, d))
+	if (report_symbol(s, d))
 		LLVMConsumeError(error);
 	else
 		check(p, error, d);
