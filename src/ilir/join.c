@@ -88,7 +88,7 @@ static bool has_own_place(const struct ilir_module *m, ilir_buffer b, const stru
 	return true;
 }
 
-static bool agree(const struct ilir_module *m, ilir_buffer b, const struct block_use *x,
+static bool uses_agree(const struct ilir_module *m, ilir_buffer b, const struct block_use *x,
 		  const struct block_use *y, const struct image *image)
 {
 	int kind = ilir_buffer_at(m, b)->kind;
@@ -109,6 +109,6 @@ bool ilir_can_join(struct ilir_module *m, const struct ilir_kernel *before, cons
 		return false;
 	bool can = true;
 	for (uint32_t b = 1; can && b < m->buffers.n; b++)
-		can = agree(m, (ilir_buffer){b}, &x.of[b], &y.of[b], image);
+		can = uses_agree(m, (ilir_buffer){b}, &x.of[b], &y.of[b], image);
 	return can;
 }

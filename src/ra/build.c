@@ -46,7 +46,7 @@ static const char *dim_text(struct ra_graph *g, const struct ra_dim *d)
 /* Finds the index variables that a node depends on, besides those that it is given.  Only numbers may. */
 static bool find_free_indices(struct ra_graph *g, struct ra_node *n)
 {
-	bool binds = n->op == RA_NEST || n->op == RA_SUM_OVER || n->op == RA_MAX_OVER || n->op == RA_MIN_OVER;
+	bool binds = ra_introduces_indices(n);
 	for (int i = 0; i < ops[n->op].arity && !binds; i++)
 		n->free |= ra_at(g->model, n->arg[i])->free;
 	return !n->free || !n->shape.rank ||

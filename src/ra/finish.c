@@ -99,11 +99,6 @@ static void meet_index(struct numbering *w, int index)
 	meet_dim(w, &w->g->model->indices.at[index].extent);
 }
 
-static bool has_indices(const struct ra_node *n)
-{
-	return n->op == RA_NEST || n->op == RA_SUM_OVER || n->op == RA_MAX_OVER || n->op == RA_MIN_OVER;
-}
-
 static bool has_begin(const struct ra_node *n)
 {
 	return n->op == RA_SLICE || n->op == RA_ROW || n->op == RA_EXTENT;
@@ -129,7 +124,7 @@ static void meet_node(struct numbering *w, const struct ra_node *n)
 	meet_shape(w, &n->shape);
 	if (has_begin(n))
 		meet_dim(w, &n->begin);
-	for (int i = 0; has_indices(n) && i < n->indices->n; i++)
+	for (int i = 0; ra_introduces_indices(n) && i < n->indices->n; i++)
 		meet_index(w, n->indices->index[i]);
 	if (n->op == RA_ELEMENT)
 		meet_element(w, n->element, ra_at(w->g->model, n->arg[0])->shape.rank);
@@ -184,7 +179,7 @@ static void renumber_node(const struct numbering *w, struct ra_node *n)
 		renumber_dim(w, &n->begin);
 	if (n->op == RA_ELEMENT)
 		renumber_element(w, n);
-	if (!has_indices(n))
+	if (!ra_introduces_indices(n))
 		return;
 	struct ra_indices *all = arena_copy(w->g->arena, n->indices, sizeof *all);
 	for (int i = 0; i < all->n; i++)

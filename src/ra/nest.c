@@ -9,8 +9,6 @@
 
 static const ra_ref none = {0};
 
-enum { POSITIONS = 64 }; /* bits of ra_node.free */
-
 /* An index variable of the current nest. */
 struct variable {
 	int index; /* of the model's */
@@ -44,6 +42,19 @@ struct group {
 	struct ra_scope scope;
 	uint64_t mask;
 };
+
+int ra_count_nests(const struct ra_model *m)
+{
+	int nests = 0;
+	for (size_t i = 0; i < m->indices.n; i++)
+		nests = m->indices.at[i].nest >= nests ? m->indices.at[i].nest + 1 : nests;
+	return nests;
+}
+
+bool ra_introduces_indices(const struct ra_node *n)
+{
+	return n->op == RA_NEST || n->op == RA_SUM_OVER || n->op == RA_MAX_OVER || n->op == RA_MIN_OVER;
+}
 
 static bool refuse_index(struct ra_graph *g, struct ra_span span, const char *hint, const char *message)
 {
@@ -92,7 +103,7 @@ static bool open_variables(struct ra_graph *g, struct group *v, const struct ra_
 			return false;
 		if (memchr(name.text, '.', name.length))
 			return refuse_index(g, name, "write i, j, u", "is no index: its name has dots");
-		if (g->nest->around + (int)i >= RA_MAX_INDICES || g->positions == POSITIONS)
+		if (g->nest->around + (int)i >= RA_MAX_INDICES || g->positions == RA_MAX_POSITIONS)
 			return refuse_index(g, name, "compute a part of it first and give that a name",
 					    ra_format(g->arena, "is one index too many: %d are possible around a value",
 						      RA_MAX_INDICES));

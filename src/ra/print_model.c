@@ -200,11 +200,6 @@ static bool name_inner_sums(struct printer *p, size_t i, const bool *holds)
 
 /* --- index notation --- */
 
-static bool introduces_index(const struct ra_node *n)
-{
-	return n->op == RA_NEST || n->op == RA_SUM_OVER || n->op == RA_MAX_OVER || n->op == RA_MIN_OVER;
-}
-
 static bool is_plain(const struct ra_index_form *f)
 {
 	return f->terms == 1 && f->term[0].scale == 1 && !f->offset.terms && !f->offset.constant;
@@ -232,18 +227,15 @@ static void find_plain(struct printer *p, const struct ra_node *n)
 
 /* The nodes that introduce the index variables of nests, by nest and position. */
 struct owners {
-	uint32_t at[64];
+	uint32_t at[RA_MAX_POSITIONS];
 };
 
 static struct owners *find_owners(struct printer *p)
 {
 	const struct ra_model *m = p->m;
-	int nests = 0;
-	for (size_t i = 0; i < m->indices.n; i++)
-		nests = m->indices.at[i].nest >= nests ? m->indices.at[i].nest + 1 : nests;
-	struct owners *owner = ARENA_ARRAY(p->arena, struct owners, nests + 1);
+	struct owners *owner = ARENA_ARRAY(p->arena, struct owners, ra_count_nests(m) + 1);
 	for (uint32_t i = 1; i < m->nodes.n; i++)
-		for (int k = 0; introduces_index(&m->nodes.at[i]) && k < m->nodes.at[i].indices->n; k++) {
+		for (int k = 0; ra_introduces_indices(&m->nodes.at[i]) && k < m->nodes.at[i].indices->n; k++) {
 			const struct ra_index *index = &m->indices.at[m->nodes.at[i].indices->index[k]];
 			owner[index->nest].at[index->position] = i;
 		}

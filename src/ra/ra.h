@@ -264,6 +264,11 @@ bool ra_shape_equal(const struct ra_shape *, const struct ra_shape *);
 enum dtype ra_widened(enum dtype);
 /* Whether an input is an integer that rows can be looked up with. */
 bool ra_is_index(const struct ra_input *);
+/* Index notation: the bits of ra_node.free, which bound the variables of a nest; the number of nests of a model; and
+ * whether a node introduces index variables, which are its `indices`. */
+enum { RA_MAX_POSITIONS = 64 };
+int ra_count_nests(const struct ra_model *);
+bool ra_introduces_indices(const struct ra_node *);
 /* The number of symbols that a weights file tells. */
 size_t ra_given_symbols(const struct ra_model *);
 /* The size of another one, once those that it is computed of are known; the nearest one of 32 bits. */

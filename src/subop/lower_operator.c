@@ -140,16 +140,13 @@ static const enum sub_op sub_of[RA_OPS] = {
 
 /* The extents of the variables of a nest, by position. */
 struct nest_extents {
-	int64_t at[64];
+	int64_t at[RA_MAX_POSITIONS];
 };
 
 static struct nest_extents *find_nest_extents(struct lowering *l)
 {
 	const struct ra_model *m = l->model;
-	int nests = 0;
-	for (size_t i = 0; i < m->indices.n; i++)
-		nests = m->indices.at[i].nest >= nests ? m->indices.at[i].nest + 1 : nests;
-	struct nest_extents *extents = ARENA_ARRAY(l->p->arena, struct nest_extents, nests + 1);
+	struct nest_extents *extents = ARENA_ARRAY(l->p->arena, struct nest_extents, ra_count_nests(m) + 1);
 	for (size_t i = 0; i < m->indices.n; i++)
 		extents[m->indices.at[i].nest].at[m->indices.at[i].position] =
 		    ra_dim_value(&m->indices.at[i].extent, l->sizes);

@@ -41,7 +41,7 @@ static bool report_failure(struct jit_process *p, struct diags *d, const char *w
 }
 
 /* Reports the error and frees it; true when there is none. */
-static bool check(struct jit_process *p, LLVMErrorRef error, struct diags *d)
+static bool check_error(struct jit_process *p, LLVMErrorRef error, struct diags *d)
 {
 	if (!error)
 		return true;
@@ -97,7 +97,7 @@ static bool define_symbol(struct symbol *s, struct diags *d)
 	if (error)
 		LLVMOrcDisposeMaterializationUnit(unit);
 	s->defined = !error;
-	return check(p, error, d);
+	return check_error(p, error, d);
 }
 
 static bool define_all(struct jit_process *p, struct diags *d)
@@ -137,7 +137,7 @@ static bool start_process(struct jit_process *p, struct diags *d)
 	LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
 	LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder,
 						      LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(machine));
-	if (!check(p, LLVMOrcCreateLLJIT(&p->jit, builder), d)) {
+	if (!check_error(p, LLVMOrcCreateLLJIT(&p->jit, builder), d)) {
 		p->jit = NULL;
 		return false;
 	}
@@ -188,6 +188,6 @@ void *jit_process_find(struct jit_process *p, const struct jit_unit *unit, struc
 	if (report_symbol(s, d))
 		LLVMConsumeError(error);
 	else
-		check(p, error, d);
+		check_error(p, error, d);
 	return NULL;
 }
