@@ -9,7 +9,6 @@
  * the rewriting of generated models of many operators. Models are read from $srcdir/examples. */
 #include "api/read_options.h"
 #include "bench/library.h"
-#include "bench/timing.h"
 #include "compile/explain.h"
 
 enum { TREES = 10, LEAVES = 19, MOST_NODES = 4 * LEAVES, WORDS = 2000, WIDTH = 256, CLASSES = 5 };
@@ -211,37 +210,28 @@ static void fill_forest(esp_forest *forest, esp_program *program, bool sequence)
 
 struct variant {
 	char rules[40];
-	esp_session *session;
-	esp_forest *forest;
+	struct server server;
 	double *seconds;
 };
 
 static void make_variant(struct variant *v, int i, const esp_model *m, const esp_weights *w, long rounds)
 {
 	esp_program_options o = {.size = sizeof o, .rules = v->rules};
-	esp_program *program;
-	esp_binding *binding;
 	snprintf(v->rules, sizeof v->rules, "%s%s", i < 2 ? "" : "-",
 		 i == 0	  ? "all"
 		 : i == 1 ? "none"
 			  : rewrite_family_spelling(i - 2));
-	check_status(esp_program_create(m, w, &o, &program, &error));
-	check_status(esp_program_prepare(program, &error));
-	check_status(esp_binding_create(program, w, &binding, &error));
-	check_status(esp_session_create(binding, &v->session, &error));
-	check_status(esp_forest_create(program, &v->forest, &error));
-	fill_forest(v->forest, program, strcmp(esp_model_describe(m)->structure, "sequence") == 0);
+	v->server = open_server(m, w, &o);
+	fill_forest(v->server.forest, v->server.program,
+		    strcmp(esp_model_describe(m)->structure, "sequence") == 0);
 	v->seconds = malloc(rounds * sizeof *v->seconds);
 	if (!v->seconds)
 		give_up("no memory");
-	esp_program_free(program);
-	esp_binding_free(binding);
 }
 
 static void free_variant(struct variant *v)
 {
-	esp_session_free(v->session);
-	esp_forest_free(v->forest);
+	close_server(&v->server);
 	free(v->seconds);
 }
 
@@ -249,10 +239,9 @@ static void run_variants(struct variant *v, long rounds)
 {
 	for (long r = -3; r < rounds; r++)
 		for (int i = 0; i < VARIANTS; i++) {
-			double begin = read_clock();
-			check_status(esp_session_run(v[i].session, v[i].forest, &error));
+			double took = time_run(&v[i].server);
 			if (r >= 0)
-				v[i].seconds[r] = read_clock() - begin;
+				v[i].seconds[r] = took;
 		}
 }
 

@@ -6,7 +6,6 @@
  * two contexts run by turns, some hundred runs at a time, so that they meet the same disturbances.  The table
  * has microseconds, and the ratios of two threads to one. */
 #include "bench/library.h"
-#include "bench/timing.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -73,11 +72,6 @@ static esp_weights *make_random_weights(esp_context *context, long hidden)
 
 /* --- the library --- */
 
-struct server {
-	esp_forest *forest;
-	esp_session *session;
-};
-
 /* A random binary tree, numbered in post order: nodes that have no parent yet lie on a stack. */
 static void add_tree(esp_forest *forest)
 {
@@ -107,27 +101,11 @@ static void add_tree(esp_forest *forest)
 	check_status(esp_forest_add(forest, &tree, &error));
 }
 
-static struct server open_server(int threads, long hidden)
+static struct server open_tree(int threads, long hidden)
 {
-	struct server s;
-	esp_context *context;
-	esp_model *m;
-	esp_program *program;
-	esp_binding *binding;
-	esp_context_options options = {.size = sizeof options, .threads = threads};
-	check_status(esp_context_create(&options, &context, &error));
-	check_status(esp_model_parse(context, "treelstm.ra", model, strlen(model), &m, &error));
-	esp_weights *w = make_random_weights(context, hidden);
-	check_status(esp_program_create(m, w, NULL, &program, &error));
-	check_status(esp_binding_create(program, w, &binding, &error));
-	check_status(esp_forest_create(program, &s.forest, &error));
-	check_status(esp_session_create(binding, &s.session, &error));
+	esp_context *context = create_context(threads);
+	struct server s = open_text(context, model, make_random_weights(context, hidden), NULL);
 	add_tree(s.forest);
-	esp_context_free(context);
-	esp_model_free(m);
-	esp_weights_free(w);
-	esp_program_free(program);
-	esp_binding_free(binding);
 	return s;
 }
 
@@ -158,11 +136,8 @@ static struct times summarize_times(double *seconds, long n)
 
 static void time_runs(const struct server *s, double *seconds, long runs)
 {
-	for (long i = 0; i < runs; i++) {
-		double begin = read_clock();
-		check_status(esp_session_run(s->session, s->forest, &error));
-		seconds[i] = read_clock() - begin;
-	}
+	for (long i = 0; i < runs; i++)
+		seconds[i] = time_run(s);
 }
 
 static void measure_beside(const struct server server[2], int busy, double *seconds, long runs)
@@ -193,7 +168,7 @@ int main(int argc, char **argv)
 	double *seconds = malloc(2 * runs * sizeof *seconds);
 	if (!seconds)
 		give_up("no memory");
-	const struct server server[2] = {open_server(1, hidden), open_server(2, hidden)};
+	const struct server server[2] = {open_tree(1, hidden), open_tree(2, hidden)};
 	for (int i = 0; i < 2; i++)
 		time_runs(&server[i], seconds, runs < 1000 ? runs : 1000);
 	printf("%6s %21s %18s %18s\n%6s %10s %10s %7s %10s %10s %7s\n", "", "median [us]", "",

@@ -6,7 +6,6 @@
  * Runs a tree RNN over a perfect tree with normal embeddings and with embeddings that make sums, products
  * and states denormal, for each kind of math. Prints microseconds of a run, the least of all repeats. */
 #include "bench/library.h"
-#include "bench/timing.h"
 
 enum { D = 256, V = 16, LEAVES = 64, NODES = 2 * LEAVES - 1 };
 
@@ -65,46 +64,15 @@ static esp_structure make_tree(void)
 	return (esp_structure){sizeof(esp_structure), NODES, begin, children, NODES - 1, data};
 }
 
-static double measure_runs(esp_session *s, const esp_forest *f, int repeats)
-{
-	double least = 1;
-	for (int i = 0; i < repeats; i++) {
-		double begin = read_clock();
-		check_status(esp_session_run(s, f, &error));
-		double took = read_clock() - begin;
-		least = took < least ? took : least;
-	}
-	return least;
-}
-
 static double time_of(float scale, const char *math, int repeats)
 {
-	esp_context_options c = {.size = sizeof c, .threads = 1};
 	esp_program_options o = {.size = sizeof o, .math = math, .rules = "-tables"};
-	esp_context *context;
-	esp_model *m;
-	esp_program *program;
-	esp_binding *binding;
-	esp_session *session;
-	esp_forest *forest;
+	esp_context *context = create_context(1);
+	struct server s = open_text(context, model, scaled_weights(context, scale), &o);
 	esp_structure tree = make_tree();
-	check_status(esp_context_create(&c, &context, &error));
-	check_status(esp_model_parse(context, "small.ra", model, strlen(model), &m, &error));
-	esp_weights *w = scaled_weights(context, scale);
-	check_status(esp_program_create(m, w, &o, &program, &error));
-	check_status(esp_program_prepare(program, &error));
-	check_status(esp_binding_create(program, w, &binding, &error));
-	check_status(esp_session_create(binding, &session, &error));
-	check_status(esp_forest_create(program, &forest, &error));
-	check_status(esp_forest_add(forest, &tree, &error));
-	double seconds = measure_runs(session, forest, repeats);
-	esp_session_free(session);
-	esp_forest_free(forest);
-	esp_binding_free(binding);
-	esp_program_free(program);
-	esp_weights_free(w);
-	esp_model_free(m);
-	esp_context_free(context);
+	check_status(esp_forest_add(s.forest, &tree, &error));
+	double seconds = time_least_run(&s, repeats);
+	close_server(&s);
 	return seconds;
 }
 

@@ -7,7 +7,6 @@
  * rows as there are trees.  Prints nanoseconds for 16 units of a row, the least of all repeats, for each kind of math and
  * of target; of the same cell with functions that cost nothing; and of a loop written by hand. */
 #include "bench/library.h"
-#include "bench/timing.h"
 
 #include <immintrin.h>
 
@@ -137,48 +136,18 @@ static esp_structure make_tree(void)
 	return (esp_structure){sizeof(esp_structure), NODES, begin, children, NODES - 1, NULL};
 }
 
-static double least_run(esp_session *s, const esp_forest *f, int repeats)
-{
-	double least = 1;
-	for (int i = 0; i < repeats; i++) {
-		double begin = read_clock();
-		check_status(esp_session_run(s, f, &error));
-		double took = read_clock() - begin;
-		least = took < least ? took : least;
-	}
-	return least;
-}
-
 static double time_compiled(const char *sigmoid, const char *tanh, const char *math, const char *target, int rows, int repeats)
 {
 	char text[sizeof model + 64];
-	esp_context_options c = {.size = sizeof c, .threads = 1};
 	esp_program_options o = {.size = sizeof o, .math = math, .target = target};
-	esp_context *context;
-	esp_model *m;
-	esp_program *program;
-	esp_binding *binding;
-	esp_session *session;
-	esp_forest *forest;
+	esp_context *context = create_context(1);
 	esp_structure tree = make_tree();
 	snprintf(text, sizeof text, model, sigmoid, tanh);
-	check_status(esp_context_create(&c, &context, &error));
-	check_status(esp_model_parse(context, "cell.ra", text, strlen(text), &m, &error));
-	esp_weights *w = cell_weights(context);
-	check_status(esp_program_create(m, w, &o, &program, &error));
-	check_status(esp_binding_create(program, w, &binding, &error));
-	check_status(esp_session_create(binding, &session, &error));
-	check_status(esp_forest_create(program, &forest, &error));
+	struct server s = open_text(context, text, cell_weights(context), &o);
 	for (int i = 0; i < rows; i++)
-		check_status(esp_forest_add(forest, &tree, &error));
-	double seconds = least_run(session, forest, repeats);
-	esp_session_free(session);
-	esp_forest_free(forest);
-	esp_binding_free(binding);
-	esp_program_free(program);
-	esp_weights_free(w);
-	esp_model_free(m);
-	esp_context_free(context);
+		check_status(esp_forest_add(s.forest, &tree, &error));
+	double seconds = time_least_run(&s, repeats);
+	close_server(&s);
 	return seconds;
 }
 

@@ -1,8 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* For benchmarks that use the library: ending when a call fails, and making weights. */
+/* For benchmarks that use the library: ending when a call fails, making weights, programs that are ready to
+ * run. */
 #ifndef ESPALIER_BENCH_LIBRARY_H
 #define ESPALIER_BENCH_LIBRARY_H
 
+#include "bench/timing.h"
 #include "espalier.h"
 
 #include <errno.h>
@@ -46,6 +48,75 @@ static inline esp_weights *make_weights(esp_context *context, const char *header
 	check_status(esp_weights_open(context, path, &w, &error));
 	unlink(path);
 	return w;
+}
+
+/* --- programs that are ready to run --- */
+
+struct server {
+	esp_program *program;
+	esp_session *session;
+	esp_forest *forest; /* empty at first */
+};
+
+/* Compiles the model; all that is measured is code by then.  Options may be NULL. */
+static inline struct server open_server(const esp_model *m, const esp_weights *w,
+					const esp_program_options *o)
+{
+	struct server s;
+	esp_binding *binding;
+	check_status(esp_program_create(m, w, o, &s.program, &error));
+	check_status(esp_program_prepare(s.program, &error));
+	check_status(esp_binding_create(s.program, w, &binding, &error));
+	check_status(esp_session_create(binding, &s.session, &error));
+	check_status(esp_forest_create(s.program, &s.forest, &error));
+	esp_binding_free(binding);
+	return s;
+}
+
+/* The same of a text; frees the context and the weights, which the server keeps as long as it needs them. */
+static inline struct server open_text(esp_context *context, const char *text, esp_weights *w,
+				      const esp_program_options *o)
+{
+	esp_model *m;
+	check_status(esp_model_parse(context, "bench.ra", text, strlen(text), &m, &error));
+	struct server s = open_server(m, w, o);
+	esp_model_free(m);
+	esp_weights_free(w);
+	esp_context_free(context);
+	return s;
+}
+
+static inline void close_server(struct server *s)
+{
+	esp_session_free(s->session);
+	esp_forest_free(s->forest);
+	esp_program_free(s->program);
+}
+
+static inline esp_context *create_context(int threads)
+{
+	esp_context *context;
+	esp_context_options o = {.size = sizeof o, .threads = threads};
+	check_status(esp_context_create(&o, &context, &error));
+	return context;
+}
+
+/* Runs the forest; returns seconds. */
+static inline double time_run(const struct server *s)
+{
+	double begin = read_clock();
+	check_status(esp_session_run(s->session, s->forest, &error));
+	return read_clock() - begin;
+}
+
+static inline double time_least_run(const struct server *s, int repeats)
+{
+	double least = time_run(s);
+	for (int i = 1; i < repeats; i++) {
+		double took = time_run(s);
+		least = took < least ? took : least;
+	}
+	return least;
 }
 
 #endif

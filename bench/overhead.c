@@ -6,7 +6,6 @@
  * The model adds one number per node, so nearly all of a run's time is spent outside the kernels: it is an
  * upper bound of the overhead. A request is esp_forest_clear, esp_forest_add, esp_session_run. */
 #include "bench/library.h"
-#include "bench/timing.h"
 
 static const char model[] =
     "model least\n"
@@ -48,7 +47,7 @@ static esp_structure make_heap(int32_t nodes)
 			       .data = data};
 }
 
-/* --- the library --- */
+/* --- weights --- */
 
 static const char header[] = "{\"E\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}";
 
@@ -56,34 +55,6 @@ static void put_weights(FILE *f, void *unused)
 {
 	(void)unused;
 	fwrite((const float[]){1, 2, 3, 4}, sizeof(float), 4, f);
-}
-
-struct server {
-	esp_forest *forest;
-	esp_session *session;
-};
-
-static struct server open_server(void)
-{
-	struct server s;
-	esp_context *context;
-	esp_model *m;
-	esp_program *program;
-	esp_binding *binding;
-	check_status(esp_context_create(NULL, &context, &error));
-	check_status(esp_model_parse(context, "least.ra", model, strlen(model), &m, &error));
-	esp_weights *w = make_weights(context, header, put_weights, NULL);
-	check_status(esp_program_create(m, w, NULL, &program, &error));
-	check_status(esp_program_prepare(program, &error));
-	check_status(esp_binding_create(program, w, &binding, &error));
-	check_status(esp_forest_create(program, &s.forest, &error));
-	check_status(esp_session_create(binding, &s.session, &error));
-	esp_context_free(context);
-	esp_model_free(m);
-	esp_weights_free(w);
-	esp_program_free(program);
-	esp_binding_free(binding);
-	return s;
 }
 
 /* --- measuring --- */
@@ -119,7 +90,8 @@ int main(int argc, char **argv)
 	double *seconds = malloc(repeats * sizeof *seconds);
 	if (!seconds)
 		give_up("no memory");
-	struct server s = open_server();
+	esp_context *context = create_context(0);
+	struct server s = open_text(context, model, make_weights(context, header, put_weights, NULL), NULL);
 	printf("%-48s %8s %8s %8s\n", "", "minimum", "median", "99 %");
 	measure_request(&s, 1, seconds, repeats);
 	measure_request(&s, 37, seconds, repeats);

@@ -5,7 +5,6 @@
  * at the root. Prints microseconds per tree for linearizing and running: the least and the median of the
  * rounds, each of which runs 64 trees. A SCHEDULE is a file, or directives separated by `;`. */
 #include "bench/library.h"
-#include "bench/timing.h"
 
 enum { MOST = 8, TREES = 64, SIZES = 3, MOST_ROUNDS = 2000 };
 
@@ -14,7 +13,7 @@ static const int sizes[SIZES] = {1, 10, 64};
 /* One program and its minibatches of every size. */
 struct side {
 	const char *name;
-	esp_session *session;
+	struct server server;
 	esp_forest *forest[SIZES][TREES];
 	int forests[SIZES];
 	double times[SIZES][MOST_ROUNDS];
@@ -55,31 +54,24 @@ static void open_side(struct side *s, esp_context *c, char **argv, const char *s
 	esp_model *m;
 	esp_weights *w;
 	esp_vocab *vocab;
-	esp_program *p;
-	esp_binding *b;
 	esp_program_options options = {
 	    .size = sizeof options, .at = ESP_AT_ROOT, .schedule = read_schedule(schedule)};
 	s->name = schedule;
 	check_status(esp_model_read(c, argv[1], &m, &error));
 	check_status(esp_weights_open(c, argv[2], &w, &error));
 	check_status(esp_vocab_open(c, argv[3], &vocab, &error));
-	check_status(esp_program_create(m, w, &options, &p, &error));
-	check_status(esp_program_prepare(p, &error));
-	check_status(esp_binding_create(p, w, &b, &error));
-	check_status(esp_session_create(b, &s->session, &error));
-	read_trees(s, c, p, vocab, argv[4]);
+	s->server = open_server(m, w, &options);
+	read_trees(s, c, s->server.program, vocab, argv[4]);
 	esp_model_free(m);
 	esp_weights_free(w);
 	esp_vocab_free(vocab);
-	esp_program_free(p);
-	esp_binding_free(b);
 }
 
 static double round_of(struct side *s, int size)
 {
 	double begin = 1e6 * read_clock();
 	for (int i = 0; i < s->forests[size]; i++)
-		check_status(esp_session_run(s->session, s->forest[size][i], &error));
+		check_status(esp_session_run(s->server.session, s->forest[size][i], &error));
 	return (1e6 * read_clock() - begin) / (s->forests[size] * sizes[size]);
 }
 

@@ -57,6 +57,12 @@ const struct tool_variable tool_environment[] = {
      "Another word is refused. No bit of a result depends on it."},
     {"ESPALIER_PERF_MAP",
      "When it is 1, names and addresses of kernels are added to /tmp/perf-PID.map, for perf report to show."},
+    {"ESPALIER_LINES",
+     "When it is 1, code that is compiled has the lines of its loops, for gdb to show; the loops are kept in "
+     "the folder listings of the cache."},
+    {"ESPALIER_JITDUMP",
+     "When it is 1, code is written with its lines to a file below .debug/jit in the folder that JITDUMPDIR "
+     "names, or HOME, for perf inject --jit."},
     {"HOME", "Where .cache is, when XDG_CACHE_HOME is not set."},
     {"TMPDIR", "Where espalier bench keeps random weights while it runs, in place of /tmp."},
     {"OMP_PROC_BIND, OMP_PLACES", "Places that threads are bound to, as for any program of OpenMP."},

@@ -219,10 +219,11 @@ static int count_processors(void)
 	return n < 1 ? 1 : n < ESP_THREADS_MAX ? (int)n : ESP_THREADS_MAX;
 }
 
-static bool needs_perf_map(const esp_context_options *o)
+/* Whether a variable of the environment asks for something. */
+static bool asks_for(const char *variable)
 {
-	const char *asked = secure_getenv("ESPALIER_PERF_MAP");
-	return o->perf_map || (asked && *asked && strcmp(asked, "0") != 0);
+	const char *asked = secure_getenv(variable);
+	return asked && *asked && strcmp(asked, "0") != 0;
 }
 
 static bool fill_context(esp_context *c, const esp_context_options *o)
@@ -241,7 +242,9 @@ static bool fill_context(esp_context *c, const esp_context_options *o)
 	c->cancel = o->cancel;
 	c->cache = o->cache;
 	c->cache_limit = o->cache_limit;
-	c->perf_map = needs_perf_map(o);
+	c->perf_map = o->perf_map || asks_for("ESPALIER_PERF_MAP");
+	c->jitdump = o->jitdump || asks_for("ESPALIER_JITDUMP");
+	c->lines = o->lines || c->jitdump || asks_for("ESPALIER_LINES");
 	c->machine_from = source_of_machine(o);
 	c->process = fork_generation();
 	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : count_processors());

@@ -187,7 +187,7 @@ typedef struct esp_context_options {
 	 * own.  Must be 0 when there is no helper. */
 	uint64_t compile_memory;
 	/* How long the code of one program may take to make in one call, from when the call finds that it must be made
-	 * [seconds]; 0 = no limit.  A helper is ended at that time; in the process LLVM is, before its next kernel (a
+	 * [seconds]; 0 = no limit.  esp_program_create is such a call: it gives up between two passes.  A helper is ended at that time; in the process LLVM is, before its next kernel (a
 	 * kernel takes from milliseconds to some seconds), and libgccjit, which is a process of its own, at that
 	 * time.  The call fails with ESP_ERROR_BACKEND. */
 	double compile_seconds;
@@ -208,6 +208,17 @@ typedef struct esp_context_options {
 	 * ESPALIER_MACHINE in the environment (measured, kept, defaults) decides in place of 0, unless it is empty or
 	 * the process runs with raised rights; another word is a bad-argument. */
 	int machine;
+	/* Not 0: code that is compiled has a table of its lines, which are those of `espalier dump ilir`
+	 * (esp_program_dump). gdb shows them: the text is kept beside the compiled programs, in the folder
+	 * `listings` of the cache.  Compiling takes longer and programs are larger (doc/profiling.md); the
+	 * code is the same.  ESPALIER_LINES=1 in the environment does the same, unless the process runs with
+	 * raised rights. */
+	int lines;
+	/* Not 0: code is written to $JITDUMPDIR/.debug/jit/espalier-XXXXXX/jit-PID.dump ($HOME when
+	 * JITDUMPDIR is not set), with its lines, for `perf inject --jit`.  ESPALIER_JITDUMP=1 does the same,
+	 * unless the process runs with raised rights.  What is wrong with the file is logged, and fails no
+	 * call; removing it is left to the user. */
+	int jitdump;
 } esp_context_options;
 
 enum { ESP_MACHINE_MEASURED = 0, ESP_MACHINE_KEPT = 1, ESP_MACHINE_DEFAULTS = 2 };
@@ -219,8 +230,8 @@ enum { ESP_THREADS_MAX = 256 };
 /* `options` may be NULL. */
 esp_status esp_context_create(const esp_context_options *options, esp_context **out, esp_error **error);
 /* Refuses all calls with objects of this context from now on (ESP_ERROR_CLOSED), waits for those that have
- * begun, and ends the team.  Calls that make code give up as soon as they notice (see compile_seconds) and fail with
- * ESP_ERROR_CLOSED.  Objects must still be freed, results can still be read.  Closing again does
+ * begun, and ends the team.  Calls that make code give up as soon as they notice (see compile_seconds), and those that wait
+ * for bytes of a pipe within some 20 ms, and fail with ESP_ERROR_CLOSED.  Objects must still be freed, results can still be read.  Closing again does
  * nothing.  Must not be called from the context's hooks. */
 esp_status esp_context_close(esp_context *, esp_error **error);
 /* The context lives as long as objects that were made from it; the last of them ends the team. */
@@ -839,7 +850,8 @@ enum {
 	ESP_OVER_NODES = 0,
 	ESP_OVER_LEAVES = 1,
 	ESP_OVER_INNER = 2, /* nodes with children */
-	ESP_OVER_STRUCTURES = 3
+	ESP_OVER_STRUCTURES = 3,
+	ESP_OVER_EDGES = 4 /* those to the children of nodes */
 };
 
 /* A step of the program: a kernel and its rows. */

@@ -3,14 +3,15 @@
  *
  * Its file in the cache's folder "machines" is named by the processor, so that machines can share the folder:
  *
- *     espalier machine 2
+ *     espalier machine 3 89abcdef01234567    the version, and a hash of the names of all numbers
  *     identity x86-64 saves ...
  *     target avx512
  *     l1_bytes 32768 bytes          and all other numbers and times of base/target.h
  *     processor AMD EPYC            for people
  *     checksum 0123...              of all lines before
  *
- * Other files, and files with impossible numbers, are ignored. */
+ * Other files, and files with impossible numbers, are ignored, and reported unless another version of the library wrote
+ * them. */
 #include "api/objects.h"
 #include "base/cpu.h"
 #include "base/machine.h"
@@ -21,7 +22,8 @@
 
 enum { LARGEST = 1 << 14, MOST_THREADS = 4, MEMORY = 128 << 20, DIGITS = 2 * sizeof(struct checksum) };
 
-static const char header[] = "espalier machine 2\n";
+static const char header[] = "espalier machine ";
+enum { VERSION = 3, STAMP = 8 };
 
 struct cache context_cache(const struct esp_context *c)
 {
@@ -56,7 +58,7 @@ struct search {
 	struct target target;
 	const char *source, *processor; /* processor: a text of cpu_print; "" = the machine is not examined */
 	const char *folder;		/* NULL = none */
-	const char *problem;		/* of the kept file; NULL = none */
+	const char *problem;		/* of the kept file; NULL = none, or another version wrote it */
 };
 
 static void note_unusable(const struct search *s, const struct io_store *store)
@@ -71,16 +73,30 @@ static struct checksum file_name(const struct search *s)
 	return checksum_of(s->processor, strlen(s->processor));
 }
 
-static void print_checksum(struct str *to, const char *text, size_t n)
+/* Prints the first bytes of the checksum of a text. */
+static void print_checksum(struct str *to, const char *text, size_t n, size_t bytes)
 {
 	struct checksum sum = checksum_of(text, n);
-	for (size_t i = 0; i < sizeof sum.bytes; i++)
+	for (size_t i = 0; i < bytes; i++)
 		str_printf(to, "%02x", sum.bytes[i]);
 }
 
-static void print_beginning(const struct search *s, struct str *to)
+/* Prints the version of the file: it changes with the numbers that a description has. */
+static void print_version(struct search *s, struct str *to)
 {
-	str_printf(to, "%sidentity %s\ntarget %s\n", header, s->processor, s->target.name);
+	struct str names = str_in(&s->arena);
+	str_printf(&names, "%d %d", TARGET_CACHES, TARGET_ROWS);
+	for (int i = 0; i < TARGET_NUMBERS; i++)
+		str_printf(&names, " %s", target_number_at(i)->member);
+	str_printf(to, "%s%d ", header, VERSION);
+	print_checksum(to, names.text, names.n, STAMP);
+	str_puts(to, "\n");
+}
+
+static void print_beginning(struct search *s, struct str *to)
+{
+	print_version(s, to);
+	str_printf(to, "identity %s\ntarget %s\n", s->processor, s->target.name);
 }
 
 /* --- reading --- */
@@ -94,23 +110,33 @@ static bool is_whole(struct search *s, const char *text, size_t n)
 	if (n < tail || memchr(text, 0, n) || text[n - 1] != '\n' ||
 	    memcmp(text + n - tail, word, strlen(word)) != 0)
 		return false;
-	print_checksum(&sum, text, n - tail);
+	print_checksum(&sum, text, n - tail, sizeof(struct checksum));
 	return memcmp(text + n - DIGITS - 1, sum.text, DIGITS) == 0;
 }
 
-/* Parses a text as the description; returns its problem, NULL = none. */
-static const char *read_text(struct search *s, const char *text, size_t n)
+/* Whether another version of the library wrote a text that is whole. */
+static bool is_of_another_version(struct search *s, const char *text)
+{
+	struct str version = str_in(&s->arena);
+	print_version(s, &version);
+	return strncmp(text, header, strlen(header)) == 0 && strncmp(text, version.text, version.n) != 0;
+}
+
+/* Parses a text as the description; false with its problem, or without one when another version wrote it. */
+static bool read_text(struct search *s, const char *text, size_t n)
 {
 	struct str beginning = str_in(&s->arena);
 	const char *end;
 	print_beginning(s, &beginning);
 	if (!is_whole(s, text, n))
-		return "it is damaged";
-	if (strncmp(text, header, strlen(header)) != 0)
-		return "it is of another version";
-	if (strncmp(text, beginning.text, beginning.n) != 0)
-		return "it is of another processor";
-	return target_read(&s->target, text + beginning.n, &end) ? NULL : "a number is missing or cannot be";
+		s->problem = "it is damaged";
+	else if (is_of_another_version(s, text))
+		return false;
+	else if (strncmp(text, beginning.text, beginning.n) != 0)
+		s->problem = "it is of another processor";
+	else if (!target_read(&s->target, text + beginning.n, &end))
+		s->problem = "a number is missing or cannot be";
+	return !s->problem;
 }
 
 static bool read_kept(struct search *s)
@@ -130,20 +156,19 @@ static bool read_kept(struct search *s)
 	if (status != IO_STORE_OK)
 		return false;
 	((char *)bytes)[n] = 0;
-	s->problem = read_text(s, bytes, n);
-	return !s->problem;
+	return read_text(s, bytes, n);
 }
 
 /* --- measuring --- */
 
-static void print_file(const struct search *s, struct str *to)
+static void print_file(struct search *s, struct str *to)
 {
 	print_beginning(s, to);
 	target_print(&s->target, to);
 	str_puts(to, "processor ");
 	cpu_name(to);
 	str_puts(to, "\nchecksum ");
-	print_checksum(to, to->text, to->n - strlen("checksum "));
+	print_checksum(to, to->text, to->n - strlen("checksum "), sizeof(struct checksum));
 	str_puts(to, "\n");
 }
 

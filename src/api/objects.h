@@ -55,7 +55,8 @@ struct esp_context {
 	int cache;
 	char *cache_dir;
 	uint64_t cache_limit;
-	bool perf_map;
+	bool perf_map, jitdump;	      /* names of kernels for profilers */
+	bool lines;		      /* programs have tables of lines */
 	int machine_from;	      /* ESP_MACHINE_... */
 	struct machine_known machine; /* valid once machine_known is set: see context_machine */
 	char processor[512];	      /* text of cpu_print, which `machine` refers to */
@@ -181,6 +182,7 @@ struct esp_program {
 	bool made; /* the image is complete but perhaps for code that is compiled later; it may not be loaded yet */
 	struct image image;
 	struct gdb_entry *named; /* functions that debuggers know */
+	const char *listing;	 /* the file of their lines, NULL = it was not needed yet */
 	_Atomic double seconds;
 	const struct compilation *begun; /* the first half of its compilation; NULL = found */
 	struct times early, times; /* steps of the first half of a compilation, and of making the code */

@@ -26,7 +26,7 @@ static void write_steps(struct esp_profile *p, const struct image *image)
 		const struct image_step *s = &image->step[image->folds + i];
 		p->step[i] = (esp_step){
 		    .name = image->kernel_name[s->kernel],
-		    .over = over[s->domain],
+		    .over = s->sort && image->sort[s->sort - 1].edges ? ESP_OVER_EDGES : over[s->domain],
 		    .operations = s->operations,
 		    .blocks = s->blocks,
 		    .block_bytes = s->block_bytes,

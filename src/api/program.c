@@ -4,6 +4,7 @@
 #include "compile/explain.h"
 #include "image/code.h"
 #include "image/gdb.h"
+#include "image/jitdump.h"
 #include "jit/jit.h"
 
 #include <string.h>
@@ -168,7 +169,8 @@ static bool goes_on(void *program, struct diags *diags)
 	       diag_add(diags, DIAG_COMPILE_DEADLINE, (struct diag_at){0},
 			"raise esp_context_options.compile_seconds (--compile-seconds), or compile ahead of "
 			"time ('espalier compile')",
-			"the code of '%s' is not made within %g s", p->interface.name,
+			"the code of '%s' is not made within %g s",
+			p->interface.name ? p->interface.name : p->model->graph->name,
 			p->object.context->compile_seconds);
 }
 
@@ -221,6 +223,7 @@ static bool read_options(esp_program *p, const esp_program_options *options, str
 	bool ok = api_read_options(&p->arena, diags, options, &p->options);
 	p->options.threads = threads_of(c);
 	p->options.apart = c->compile_apart;
+	p->options.lines = c->lines;
 	p->options.late = ok && target_runs_here(p->options.target);
 	p->options.memory = c->compile_memory;
 	p->options.watch = (struct jit_watch){goes_on, p};
@@ -231,6 +234,12 @@ static bool read_options(esp_program *p, const esp_program_options *options, str
 static bool is_for_this_machine(const struct compile_options *o)
 {
 	return o->native && !compile_interprets(o);
+}
+
+static void begin_deadline(esp_program *p)
+{
+	double seconds = p->object.context->compile_seconds;
+	p->deadline = seconds > 0 ? times_clock() + seconds : 0;
 }
 
 /* Compiles up to the interface, or finds the program in the cache. */
@@ -244,6 +253,7 @@ static bool create_program(void *job)
 		return false;
 	compile_describe_machine(&p->options, context_machine(p->object.context, is_for_this_machine(&p->options)));
 	p->early = (struct times){.arena = &p->arena};
+	begin_deadline(p);
 	if (!find_program(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
 							   &p->options, &p->interface, &p->early)))
 		return false;
@@ -305,7 +315,18 @@ static bool compile_code(void *job)
 	return p->found || compile_finish(p->begun, &p->code_arena, c->diags, &p->image, &p->times);
 }
 
-/* Names code for debuggers and profilers: all, or what was compiled last. */
+/* The file that has the listing of the code, which is written if it is not there; NULL = there are no lines.
+ */
+static const char *find_listing(esp_program *p, struct diags *notices)
+{
+	struct cache cache = context_cache(p->object.context);
+	const char *text = p->image.listing;
+	if (!p->listing && text && *text && p->object.context->lines)
+		p->listing = cache_listing(&cache, &p->code_arena, text, notices);
+	return p->listing;
+}
+
+/* Describes code to debuggers and profilers: all, or what was compiled last. */
 static bool write_names(void *job)
 {
 	struct code_job *c = job;
@@ -313,8 +334,14 @@ static bool write_names(void *job)
 	struct image_function *f;
 	int n = compile_is_late(&p->image) ? compile_list_code(&p->code_arena, &p->image, &f)
 					   : image_list_functions(&p->code_arena, &p->image, &f);
-	gdb_add_functions(&p->named, &p->object.context->allocator, p->image.name, f, n);
-	return !n || !p->object.context->perf_map || image_name_functions(p->image.name, f, n, c->diags);
+	const esp_context *context = p->object.context;
+	if (!n)
+		return true;
+	gdb_add_functions(&p->named, &p->code_arena, p->image.name, find_listing(p, c->diags), f, n);
+	bool ok = !context->perf_map || image_name_functions(p->image.name, f, n, c->diags);
+	if (context->jitdump)
+		ok &= image_dump_functions(&p->code_arena, p->image.name, p->image.listing, f, n, c->diags);
+	return ok;
 }
 
 static void name_code(esp_program *p)
@@ -355,12 +382,6 @@ static bool compile_more(void *job)
 	struct rows_job *j = job;
 	esp_program *p = j->program;
 	return compile_need_code(&p->code_arena, j->diags, &p->image, j->rows, &p->times);
-}
-
-static void begin_deadline(esp_program *p)
-{
-	double seconds = p->object.context->compile_seconds;
-	p->deadline = seconds > 0 ? times_clock() + seconds : 0;
 }
 
 /* The caller holds the lock. */
@@ -518,7 +539,7 @@ static void release_code(esp_program *p)
 	bool forked = p->object.context->process != fork_generation();
 	if (!forked) {
 		complete_kept_image(p);
-		gdb_remove_functions(&p->named, &p->object.context->allocator);
+		gdb_remove_functions(&p->named);
 	}
 	if (!forked || !compile_is_late(&p->image))
 		image_code_release(&p->image.code);

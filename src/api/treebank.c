@@ -79,6 +79,15 @@ static bool open_treebank(void *job)
 	return true;
 }
 
+/* Whether a call waits on for a pipe: whoever closes the context waits for the call. */
+static bool waits_on(void *context, struct diags *diags)
+{
+	const struct esp_context *c = context;
+	return !atomic_load_explicit(&c->closed, memory_order_relaxed) ||
+	       diag_add(diags, DIAG_CLOSED, (struct diag_at){0}, "create another context",
+			"the context was closed while a call waited for a pipe");
+}
+
 /* Copies the path, which the caller may free: diagnostics name the file later. */
 static bool open_file(esp_treebank *t, const char *path, struct diags *diags)
 {
@@ -87,6 +96,7 @@ static bool open_file(esp_treebank *t, const char *path, struct diags *diags)
 	    !(t->file = file_name_new(c, t->stream.path, diags)))
 		return false;
 	t->stream.path = t->reader.file = t->file->text;
+	t->stream.watch = (struct io_watch){waits_on, c};
 	return true;
 }
 

@@ -128,7 +128,7 @@ static double rate_of(const struct machine *m, double bytes, double before)
 void machine_choose_sets(const struct target *t, int threads, size_t sets[TARGET_CACHES])
 {
 	sets[TARGET_L1] = t->l1_bytes / 2;
-	sets[TARGET_L2] = t->l2_bytes / 2;
+	sets[TARGET_L2] = fmax(4 * t->l1_bytes, t->l2_bytes / 8);
 	sets[TARGET_BEYOND] = fmax(2 * t->l2_bytes, fmin(4 * t->l2_bytes, t->l3_bytes / (2 * threads)));
 }
 

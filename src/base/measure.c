@@ -43,10 +43,10 @@ struct tile {
 #define TILES_8(X, m) TILES_6(X, m) X(m, 7) X(m, 8)
 #define TILES_OF_16(X)                                                                                       \
 	TILES_8(X, 1) TILES_6(X, 2) TILES_4(X, 3) TILES_3(X, 4) TILES_2(X, 5) TILES_2(X, 6) TILES_1(X, 7)    \
-	TILES_1(X, 8)
+	TILES_1(X, 8) TILES_1(X, 9) TILES_1(X, 10) TILES_1(X, 11) TILES_1(X, 12)
 #define TILES_OF_32(X)                                                                                       \
 	TILES_8(X, 1) TILES_8(X, 2) TILES_8(X, 3) TILES_6(X, 4) TILES_5(X, 5) TILES_4(X, 6) TILES_3(X, 7)    \
-	TILES_3(X, 8)
+	TILES_3(X, 8) TILES_3(X, 9) TILES_2(X, 10) TILES_2(X, 11) TILES_2(X, 12)
 
 #define UNROLL_ALL _Pragma("GCC unroll 64")
 #define UNROLL_TWICE _Pragma("GCC unroll 2")

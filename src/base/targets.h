@@ -46,7 +46,7 @@ enum target_processor { TARGET_ZEN4, TARGET_SAPPHIRE_RAPIDS, TARGET_PROCESSORS }
 enum target_cache { EACH_CACHE(TARGET_CACHE) TARGET_CACHES };
 
 /* Sizes of register tiles whose times are known: m rows and n vectors of columns, from 1. */
-enum { TARGET_ROWS = 8, TARGET_VECTORS = 8 };
+enum { TARGET_ROWS = 12, TARGET_VECTORS = 8 };
 
 /* Times of an iteration of the loop over the reduced dimension, in which a tile's sums get a product each: by
  * the cache, rows - 1 and vectors - 1. */

@@ -157,3 +157,19 @@ void cache_keep(const struct cache *c, const struct allocator *allocator, const 
 		keep_image(c, &a, image, notices);
 	arena_free(&a);
 }
+
+/* --- listings --- */
+
+const char *cache_listing(const struct cache *c, struct arena *a, const char *listing, struct diags *notices)
+{
+	struct checksum name = checksum_of(listing, strlen(listing));
+	const char *folder = cache_folder(c, a, "listings");
+	struct str path = str_in(a);
+	if (folder)
+		write_file(folder, c, a, listing,
+			   &(struct str){.text = (char *)listing, .n = strlen(listing)}, notices);
+	str_printf(&path, "%s/", folder ? folder : "");
+	for (size_t i = 0; i < sizeof name.bytes; i++)
+		str_printf(&path, "%02x", name.bytes[i]);
+	return path.text;
+}

@@ -36,6 +36,9 @@ struct cache {
 /* The path of a folder of the cache; NULL = there is none.  A process that runs with more rights than its
  * caller takes nothing from the caller's folders. */
 const char *cache_folder(const struct cache *, struct arena *, const char *name);
+/* The path of a file with the listing that lines of code are of, in the folder "listings"; it is written if
+ * it is not there. Without a cache, a name that is no file's.  In the arena. */
+const char *cache_listing(const struct cache *, struct arena *, const char *listing, struct diags *notices);
 /* Finds the image kept under a key; it has no code yet.  It points into the arena. */
 bool cache_find(const struct cache *, struct arena *, const char *key, struct image *, struct diags *notices);
 /* Keeps an image under its key.  Uses memory of the allocator, and frees it. */

@@ -32,6 +32,7 @@ struct compilation {
 	struct ilir_tiling tiling;
 	struct ilir_module module;
 	unsigned properties; /* of the module: a mask of ILIR_... */
+	int lines;	     /* of its listing: the one that the module begins on, 0 = it was not listed */
 };
 
 /* Whether the compilation may go on; false after a diagnostic. */
@@ -66,6 +67,11 @@ bool compile_run_passes(struct compilation *, const char *last);
 
 /* Prints what else the schedule may say; needs compile_to_schedule. */
 void compile_print_choices(const struct compilation *, struct str *);
+
+/* --- dump.c --- */
+
+/* Prints the module, and what its kernels store; numbers its statements by the lines. */
+void compile_print_loops(struct compilation *, struct str *);
 
 /* --- generate.c --- */
 

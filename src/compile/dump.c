@@ -89,9 +89,8 @@ static bool print_choices(struct compilation *c, const char *stage, struct str *
 }
 
 /* Counts the intermediates of each kernel in a module that has only this one. */
-static bool print_loops(struct compilation *c, const char *stage, struct str *s)
+void compile_print_loops(struct compilation *c, struct str *s)
 {
-	(void)stage;
 	const char *separator = "# intermediates, neither states nor outputs, that kernels store to memory: ";
 	for (size_t k = 0; k < c->module.kernels.n; k++, separator = ", ") {
 		struct ilir_module alone = c->module;
@@ -101,8 +100,14 @@ static bool print_loops(struct compilation *c, const char *stage, struct str *s)
 			   ilir_stored_intermediates(&alone));
 	}
 	str_puts(s, "\n");
-	ilir_print(&c->module, s);
-	return true;
+	c->lines = 2;
+	ilir_print_numbered(&c->module, s);
+}
+
+static bool print_loops(struct compilation *c, const char *stage, struct str *s)
+{
+	(void)stage;
+	return compile_print_loops(c, s), true;
 }
 
 static bool print_code(struct compilation *c, const char *stage, struct str *s)

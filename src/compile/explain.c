@@ -51,7 +51,7 @@ static void count_groups(const struct sched_plan *plan, int body, double *count)
 {
 	struct sched_counts c = sched_count(plan, body);
 	count[EXPLAIN_GROUPS] += c.groups;
-	count[EXPLAIN_BARRIERS] += c.stages;
+	count[EXPLAIN_BARRIERS] += c.supersteps;
 	count[EXPLAIN_STORED] += c.stored;
 }
 

@@ -48,7 +48,8 @@ struct jit_options compile_jit_options(const struct compilation *c)
 {
 	return (struct jit_options){.target = c->sched.target,
 				    .native = c->options->native,
-				    .watch = c->options->watch.goes_on ? &c->options->watch : NULL};
+				    .watch = c->options->watch.goes_on ? &c->options->watch : NULL,
+				    .lines = c->lines};
 }
 
 /* What the code was made with, as far as it can be named. */
@@ -152,8 +153,19 @@ bool compile_runs_here(const struct compile_options *options, struct diags *diag
 	return compile_interprets(options) || check_target(options->target, diags);
 }
 
+static void list_loops(struct compilation *c, struct image *image)
+{
+	struct str listing = str_in(c->arena);
+	compile_print_loops(c, &listing);
+	compile_note(c, "image", "list");
+	image->listing = str_text(&listing);
+}
+
 bool compile_to_code(struct compilation *c, struct image *image)
 {
+	image->listing = "";
+	if (c->options->lines && !compile_interprets(c->options))
+		list_loops(c, image);
 	struct jit_options options = compile_jit_options(c);
 	return compile_interprets(c->options) ? make_interpreter(c, image) : make_blob(c, &options, image);
 }

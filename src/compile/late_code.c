@@ -184,9 +184,12 @@ int compile_list_code(struct arena *arena, const struct image *image, struct ima
 	for (int i = 0; i < l->latest; i++) {
 		const char *name = l->jit.unit[l->wanted[i]].name;
 		const struct str *object = &l->jit.made[l->wanted[i]].object;
-		f[i] = (struct image_function){
-		    name, jit_address(&l->jit, l->wanted[i]),
-		    image_function_bytes(arena, (struct image_object){object->text, object->n}, name)};
+		struct image_object of = {object->text, object->n};
+		struct image_blob *blob = ARENA_NEW(arena, struct image_blob);
+		bool known = image_describe_function(arena, of, name, blob);
+		f[i] = (struct image_function){name, jit_address(&l->jit, l->wanted[i]),
+					       image_function_bytes(arena, of, name),
+					       known ? *blob->kernel : 0, blob};
 	}
 	return l->latest;
 }

@@ -18,12 +18,14 @@ static void use_expr(const struct ilir_module *m, ilir_expr e, void *context)
 		u->buffer[n->buffer.i] = true;
 }
 
-/* Steps over rows of some cases read the buffer of cases. */
-static void use_cases(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+/* Steps over rows of some cases read the buffer of cases, those over edges that of where edges begin. */
+static void use_structure(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {
 	struct used *u = context;
 	if (s->kind == ILIR_STEP && s->step.cases)
-		u->buffer[ilir_case_buffer(m).i] = true;
+		u->buffer[ilir_find_buffer(m, IMAGE_CASE).i] = true;
+	if (s->kind == ILIR_STEP && s->step.sort)
+		u->buffer[ilir_find_buffer(m, IMAGE_CHILD_BEGIN).i] = true;
 }
 
 static struct ilir_stmt *drop_unused(struct ilir_module *m, struct ilir_stmt *s, void *context)
@@ -42,7 +44,7 @@ static void note_uses(const struct ilir_module *m, struct used *u)
 	u->var = ARENA_ARRAY(m->arena, bool, m->vars.n);
 	u->buffer = ARENA_ARRAY(m->arena, bool, m->buffers.n);
 	for (size_t k = 0; k < m->kernels.n; k++)
-		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.stmt = use_cases, .expr = use_expr, .context = u});
+		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.stmt = use_structure, .expr = use_expr, .context = u});
 }
 
 static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, void *context)

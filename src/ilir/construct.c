@@ -387,10 +387,10 @@ int ilir_dim_name(struct ilir_module *m, const char *name)
 	return m->dims.n - 1;
 }
 
-ilir_buffer ilir_case_buffer(const struct ilir_module *m)
+ilir_buffer ilir_find_buffer(const struct ilir_module *m, enum image_buffer_kind kind)
 {
 	uint32_t i = 1;
-	while (i < m->buffers.n && m->buffers.at[i].kind != IMAGE_CASE)
+	while (i < m->buffers.n && m->buffers.at[i].kind != (int)kind)
 		i++;
 	return (ilir_buffer){i < m->buffers.n ? i : 0};
 }
@@ -444,9 +444,9 @@ struct ilir_stmt *ilir_store(struct ilir_module *m, ilir_buffer b, const ilir_ex
 	return new_stmt(m, s);
 }
 
-struct ilir_stmt *ilir_prefetch(struct ilir_module *m, ilir_expr load)
+struct ilir_stmt *ilir_prefetch(struct ilir_module *m, ilir_expr load, bool writes)
 {
-	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_PREFETCH, .prefetch = load});
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_PREFETCH, .prefetch = {load, writes}});
 }
 
 struct ilir_stmt *ilir_barrier(struct ilir_module *m)
@@ -457,7 +457,7 @@ struct ilir_stmt *ilir_barrier(struct ilir_module *m)
 struct ilir_stmt *ilir_step(struct ilir_module *m, const char *name, int group, ilir_expr begin,
 			    ilir_expr end, struct ilir_stmt *body)
 {
-	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_STEP, .step = {name, group, begin, end, 0, body}});
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_STEP, .step = {name, group, begin, end, 0, 0, body}});
 }
 
 struct ilir_stmt *ilir_append(struct ilir_stmt *a, struct ilir_stmt *b)

@@ -309,13 +309,15 @@ void ilir_describe(struct ilir_module *m, struct image *image)
 	describe_folds(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
 		steps[k] = (struct image_step){
-		    .kernel = k, .domain = m->kernels.at[k].domain, .cases = m->kernels.at[k].cases};
+		    .kernel = k, .domain = m->kernels.at[k].domain, .cases = m->kernels.at[k].cases, .sort = m->kernels.at[k].sort};
 		describe_blocks(m, &m->kernels.at[k], &boxes, &steps[k]);
 		describe_edges(m, &m->kernels.at[k], &boxes, &steps[k]);
 		names[k] = m->kernels.at[k].name;
 	}
 	describe_joins(m, image, steps);
 	image->steps = image->kernels = m->kernels.n;
+	image->sorts = m->sorts.n;
+	image->sort = m->sorts.at;
 	image->step = steps;
 	image->kernel_name = names;
 }

@@ -5,10 +5,12 @@
  *
  *     for k in 0..64: sum[] = fma(..)          let row = word[n]
  *     let row = word[n]                        prefetch table[row, j]
- *     h[n, j] = sum[] + table[row, j]    ->    prefetch h[n, j]
+ *     h[n, j] = sum[] + table[row, j]    ->    prefetch write h[n, j]
  *                                              for k in 0..64: sum[] = fma(..)
  *                                              h[n, j] = sum[] + table[row, j]
  *
+ * What the block stores to is prefetched for writing: a line that another thread has read since it was last
+ * stored to is then taken from that thread's cache while the loop runs.
  * Indices that are read from arrays after the loop are moved before it, since nothing writes these arrays.
  * Not prefetched are weights that all rows share and rows of states selected by an index array, which were
  * just computed: they are in the cache. */
@@ -33,13 +35,19 @@ struct facts {
 	VEC(uint32_t) noted;
 };
 
+/* An access to prefetch. */
+struct prefetch {
+	ilir_expr load;
+	bool writes;
+};
+
 /* A block, and the first loop in it. */
 struct tile {
 	struct ilir_module *m;
 	struct ilir_stmt *loop;
 	struct facts *vars, *buffers;
 	VEC(struct ilir_stmt *) movable;
-	VEC(ilir_expr) prefetched;
+	VEC(struct prefetch) prefetched;
 };
 
 /* The facts of a variable or buffer, for writing. */
@@ -204,6 +212,7 @@ static bool share_line(const struct ilir_module *m, ilir_expr a, ilir_expr b)
 	return p.i == q.i && at[0] - at[1] < elements && at[1] - at[0] < elements;
 }
 
+/* Whether an access can be prefetched before the loop, and probably is not in the cache. */
 static bool is_prefetchable(const struct tile *t, ilir_expr load)
 {
 	const struct ilir_node *n = ilir_at(t->m, load);
@@ -213,22 +222,25 @@ static bool is_prefetchable(const struct tile *t, ilir_expr load)
 	for (int i = 0; i < n->args; i++)
 		if (!is_early(t, ilir_arg(t->m, load, i)))
 			return false;
-	for (size_t i = 0; i < t->prefetched.n; i++)
-		if (share_line(t->m, t->prefetched.at[i], load))
-			return false;
 	return true;
 }
 
-static void add_prefetch(struct tile *t, ilir_expr load)
+static void add_prefetch(struct tile *t, ilir_expr load, bool writes)
 {
-	if (is_prefetchable(t, load))
-		vec_push(t->m->arena, &t->prefetched, load);
+	if (!is_prefetchable(t, load))
+		return;
+	for (size_t i = 0; i < t->prefetched.n; i++)
+		if (share_line(t->m, t->prefetched.at[i].load, load)) {
+			t->prefetched.at[i].writes |= writes;
+			return;
+		}
+	vec_push(t->m->arena, &t->prefetched, ((struct prefetch){load, writes}));
 }
 
 static void prefetch_load(const struct ilir_module *m, ilir_expr e, void *context)
 {
 	if (ilir_at(m, e)->op == ILIR_LOAD)
-		add_prefetch(context, e);
+		add_prefetch(context, e, false);
 }
 
 static void note_choice(const struct ilir_module *m, ilir_expr e, void *context)
@@ -255,7 +267,7 @@ static void add_prefetches_of(struct tile *t, const struct ilir_stmt *s)
 		return;
 	ilir_visit_expr(t->m, value, &(struct ilir_visit){.expr = prefetch_load, .context = t});
 	if (s->kind == ILIR_STORE)
-		add_prefetch(t, ilir_load(t->m, s->store.buffer, s->store.index, s->store.indices));
+		add_prefetch(t, ilir_load(t->m, s->store.buffer, s->store.index, s->store.indices), true);
 }
 
 /* --- blocks --- */
@@ -307,7 +319,7 @@ static void analyze_after_loop(struct tile *t)
 	for (struct ilir_stmt *s = t->loop->next; s; s = s->next)
 		add_prefetches_of(t, s);
 	for (size_t i = 0; i < t->prefetched.n; i++)
-		ilir_visit_expr(t->m, t->prefetched.at[i], &needs);
+		ilir_visit_expr(t->m, t->prefetched.at[i].load, &needs);
 	for (size_t i = t->movable.n; i-- > 0;) {
 		const struct ilir_stmt *s = t->movable.at[i];
 		if (is_needed(t, s) && s->kind != ILIR_ALLOC)
@@ -333,7 +345,8 @@ static struct ilir_stmt *extract_early(struct tile *t)
 		}
 	}
 	for (size_t i = 0; i < t->prefetched.n; i++)
-		early = ilir_append(early, ilir_prefetch(t->m, t->prefetched.at[i]));
+		early = ilir_append(
+		    early, ilir_prefetch(t->m, t->prefetched.at[i].load, t->prefetched.at[i].writes));
 	return early;
 }
 

@@ -69,7 +69,7 @@ struct ilir_node {
 /* --- buffers --- */
 
 /* Kinds of buffers besides those of the image. */
-enum { ILIR_REGISTER = IMAGE_MEMBER_LIST + 1, ILIR_UNUSED };
+enum { ILIR_REGISTER = IMAGE_SEGMENT_BEGIN + 1, ILIR_UNUSED };
 
 /* A dimension of a buffer.  Its name relates loops to it. */
 struct ilir_dim {
@@ -101,6 +101,7 @@ enum ilir_stmt_kind {
 
 struct ilir_stmt {
 	enum ilir_stmt_kind kind;
+	int line; /* of the module's text that ilir_print_numbered wrote, counted from 1; 0 = it has not */
 	struct ilir_stmt *next; /* in the block */
 	union {
 		struct {
@@ -125,13 +126,18 @@ struct ilir_stmt {
 			int indices;
 			ilir_expr index[ILIR_MAX_RANK], value;
 		} store; /* STORE */
-		ilir_expr prefetch; /* PREFETCH: a load from an address that is used soon; has no effect */
+		struct {
+			ilir_expr load; /* from an address that is used soon */
+			bool writes;	/* a store to it follows: no other cache keeps the line */
+		} prefetch; /* PREFETCH: no effect */
 		struct {
 			const char *name;
 			int group;	      /* as in struct ilir_kernel */
 			ilir_expr begin, end; /* values of the variables begin and end in the body */
 			unsigned cases; /* a mask: the body runs for each range of rows in begin..end
 					   whose nodes are of these cases; 0 = for all of begin..end */
+			int sort; /* the number + 1 of a sort: the body runs over the positions of begin..end in it,
+				     or of the edges of these nodes; 0 = none */
 			struct ilir_stmt *body;
 		} step; /* STEP: a unit of execution; becomes a kernel */
 	};
@@ -141,12 +147,14 @@ struct ilir_stmt {
 
 struct ilir_kernel {
 	const char *name;
+	int line; /* as in struct ilir_stmt */
 	enum image_domain domain;
 	struct ilir_stmt *body;
 	int group;	 /* of the plan, counted from 1; 0 = all groups of a body, or unknown */
 	int part, parts; /* this is kernel `part`, counted from 1, of `parts` successive ones that a group
 			    became; 0, 0 = the group is one kernel */
 	unsigned cases;	 /* as in a step */
+	int sort;	 /* likewise */
 };
 
 struct ilir_var_decl {
@@ -162,6 +170,7 @@ struct ilir_module {
 	VEC(struct ilir_var_decl) vars;  /* [0] unused, [1] begin, [2] end */
 	VEC(struct ilir_buffer_decl) buffers; /* [0] unused */
 	VEC(const char *) dims;          /* names of dimensions */
+	VEC(struct image_sort) sorts;    /* that buffers and steps refer to */
 	VEC(struct ilir_kernel) kernels;
 	struct map names; /* name of a variable or buffer -> the suffix to try next */
 	uint32_t *table;  /* hash table of nodes, for hash-consing */
@@ -235,7 +244,7 @@ struct ilir_stmt *ilir_if(struct ilir_module *, ilir_expr, struct ilir_stmt *the
 struct ilir_stmt *ilir_let(struct ilir_module *, ilir_var, ilir_expr);
 struct ilir_stmt *ilir_alloc(struct ilir_module *, ilir_buffer);
 struct ilir_stmt *ilir_store(struct ilir_module *, ilir_buffer, const ilir_expr *index, int n, ilir_expr value);
-struct ilir_stmt *ilir_prefetch(struct ilir_module *, ilir_expr load);
+struct ilir_stmt *ilir_prefetch(struct ilir_module *, ilir_expr load, bool writes);
 struct ilir_stmt *ilir_barrier(struct ilir_module *);
 struct ilir_stmt *ilir_step(struct ilir_module *, const char *name, int group, ilir_expr begin, ilir_expr end,
 			    struct ilir_stmt *body);
@@ -282,6 +291,8 @@ bool ilir_uses_var(const struct ilir_module *, ilir_expr, ilir_var);
 /* --- text, checks, meaning --- */
 
 void ilir_print(const struct ilir_module *, struct str *);
+/* The same, and numbers kernels and statements by the lines that they begin on. */
+void ilir_print_numbered(struct ilir_module *, struct str *);
 /* Reads what ilir_print writes.  NULL after diagnostics. */
 struct ilir_module *ilir_parse(struct arena *, struct diags *, const char *file, const char *text, size_t length);
 
@@ -313,8 +324,8 @@ int ilir_buffer_slot(const struct ilir_module *, ilir_buffer);
 
 /* Whether an expression is a constant index; sets *value if so. */
 bool ilir_constant(const struct ilir_module *, ilir_expr, int64_t *value);
-/* The buffer of the nodes' cases; none if nodes have no cases. */
-ilir_buffer ilir_case_buffer(const struct ilir_module *);
+/* The first buffer of a kind, such as that of the nodes' cases; none if there is none. */
+ilir_buffer ilir_find_buffer(const struct ilir_module *, enum image_buffer_kind);
 /* The outermost SWEPT loop of a kernel; NULL = none. */
 const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *);
 /* The blocks that a block of statements consists of: the iterations of its swept loops; 1 = it has none. */

@@ -420,7 +420,7 @@ static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 		walk_store(w, s);
 		break;
 	case ILIR_PREFETCH:
-		walk_expr(w, s->prefetch, ++w->t->scopes);
+		walk_expr(w, s->prefetch.load, ++w->t->scopes);
 		break;
 	case ILIR_STEP:
 		walk_step(w, s);

@@ -514,12 +514,22 @@ static bool next_rows(const struct ilir_interpreter *r, unsigned cases, int64_t 
 {
 	if (*begin >= limit)
 		return false;
-	const int32_t *of = cases ? r->places[ilir_case_buffer(r->m).i].data : NULL;
+	const int32_t *of = cases ? r->places[ilir_find_buffer(r->m, IMAGE_CASE).i].data : NULL;
 	while (of && *begin < limit && !(cases >> of[*begin] & 1))
 		++*begin;
 	for (*end = of ? *begin : limit; *end < limit && cases >> of[*end] & 1;)
 		++*end;
 	return *begin < *end;
+}
+
+/* Makes a range of nodes one of their edges, if the positions of a step are those of edges. */
+static void find_positions(const struct ilir_interpreter *r, int sort, int64_t *begin, int64_t *end)
+{
+	if (!sort || !r->m->sorts.at[sort - 1].edges || *begin == *end)
+		return;
+	const int32_t *edges = r->places[ilir_find_buffer(r->m, IMAGE_CHILD_BEGIN).i].data;
+	*begin = edges[*begin];
+	*end = edges[*end];
 }
 
 static void run_step(struct ilir_interpreter *r, const struct code *c)
@@ -529,9 +539,12 @@ static void run_step(struct ilir_interpreter *r, const struct code *c)
 	evaluate_cells(r, c);
 	int64_t inner_begin = index_value(c->a), inner_end = index_value(c->b);
 	while (next_rows(r, c->stmt->step.cases, &inner_begin, inner_end, end)) {
+		int64_t next = *end;
 		*begin = inner_begin;
-		run_block(r, c->body);
-		inner_begin = *end;
+		find_positions(r, c->stmt->step.sort, begin, end);
+		if (*begin < *end)
+			run_block(r, c->body);
+		inner_begin = next;
 	}
 	*begin = outer_begin;
 	*end = outer_end;

@@ -72,7 +72,10 @@ struct lowering {
 	/* buffers */
 	ilir_buffer *param, *state, *output, *input, *child;
 	const char **child_name;
-	ilir_buffer member_begin, member_list, child_begin, child_list, root, place, batch_begin, case_of, origin;
+	ilir_buffer member_begin, member_list, child_begin, child_list, root, place, batch_begin, case_of, origin, edge_node;
+	struct lower_sorted {
+		ilir_buffer sorted, segment_of, segment_begin;
+	} *sorted; /* by sort */
 	ilir_buffer parent, parent_begin, parent_list;
 	int traversal; /* being lowered */
 	VEC(struct stored) storage;
@@ -82,6 +85,9 @@ struct lowering {
 	int body;
 	const struct sched_group *group;
 	const struct sched_tile *tile;
+	const struct sched_sort *sort; /* of the rows, or edges, that its loop over positions visits; NULL = it visits
+					  them by number */
+	ilir_expr token; /* with a sort: that of the segment */
 	ilir_expr row, edge, space[SUB_MAX_VARS];
 	ilir_var column; /* of the group's dimension that vectors run along; none = it has no dimensions */
 	struct scope *scope;
@@ -92,6 +98,8 @@ struct lowering {
 
 /* Lowers a group to a loop nest over its rows or, without `row_loop`, for the row l->row. */
 struct ilir_stmt *lower_group(struct lowering *, int group, bool row_loop);
+/* The sort whose positions the rows of a group's step are; NULL = they are nodes. */
+const struct sched_sort *lower_sort_of(const struct lowering *, int group);
 /* The buffer that a store of a body writes to. */
 ilir_buffer lower_target(const struct lowering *, const struct sub_store *);
 /* The buffer of a stored value: the one that the body stores it to, or an intermediate. */
@@ -112,6 +120,19 @@ ilir_expr lower_state_row(struct lowering *, int state, ilir_expr node);
 ilir_expr lower_mapped_row(struct lowering *, int state, const struct sub_map *, ilir_expr at);
 /* The store of a body that has this value; NULL = none. */
 const struct sub_store *lower_result(const struct lowering *, int body, sub_ref);
+
+/* --- sorted rows (lower_sort.c) --- */
+
+/* Declares the index arrays of all sorts. */
+void lower_declare_sorts(struct lowering *);
+/* Names the row, or edge, of a position `at` before a block that computes it. */
+struct ilir_stmt *lower_sorted_row(struct lowering *, ilir_var row, ilir_expr at, struct ilir_stmt *block);
+/* The loop over the segments of the range around `block`, a loop over positions from *first to *last. */
+struct ilir_stmt *lower_segments(struct lowering *, ilir_var segment, ilir_var token, struct ilir_stmt *block);
+/* The positions of a segment that the range has. */
+void lower_segment_bounds(struct lowering *, ilir_expr segment, ilir_expr *first, ilir_expr *last);
+/* Whether a map gives the token that the rows are sorted by, at the current row or edge. */
+bool lower_is_sorting_token(const struct lowering *, const struct sub_map *, ilir_expr at);
 
 /* --- products with consecutive children (lower_slots.c) --- */
 

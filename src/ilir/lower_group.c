@@ -172,11 +172,16 @@ static const char *ragged_name(const struct lowering *l)
 	return is_over_inputs(l) ? "member" : "edge";
 }
 
+static ilir_buffer edge_bounds_array(const struct lowering *l)
+{
+	bool down = sub_goes_down(l->p, &l->p->bodies.at[l->body]);
+	return is_over_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
+}
+
 /* The range of the edges of the current node, or of the members of the current input. */
 static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
 {
-	bool down = sub_goes_down(l->p, &l->p->bodies.at[l->body]);
-	ilir_buffer bounds = is_over_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
+	ilir_buffer bounds = edge_bounds_array(l);
 	ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
 	*begin = ilir_load_index(l->m, bounds, &l->row, 1);
 	*end = ilir_load_index(l->m, bounds, &next, 1);
@@ -213,6 +218,19 @@ static void add_outer_loops(struct lowering *l, struct lower_loop *loop, const s
 	}
 }
 
+/* Unrolls the loops over reduced variables: the innermost, and those around it that are whole in so many iterations. */
+static void unroll_reduced(struct lowering *l, struct lower_loop *loop)
+{
+	int64_t left = l->tile->unroll, extent = loop->extent;
+	ilir_var var = loop->var;
+	for (int outer = loop->outers; left > 1; left /= extent, extent = loop->outer[outer].extent, var = loop->outer[outer].var) {
+		int size = left < extent ? (int)left : (int)extent;
+		vec_push(l->m->arena, &l->tiling->tiles, (struct ilir_tile){var, ILIR_UNROLLED, 2, {size, 1}, 1});
+		if (left % extent || outer-- == 0)
+			return;
+	}
+}
+
 /* The loops over the reduced variables; that over the last one is over one of `sections` equal sections of
  * it. */
 static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v,
@@ -235,12 +253,11 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 			edge_bounds(l, &loop->begin, &loop->end);
 		if (l->group->over_edges && l->tile->across == SCHED_NODES)
 			tile_rows(l, loop->var);
-	} else if (l->tile->unroll > 1) {
-		vec_push(l->m->arena, &l->tiling->tiles,
-			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
 	}
 	lower_define(l, false, loop->var.i, loop->body->depth, -1);
 	add_outer_loops(l, loop, &v->reduced);
+	if (!edge)
+		unroll_reduced(l, loop);
 	if (slots) {
 		loop->slots = slots;
 		loop->slot = ilir_new_var(l->m, "slot", (struct ilir_type){ILIR_INDEX, 1});
@@ -562,6 +579,8 @@ static ilir_var open_space(struct lowering *l, const struct sub_value *v, bool r
 		if (row)
 			l->row = l->space[i];
 	}
+	if (l->sort && l->sort->edges)
+		l->row = l->space[0] = ilir_load_index(l->m, l->edge_node, &l->space[1], 1);
 	if (l->tile->block) {
 		rows = ilir_new_var(l->m, var_name(l, v->var[across]), (struct ilir_type){ILIR_INDEX, 1});
 		l->space[across] = ilir_binary(l->m, ILIR_ADD, ilir_var_ref(l->m, rows), l->space[across]);
@@ -578,12 +597,56 @@ static struct ilir_stmt *edge_loop(struct lowering *l, ilir_var var, struct ilir
 	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, ragged_name(l)), ILIR_SERIAL, block);
 }
 
+struct use_of {
+	ilir_var var;
+	bool used;
+};
+
+static void note_use(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct use_of *use = context;
+	use->used |= ilir_at(m, e)->op == ILIR_VAR && ilir_at(m, e)->var.i == use->var.i;
+}
+
+static bool uses_variable(const struct ilir_module *m, const struct ilir_stmt *block, ilir_var var)
+{
+	struct use_of use = {var, false};
+	ilir_visit_block(m, block, &(struct ilir_visit){.expr = note_use, .context = &use});
+	return use.used;
+}
+
+/* The loop over the edges of all rows of the range, or the members of its inputs, which follow each other: so that tiles hold
+ * those of several rows.  For blocks that do not depend on the row. */
+static struct ilir_stmt *flat_edge_loop(struct lowering *l, ilir_var var, struct ilir_stmt *block)
+{
+	ilir_buffer bounds = edge_bounds_array(l);
+	ilir_expr begin = ilir_var_ref(l->m, ilir_begin), end = ilir_var_ref(l->m, ilir_end);
+	if (l->tile->across == SCHED_NODES)
+		tile_rows(l, var);
+	return ilir_for(l->m, var, ilir_load_index(l->m, bounds, &begin, 1), ilir_load_index(l->m, bounds, &end, 1), 1,
+			ilir_dim_name(l->m, ragged_name(l)), ILIR_SERIAL, block);
+}
+
 static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *dim, struct ilir_stmt *block)
 {
 	if (!l->group->over_edges && l->tile->across == SCHED_NODES)
 		tile_rows(l, var);
 	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1,
 			ilir_dim_name(l->m, dim), ILIR_SERIAL, block);
+}
+
+/* The loop over the rows or edges of a sort's segments around a block that computes `row`. */
+static struct ilir_stmt *sorted_loop(struct lowering *l, ilir_var row, struct ilir_stmt *block)
+{
+	const struct ilir_type index = {ILIR_INDEX, 1};
+	ilir_var segment = ilir_new_var(l->m, "segment", index), position = ilir_new_var(l->m, "p", index);
+	ilir_expr first, last;
+	lower_segment_bounds(l, ilir_var_ref(l->m, segment), &first, &last);
+	if (l->tile->across == SCHED_NODES)
+		tile_rows(l, position);
+	block = lower_sorted_row(l, row, ilir_var_ref(l->m, position), block);
+	block = ilir_for(l->m, position, first, last, 1, ilir_dim_name(l->m, "position"), ILIR_SERIAL, block);
+	return lower_segments(l, segment, ilir_at(l->m, l->token)->var, block);
 }
 
 static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent,
@@ -675,16 +738,27 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	ilir_var var[SUB_MAX_VARS] = {{0}};
 	l->tile = &l->sched->tiles.at[number];
 	l->body = g->body;
+	l->sort = rows_here ? lower_sort_of(l, number) : NULL;
+	if (l->sort)
+		l->token = ilir_var_ref(l->m, ilir_new_var(l->m, "token", (struct ilir_type){ILIR_INDEX, 1}));
 	unsigned inside = inner_dims(l);
 	ilir_var rows = open_space(l, v, rows_here, var);
 	struct ilir_stmt *block = inside ? lower_row(l, v, var, inside) : lower_element(l, NULL);
-	if (g->edges)
+	if (l->sort)
+		block = sorted_loop(l, var[g->edges], block);
+	bool flat = g->edges && rows_here && !l->sort && !uses_variable(l->m, block, var[0]);
+	if (flat)
+		block = flat_edge_loop(l, var[1], block);
+	else if (g->edges && !l->sort)
 		block = edge_loop(l, var[1], block);
-	if (g->rows && rows_here)
+	if (g->rows && rows_here && !l->sort && !flat)
 		block = row_loop(l, var[0], row_name(l, v->var[0]), block);
+	unsigned first = l->tile->rows_outside ? 1u << l->tile->along : 0;
+	if (first)
+		block = dimension_loops(l, v, var, first, -1, -1, block);
 	if (rows.i)
 		block = blocks_loop(l, v, rows, block);
-	block = dimension_loops(l, v, var, ~inside, inside ? l->tile->along : -1, -1, block);
+	block = dimension_loops(l, v, var, ~(inside | first), inside ? l->tile->along : -1, -1, block);
 	if (g->dims && l->tile->lanes > 1)
 		vec_push(l->m->arena, &l->tiling->tiles,
 			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->tile->lanes}, l->tile->columns});

@@ -52,6 +52,8 @@ static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const 
 	case SUB_ROOT:
 		return lower_row_of(l, l->root, "root", at);
 	case SUB_TOKEN:
+		if (lower_is_sorting_token(l, m, at))
+			return l->token;
 		if (l->p->inputs.at[m->which].on_edge && l->p->vars.at[m->var].set == SUB_NODE)
 			at = edge_in_slot(l, at, m->slot);
 		return lower_row_of(l, l->input[m->which], "token", at);

@@ -126,6 +126,9 @@ static void declare_structure(struct lowering *l)
 		l->case_of = index_buffer(l, "case", IMAGE_CASE, 0, "node", IMAGE_NODES, 0);
 	declare_parents(l);
 	l->origin = index_buffer(l, "origin", IMAGE_ORIGIN, 0, "node", IMAGE_NODES, 0);
+	if (l->plan->sorts.n)
+		l->edge_node = index_buffer(l, "edge.node", IMAGE_EDGE_NODE, 0, "edge", IMAGE_EDGES, 0);
+	lower_declare_sorts(l);
 }
 
 static void declare_buffers(struct lowering *l)
@@ -266,6 +269,7 @@ static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *n
 				steps = ilir_append(steps, ilir_barrier(l->m));
 			struct ilir_stmt *step = ilir_step(l->m, own, g + 1, begin, end, block);
 			step->step.cases = l->p->bodies.at[body].cases;
+			step->step.sort = l->plan->groups.at[g].sort && lower_sort_of(l, g) ? l->plan->groups.at[g].sort : 0;
 			steps = ilir_append(steps, step);
 		}
 	return steps;
@@ -303,6 +307,13 @@ static bool is_tested(const struct lowering *l, int body)
 {
 	unsigned cases = l->p->bodies.at[body].cases;
 	return !l->sched->specialize_leaf || (cases & l->sched->shared_cases);
+}
+
+const struct sched_sort *lower_sort_of(const struct lowering *l, int group)
+{
+	const struct sched_group *g = &l->plan->groups.at[group];
+	bool ranges = l->sched->dynamic_batch && !is_tested(l, g->body);
+	return g->sort && ranges ? &l->plan->sorts.at[g->sort - 1] : NULL;
 }
 
 static int next_tested(const struct lowering *l, enum sub_domain domain, int before)

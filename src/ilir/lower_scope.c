@@ -16,14 +16,23 @@ void lower_scope_add(struct lowering *l, struct scope *s, struct ilir_stmt *stmt
 	vec_push(l->m->arena, &s->items, (struct scope_item){stmt, loop});
 }
 
+/* Of several variables, those of one element have no loop. */
 static struct ilir_stmt *finish_loop(struct lowering *l, const struct lower_loop *loop)
 {
 	struct ilir_module *m = l->m;
-	struct ilir_stmt *block = ilir_for(m, loop->var, loop->begin, loop->end, 1, loop->dim, ILIR_SERIAL,
-					   lower_scope_finish(l, loop->body));
-	for (int i = loop->outers; i-- > 0;)
-		block = ilir_for(m, loop->outer[i].var, ilir_index(m, 0), ilir_index(m, loop->outer[i].extent), 1,
-				 loop->outer[i].dim, ILIR_SERIAL, block);
+	struct ilir_stmt *block = lower_scope_finish(l, loop->body);
+	if (loop->outers && loop->extent == 1)
+		block = ilir_substitute_block(m, block, loop->var, ilir_index(m, 0));
+	else
+		block = ilir_for(m, loop->var, loop->begin, loop->end, 1, loop->dim, ILIR_SERIAL, block);
+	for (int i = loop->outers; i-- > 0;) {
+		const struct lower_outer_loop *outer = &loop->outer[i];
+		if (outer->extent == 1)
+			block = ilir_substitute_block(m, block, outer->var, ilir_index(m, 0));
+		else
+			block = ilir_for(m, outer->var, ilir_index(m, 0), ilir_index(m, outer->extent), 1, outer->dim,
+					 ILIR_SERIAL, block);
+	}
 	if (loop->slots)
 		block = ilir_for(m, loop->slot, ilir_index(m, 0), ilir_index(m, loop->slots), 1,
 				 ilir_dim_name(m, "slot"), ILIR_SERIAL, block);

@@ -54,7 +54,10 @@ static ilir_expr dense_row(struct lowering *l, ilir_buffer b, ilir_expr row)
 	enum image_size rows = decl->rank ? decl->dim[0].rows : IMAGE_ONE;
 	if (rows != IMAGE_WIDEST && rows != IMAGE_WIDEST_INNER && rows != IMAGE_WIDEST_EDGES)
 		return row;
-	ilir_expr begin = ilir_var_ref(l->m, ilir_begin), first = ilir_load_index(l->m, l->origin, &begin, 1);
+	ilir_expr begin = ilir_var_ref(l->m, ilir_begin);
+	if (l->sort && l->sort->edges)
+		begin = ilir_load_index(l->m, l->edge_node, &begin, 1);
+	ilir_expr first = ilir_load_index(l->m, l->origin, &begin, 1);
 	if (rows == IMAGE_WIDEST_EDGES)
 		first = ilir_load_index(l->m, l->child_begin, &first, 1);
 	return ilir_binary(l->m, ILIR_SUB, row, first);

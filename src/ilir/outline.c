@@ -96,7 +96,8 @@ static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, en
 	struct ilir_kernel k = {.name = step->step.name,
 				.domain = domain,
 				.group = step->step.group,
-				.cases = step->step.cases};
+				.cases = step->step.cases,
+				.sort = step->step.sort};
 	if (rest && rest->next && is_columns(m, rest)) {
 		outline_parts(m, k, step->step.name, head, rest, tiling);
 		return;

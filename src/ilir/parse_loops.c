@@ -436,21 +436,30 @@ static unsigned parse_cases(struct parser *p)
 	return mask;
 }
 
+/* Reads `sorted 0`. */
+static int parse_sorted(struct parser *p)
+{
+	return lex_accept(p->l, "sorted") ? parse_integer(p, 0, INT32_MAX - 1) + 1 : 0;
+}
+
 static struct ilir_stmt *parse_step(struct parser *p)
 {
 	ilir_expr begin, end;
 	const char *text = lex_name(p->l, "the step's name");
 	int group = parse_group(p);
 	unsigned cases = parse_cases(p);
+	int sort = parse_sorted(p);
 	parse_bounds(p, &begin, &end);
 	struct ilir_stmt *s = ilir_step(p->m, text, group, begin, end, parse_block(p));
 	s->step.cases = cases;
+	s->step.sort = sort;
 	return s;
 }
 
 static struct ilir_stmt *parse_prefetch(struct parser *p)
 {
-	return ilir_prefetch(p->m, parse_expr(p));
+	bool writes = lex_accept(p->l, "write");
+	return ilir_prefetch(p->m, parse_expr(p), writes);
 }
 
 static struct ilir_stmt *parse_barrier(struct parser *p)
@@ -521,6 +530,7 @@ static void parse_kernel(struct parser *p)
 	k.domain = lex_one_of(p->l, ilir_domain_word, ILIR_DOMAINS, "a domain");
 	k.group = parse_group(p);
 	k.cases = parse_cases(p);
+	k.sort = parse_sorted(p);
 	if (lex_accept(p->l, "part")) {
 		k.part = parse_integer(p, 1, INT32_MAX);
 		lex_expect(p->l, "of");
@@ -528,6 +538,20 @@ static void parse_kernel(struct parser *p)
 	}
 	k.body = parse_block(p);
 	vec_push(p->m->arena, &p->m->kernels, k);
+}
+
+/* Reads the rest of `sort edges by 1 slot 0`. */
+static void parse_sort(struct parser *p)
+{
+	struct image_sort s = {.slot = -1};
+	s.edges = lex_accept(p->l, "edges");
+	if (!s.edges)
+		lex_expect(p->l, "nodes");
+	lex_expect(p->l, "by");
+	s.input = parse_integer(p, 0, INT32_MAX);
+	if (lex_accept(p->l, "slot"))
+		s.slot = parse_integer(p, 0, INT32_MAX);
+	vec_push(p->m->arena, &p->m->sorts, s);
 }
 
 static void parse_module(struct parser *p)
@@ -539,6 +563,8 @@ static void parse_module(struct parser *p)
 	define_name(p, "end", p->l->at, 2 * ilir_end.i);
 	if (lex_accept(p->l, "dim"))
 		parse_dims(p);
+	while (lex_accept(p->l, "sort"))
+		parse_sort(p);
 	while (lex_accept(p->l, "buffer"))
 		parse_buffer(p);
 	while (lex_accept(p->l, "kernel"))

@@ -28,6 +28,10 @@ const char *const ilir_kind_word[] = {
     [IMAGE_PARENT_LIST] = "parent_list",
     [IMAGE_MEMBER_BEGIN] = "member_begin",
     [IMAGE_MEMBER_LIST] = "member_list",
+    [IMAGE_EDGE_NODE] = "edge_node",
+    [IMAGE_SORTED] = "sorted",
+    [IMAGE_SEGMENT_OF] = "segment_of",
+    [IMAGE_SEGMENT_BEGIN] = "segment_begin",
     [ILIR_REGISTER] = "register",
 };
 
@@ -68,8 +72,8 @@ const char *const ilir_truth_word[] = {"false", "true"};
 const char *const ilir_loop_word[] = {
     [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
 
-static const char *const statement_word[] = {"for",	"if",	  "else", "let", "alloc", "step", "prefetch",
-					     "barrier", "kernel", "inf",  "nan", "true",  "false"};
+static const char *const statement_word[] = {"for",   "if",	 "else",   "let", "alloc", "step", "prefetch",
+					     "write", "barrier", "kernel", "inf", "nan",   "true", "false"};
 
 static bool same_word(const char *word, const char *text, size_t length)
 {
@@ -118,7 +122,22 @@ struct out {
 	struct str *s;
 	size_t limit; /* length of the text after which expressions are cut short */
 	int depth;
+	bool numbers;	/* statements and kernels are told their lines; the module may be written then */
+	size_t counted; /* the lines of the text up to here are `line` */
+	int line;
 };
+
+/* The line that the text is at. */
+static int count_line(struct out *o)
+{
+	const char *at = o->s->text + o->counted, *end = o->s->text + o->s->n;
+	while (at < end && (at = memchr(at, '\n', end - at))) {
+		o->line++;
+		at++;
+	}
+	o->counted = o->s->n;
+	return o->line;
+}
 
 /* Writes a name.  One that the parser would not read as a name is put in backquotes, with unusual bytes
  * as \xHH.  NULL only occurs in a module that the verifier rejects. */
@@ -389,6 +408,12 @@ static void put_cases(struct out *o, unsigned cases)
 			str_printf(o->s, " %d", c);
 }
 
+static void put_sorted(struct out *o, int sort)
+{
+	if (sort)
+		str_printf(o->s, " sorted %d", sort - 1);
+}
+
 /* Writes a statement without its blocks. */
 static void put_head(struct out *o, const struct ilir_stmt *s)
 {
@@ -415,8 +440,8 @@ static void put_head(struct out *o, const struct ilir_stmt *s)
 		put_expr(o, s->store.value, false);
 		break;
 	case ILIR_PREFETCH:
-		str_puts(o->s, "prefetch ");
-		put_expr(o, s->prefetch, false);
+		str_puts(o->s, s->prefetch.writes ? "prefetch write " : "prefetch ");
+		put_expr(o, s->prefetch.load, false);
 		break;
 	case ILIR_BARRIER:
 		str_puts(o->s, "barrier");
@@ -426,6 +451,7 @@ static void put_head(struct out *o, const struct ilir_stmt *s)
 		put_name(o, s->step.name);
 		put_group(o, s->step.group);
 		put_cases(o, s->step.cases);
+		put_sorted(o, s->step.sort);
 		put_bounds(o, s->step.begin, s->step.end);
 		break;
 	}
@@ -452,6 +478,8 @@ static void put_block(struct out *o, const struct ilir_stmt *s)
 static void put_stmts(struct out *o, const struct ilir_stmt *s)
 {
 	for (; s; s = s->next) {
+		if (o->numbers)
+			((struct ilir_stmt *)s)->line = count_line(o);
 		put_indent(o);
 		put_head(o, s);
 		if (s->kind == ILIR_FOR)
@@ -470,39 +498,65 @@ static void put_stmts(struct out *o, const struct ilir_stmt *s)
 
 static void put_kernel(struct out *o, const struct ilir_kernel *k)
 {
+	if (o->numbers)
+		((struct ilir_kernel *)k)->line = count_line(o);
 	str_puts(o->s, "kernel ");
 	put_name(o, k->name);
 	str_printf(o->s, " in %s", ilir_domain_word[k->domain]);
 	put_group(o, k->group);
 	put_cases(o, k->cases);
+	put_sorted(o, k->sort);
 	if (k->parts)
 		str_printf(o->s, " part %d of %d", k->part, k->parts);
 	put_block(o, k->body);
 	str_puts(o->s, "\n");
 }
 
+static void put_sort(struct out *o, const struct image_sort *s)
+{
+	str_printf(o->s, "sort %s by %d", s->edges ? "edges" : "nodes", s->input);
+	if (s->slot >= 0)
+		str_printf(o->s, " slot %d", s->slot);
+	str_puts(o->s, "\n");
+}
+
 /* --- entry points --- */
 
-void ilir_print(const struct ilir_module *m, struct str *s)
+static void put_module(struct out *o)
 {
-	struct out o = {m, s, SIZE_MAX, 0};
+	const struct ilir_module *m = o->m;
+	struct str *s = o->s;
 	str_puts(s, "module ");
-	put_name(&o, m->name);
+	put_name(o, m->name);
 	str_puts(s, "\n");
 	for (size_t i = 0; i < m->dims.n; i++) {
 		str_puts(s, i ? ", " : "dim ");
-		put_name(&o, m->dims.at[i]);
+		put_name(o, m->dims.at[i]);
 	}
 	str_puts(s, m->dims.n ? "\n" : "");
+	for (size_t i = 0; i < m->sorts.n; i++)
+		put_sort(o, &m->sorts.at[i]);
 	for (size_t i = 1; i < m->buffers.n; i++)
 		if (m->buffers.at[i].kind < ILIR_REGISTER)
-			put_buffer(&o, &m->buffers.at[i]);
+			put_buffer(o, &m->buffers.at[i]);
 	for (size_t i = 0; i < m->kernels.n; i++)
-		put_kernel(&o, &m->kernels.at[i]);
+		put_kernel(o, &m->kernels.at[i]);
+}
+
+void ilir_print(const struct ilir_module *m, struct str *s)
+{
+	struct out o = {.m = m, .s = s, .limit = SIZE_MAX};
+	put_module(&o);
+}
+
+void ilir_print_numbered(struct ilir_module *m, struct str *s)
+{
+	struct out o = {.m = m, .s = s, .limit = SIZE_MAX, .numbers = true, .counted = s->n, .line = 1};
+	put_module(&o);
 }
 
 void ilir_print_stmt(const struct ilir_module *m, const struct ilir_stmt *statement, struct str *s)
 {
-	struct out o = {m, s, s->n + 160, 0};
+	struct out o = {.m = m, .s = s, .limit = s->n + 160};
 	put_head(&o, statement);
 }

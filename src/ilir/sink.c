@@ -12,225 +12,7 @@
  * iterations are independent: if they write no register from outside, or only in a single statement, which
  * then keeps the order of iterations.  An inner loop or branch whose bounds or condition depend on the
  * iteration (the edges of a node) stays inside the tile loops that it depends on. */
-#include "ilir/passes.h"
-
-enum { MAX_SUNK = 16 };
-
-struct sunk {
-	const struct ilir_stmt *loop;
-	int dim;
-};
-
-/* The state for one loop nest after the other.  Tables cover the module; each nest clears its entries
- * after use. */
-struct sink {
-	struct ilir_module *m;
-	int accumulators;	      /* vectors of sums that one loop may accumulate at once */
-	VEC(struct sunk) loops;	      /* those that sink; a mask has a bit for each */
-	VEC(uint64_t) var_mask;	      /* by variable: the loops that its value differs with */
-	VEC(uint64_t) buffer_mask;    /* by register: likewise */
-	VEC(ilir_buffer) as_register; /* by variable: the register that replaces a let's variable */
-	VEC(ilir_var) masked_vars;    /* those with a mask that is not 0 */
-	VEC(ilir_buffer) masked_buffers;
-	bool changed;
-	bool mixed;	 /* the block has loops that accumulate different sums */
-	uint64_t active; /* sinking loops around the current statement, but for those put back around it */
-};
-
-/* --- the loops that a value differs with --- */
-
-struct mask {
-	const struct sink *s;
-	uint64_t bits;
-};
-
-static void mask_leaf(const struct ilir_module *m, ilir_expr e, void *context)
-{
-	struct mask *mask = context;
-	const struct ilir_node *n = ilir_at(m, e);
-	if (n->op == ILIR_VAR && n->var.i < mask->s->var_mask.n)
-		mask->bits |= mask->s->var_mask.at[n->var.i];
-	else if (n->op == ILIR_LOAD && n->buffer.i < mask->s->buffer_mask.n)
-		mask->bits |= mask->s->buffer_mask.at[n->buffer.i];
-}
-
-static uint64_t mask_of(const struct sink *s, ilir_expr e)
-{
-	struct mask mask = {s, 0};
-	ilir_visit_expr(s->m, e, &(struct ilir_visit){.expr = mask_leaf, .context = &mask});
-	return mask.bits;
-}
-
-static uint64_t store_mask(const struct sink *s, const struct ilir_stmt *stmt)
-{
-	uint64_t mask = mask_of(s, stmt->store.value);
-	for (int i = 0; i < stmt->store.indices; i++)
-		mask |= mask_of(s, stmt->store.index[i]);
-	return mask;
-}
-
-static bool is_register(const struct ilir_module *m, ilir_buffer b)
-{
-	return ilir_buffer_at(m, b)->kind == ILIR_REGISTER;
-}
-
-static void add_mask(struct sink *s, uint64_t *to, uint64_t bits)
-{
-	s->changed |= (*to | bits) != *to;
-	*to |= bits;
-}
-
-static void mask_var(struct sink *s, ilir_var v, uint64_t bits)
-{
-	if (bits && !s->var_mask.at[v.i])
-		vec_push(s->m->arena, &s->masked_vars, v);
-	add_mask(s, &s->var_mask.at[v.i], bits);
-}
-
-static void mask_buffer(struct sink *s, ilir_buffer b, uint64_t bits)
-{
-	if (bits && !s->buffer_mask.at[b.i])
-		vec_push(s->m->arena, &s->masked_buffers, b);
-	add_mask(s, &s->buffer_mask.at[b.i], bits);
-}
-
-/* --- the loops that sink --- */
-
-struct independence {
-	const struct ilir_module *m;
-	VEC(uint32_t) own; /* registers that the body allocates */
-	const struct ilir_stmt *loop;
-	bool ok;
-};
-
-static void note_alloc(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
-{
-	struct independence *in = context;
-	if (s->kind == ILIR_ALLOC)
-		vec_push(m->arena, &in->own, s->alloc.i);
-}
-
-struct touching {
-	uint32_t buffer;
-	int stores, loads;
-};
-
-static void touch_expr(const struct ilir_module *m, ilir_expr e, void *context)
-{
-	struct touching *t = context;
-	const struct ilir_node *n = ilir_at(m, e);
-	t->loads += n->op == ILIR_LOAD && n->buffer.i == t->buffer;
-}
-
-static void touch_stmt(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
-{
-	struct touching *t = context;
-	(void)m;
-	t->stores += s->kind == ILIR_STORE && s->store.buffer.i == t->buffer;
-}
-
-/* Whether a loop around loops carries a register from iteration to iteration in a single statement of its
- * body.  Then that statement can keep the order of iterations while those of the other statements are
- * interleaved. */
-static bool is_carried(const struct ilir_module *m, const struct ilir_stmt *loop, ilir_buffer b)
-{
-	struct touching all = {.buffer = b.i}, own = {.buffer = b.i};
-	bool loops = false;
-	const struct ilir_visit look = {touch_stmt, touch_expr, &all}, look_own = {touch_stmt, touch_expr, &own};
-	if (loop->loop.kind != ILIR_UNROLLED)
-		return false;
-	ilir_visit_block(m, loop->loop.body, &look);
-	for (const struct ilir_stmt *s = loop->loop.body; s; s = s->next) {
-		loops |= s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL;
-		struct ilir_stmt alone = *s;
-		alone.next = NULL;
-		if (s->kind == ILIR_STORE && s->store.buffer.i == b.i)
-			ilir_visit_block(m, &alone, &look_own);
-	}
-	return loops && all.stores == 1 && own.stores == 1 && own.loads == all.loads;
-}
-
-static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
-{
-	struct independence *in = context;
-	if (s->kind != ILIR_STORE || !is_register(m, s->store.buffer))
-		return;
-	for (size_t i = 0; i < in->own.n; i++)
-		if (in->own.at[i] == s->store.buffer.i)
-			return;
-	in->ok &= is_carried(m, in->loop, s->store.buffer);
-}
-
-static bool can_sink(const struct ilir_module *m, const struct ilir_stmt *s)
-{
-	struct independence in = {.m = m, .loop = s, .ok = s->kind == ILIR_FOR && s->loop.kind != ILIR_SERIAL};
-	if (in.ok) {
-		ilir_visit_block(m, s->loop.body, &(struct ilir_visit){.stmt = note_alloc, .context = &in});
-		ilir_visit_block(m, s->loop.body, &(struct ilir_visit){.stmt = note_store, .context = &in});
-	}
-	return in.ok;
-}
-
-static uint64_t bit_of(const struct sink *s, const struct ilir_stmt *loop)
-{
-	for (size_t i = 0; i < s->loops.n; i++)
-		if (s->loops.at[i].loop == loop)
-			return 1ull << i;
-	return 0;
-}
-
-/* The loops that carry a register, which therefore does not differ with their iterations. */
-static uint64_t carriers_of(const struct sink *s, ilir_buffer b)
-{
-	uint64_t bits = 0;
-	for (size_t i = 0; i < s->loops.n; i++)
-		if (is_carried(s->m, s->loops.at[i].loop, b))
-			bits |= 1ull << i;
-	return bits;
-}
-
-/* Sets the masks of what a block defines and stores.  `control` are the loops that decide whether the
- * block runs. */
-static void mark_block(struct sink *s, const struct ilir_stmt *b, uint64_t control)
-{
-	for (; b; b = b->next) {
-		uint64_t inner = control;
-		switch (b->kind) {
-		case ILIR_FOR:
-			inner |= mask_of(s, b->loop.begin) | mask_of(s, b->loop.end);
-			mask_var(s, b->loop.var, inner | bit_of(s, b));
-			mark_block(s, b->loop.body, inner);
-			break;
-		case ILIR_IF:
-			inner |= mask_of(s, b->branch.condition);
-			mark_block(s, b->branch.then, inner);
-			mark_block(s, b->branch.otherwise, inner);
-			break;
-		case ILIR_LET:
-			mask_var(s, b->let.var, control | mask_of(s, b->let.value));
-			break;
-		case ILIR_STORE:
-			if (is_register(s->m, b->store.buffer))
-				mask_buffer(s, b->store.buffer,
-					    (control | store_mask(s, b)) & ~carriers_of(s, b->store.buffer));
-			break;
-		default:
-			break;
-		}
-	}
-}
-
-static void find_loops(struct sink *s, const struct ilir_stmt *b)
-{
-	for (; b; b = b->next) {
-		if (s->loops.n < MAX_SUNK && can_sink(s->m, b))
-			vec_push(s->m->arena, &s->loops, (struct sunk){b, b->loop.dim});
-		if (b->kind == ILIR_FOR)
-			find_loops(s, b->loop.body);
-		else if (b->kind == ILIR_IF)
-			find_loops(s, b->branch.then), find_loops(s, b->branch.otherwise);
-	}
-}
+#include "ilir/sink.h"
 
 /* --- registers with a dimension for each loop --- */
 
@@ -314,11 +96,11 @@ static struct ilir_stmt *sink_store(struct sink *s, const struct ilir_stmt *b)
 {
 	struct ilir_module *m = s->m;
 	ilir_expr index[ILIR_MAX_RANK + MAX_SUNK];
-	uint64_t mask = store_mask(s, b);
+	uint64_t mask = sink_store_mask(s, b);
 	int n = b->store.indices;
 	for (int i = 0; i < n; i++)
 		index[i] = replace_in_expr(s, b->store.index[i]);
-	if (is_register(m, b->store.buffer)) {
+	if (sink_is_register(m, b->store.buffer)) {
 		mask |= s->buffer_mask.at[b->store.buffer.i];
 		n += iteration_index(s, s->buffer_mask.at[b->store.buffer.i], index + n);
 	}
@@ -348,9 +130,10 @@ static bool reads_buffer(const struct ilir_module *m, ilir_expr e, ilir_buffer b
 static int run_length(const struct sink *s, const struct ilir_stmt *b)
 {
 	int n = 0;
-	uint64_t mask = store_mask(s, b);
-	for (const struct ilir_stmt *at = b; at && at->kind == ILIR_STORE && is_register(s->m, at->store.buffer); at = at->next, n++) {
-		if (store_mask(s, at) != mask)
+	uint64_t mask = sink_store_mask(s, b);
+	for (const struct ilir_stmt *at = b;
+	     at && at->kind == ILIR_STORE && sink_is_register(s->m, at->store.buffer); at = at->next, n++) {
+		if (sink_store_mask(s, at) != mask)
 			return n;
 		for (const struct ilir_stmt *other = b; other != at; other = other->next)
 			if (other->store.buffer.i == at->store.buffer.i ||
@@ -382,7 +165,7 @@ static uint64_t unrolled_bits(const struct sink *s, uint64_t mask, bool columns,
  * are the outer loop if there are more rows than weights, else weights are. */
 static struct ilir_stmt *sink_stores(struct sink *s, const struct ilir_stmt **b)
 {
-	uint64_t saved = s->active, mask = store_mask(s, *b) & s->active, rows;
+	uint64_t saved = s->active, mask = sink_store_mask(s, *b) & s->active, rows;
 	int64_t row_count, columns;
 	int n = run_length(s, *b);
 	struct ilir_stmt *block = NULL;
@@ -390,9 +173,10 @@ static struct ilir_stmt *sink_stores(struct sink *s, const struct ilir_stmt **b)
 	unrolled_bits(s, mask, true, &columns);
 	rows = row_count > n * columns ? rows : 0;
 	s->active &= ~rows;
-	for (int i = 0; i < n || i == 0; i++) {
+	block = sink_store(s, *b);
+	for (int i = 1; i < n && (*b)->next; i++) {
+		*b = (*b)->next;
 		block = ilir_append(block, sink_store(s, *b));
-		*b = i < n - 1 ? (*b)->next : *b;
 	}
 	s->active = saved;
 	return wrap_in_loops(s, block, rows);
@@ -473,7 +257,7 @@ static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
 	int n = sums_of(s, loop);
 	if (!n)
 		return 0;
-	uint64_t mask = store_mask(s, innermost_loop((struct ilir_stmt *)loop)->loop.body) & s->active;
+	uint64_t mask = sink_store_mask(s, innermost_loop((struct ilir_stmt *)loop)->loop.body) & s->active;
 	unrolled_bits(s, mask, false, &rows);
 	unrolled_bits(s, mask, true, &columns);
 	if (n * rows * columns > s->accumulators)
@@ -507,7 +291,7 @@ static ilir_buffer working_copy(struct sink *s, ilir_buffer sum)
 	ilir_buffer copy = ilir_new_buffer(s->m, decl);
 	while (s->buffer_mask.n <= copy.i)
 		vec_push(s->m->arena, &s->buffer_mask, 0);
-	mask_buffer(s, copy, s->buffer_mask.at[sum.i]);
+	sink_mask_buffer(s, copy, s->buffer_mask.at[sum.i]);
 	return copy;
 }
 
@@ -549,7 +333,7 @@ static struct ilir_stmt *split_sums(struct sink *s, const struct ilir_stmt *b, i
 
 static struct ilir_stmt *sink_loop(struct sink *s, const struct ilir_stmt *b)
 {
-	uint64_t own = bit_of(s, b), saved = s->active;
+	uint64_t own = sink_bit_of(s, b), saved = s->active;
 	if (own) {
 		s->active |= own;
 		struct ilir_stmt *body = sink_block(s, b->loop.body);
@@ -563,7 +347,7 @@ static struct ilir_stmt *sink_loop(struct sink *s, const struct ilir_stmt *b)
 static struct ilir_stmt *sink_plain_loop(struct sink *s, const struct ilir_stmt *b)
 {
 	uint64_t saved = s->active;
-	uint64_t around = mask_of(s, b->loop.begin) | mask_of(s, b->loop.end);
+	uint64_t around = sink_mask_of(s, b->loop.begin) | sink_mask_of(s, b->loop.end);
 	s->active &= ~around;
 	struct ilir_stmt *body = sink_block(s, b->loop.body);
 	s->active = saved;
@@ -575,7 +359,7 @@ static struct ilir_stmt *sink_plain_loop(struct sink *s, const struct ilir_stmt 
 
 static struct ilir_stmt *sink_branch(struct sink *s, const struct ilir_stmt *b)
 {
-	uint64_t around = mask_of(s, b->branch.condition), saved = s->active;
+	uint64_t around = sink_mask_of(s, b->branch.condition), saved = s->active;
 	s->active &= ~around;
 	struct ilir_stmt *then = sink_block(s, b->branch.then), *otherwise = sink_block(s, b->branch.otherwise);
 	s->active = saved;
@@ -610,48 +394,21 @@ static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 	return block;
 }
 
-/* Extends the tables to variables and registers that earlier nests added. */
-static void reserve_masks(struct sink *s)
-{
-	while (s->var_mask.n < s->m->vars.n) {
-		vec_push(s->m->arena, &s->var_mask, 0);
-		vec_push(s->m->arena, &s->as_register, (ilir_buffer){0});
-	}
-	while (s->buffer_mask.n < s->m->buffers.n)
-		vec_push(s->m->arena, &s->buffer_mask, 0);
-}
-
-static void clear_masks(struct sink *s)
-{
-	for (size_t i = 0; i < s->masked_vars.n; i++) {
-		s->var_mask.at[s->masked_vars.at[i].i] = 0;
-		s->as_register.at[s->masked_vars.at[i].i] = (ilir_buffer){0};
-	}
-	for (size_t i = 0; i < s->masked_buffers.n; i++)
-		s->buffer_mask.at[s->masked_buffers.at[i].i] = 0;
-	s->masked_vars.n = s->masked_buffers.n = s->loops.n = 0;
-}
-
 /* Sinks the loops of one nest: the outermost loop that contains a tile loop, and all below it. */
 static struct ilir_stmt *sink_nest(struct sink *s, const struct ilir_stmt *nest)
 {
-	reserve_masks(s);
-	find_loops(s, nest);
-	do {
-		s->changed = false;
-		mark_block(s, nest, 0);
-	} while (s->changed);
+	sink_find_masks(s, nest);
 	struct ilir_stmt *sunk = sink_block(s, nest);
-	clear_masks(s);
+	sink_clear_masks(s);
 	return sunk;
 }
 
 static bool has_tile_loop(const struct ilir_module *m, const struct ilir_stmt *s)
 {
-	if (can_sink(m, s))
+	if (sink_can_move(m, s))
 		return true;
 	for (const struct ilir_stmt *b = s->kind == ILIR_FOR ? s->loop.body : NULL; b; b = b->next)
-		if (can_sink(m, b))
+		if (sink_can_move(m, b))
 			return true;
 	return false;
 }

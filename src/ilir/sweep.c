@@ -117,14 +117,23 @@ static void note_store(const struct ilir_module *m, const struct ilir_access *a,
 		t->clash = b->name;
 }
 
+/* Whether a buffer has rows that other kernels have stored when a kernel reads them: a state, or what nodes
+ * keep for their parents. */
+static bool has_earlier_rows(const struct ilir_buffer_decl *b)
+{
+	return b->kind == IMAGE_STATE ||
+	       (b->kind == IMAGE_SCRATCH && b->rank && b->dim[0].rows == IMAGE_NODES);
+}
+
 /* Loads of states may be of any row, since other kernels have stored it; intermediates and outputs are
  * only read by later kernels. */
 static void note_load(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
-	bool own = b->kind == IMAGE_SCRATCH || b->kind == IMAGE_LOCAL || b->kind == IMAGE_OUTPUT || b->kind == IMAGE_WEIGHT;
-	bool reads = a->load.i && !(a->stmt->kind == ILIR_PREFETCH && a->stmt->prefetch.i == a->load.i);
+	bool own = (b->kind == IMAGE_SCRATCH && !has_earlier_rows(b)) || b->kind == IMAGE_LOCAL ||
+		   b->kind == IMAGE_OUTPUT || b->kind == IMAGE_WEIGHT;
+	bool reads = a->load.i && !(a->stmt->kind == ILIR_PREFETCH && a->stmt->prefetch.load.i == a->load.i);
 	if (reads && own && t->stored[a->buffer.i] && !t->clash)
 		t->clash = b->name;
 }

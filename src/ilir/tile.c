@@ -177,26 +177,38 @@ static struct ilir_stmt *inner_loop(struct ilir_module *m, const char *name, int
 	return ilir_for(m, v, ilir_index(m, 0), ilir_index(m, extent), step, dim, kind, NULL);
 }
 
+/* Whether a loop is a piece of one iteration that only stores: that of a border, whose vectors would be padding. */
+static bool is_border(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	bool only = ilir_trip_count(m, s) == 1;
+	for (const struct ilir_stmt *at = s->loop.body; at; at = at->next)
+		only &= at->kind != ILIR_FOR;
+	return only;
+}
+
 static struct ilir_stmt *cut_vectors(struct tiler *tiler, struct ilir_module *m, struct ilir_stmt *s,
 				     const struct ilir_tile *t)
 {
-	int64_t begin, end, lanes = t->size[0], piece = lanes * t->columns;
-	if (!ilir_constant(m, s->loop.begin, &begin) || !ilir_constant(m, s->loop.end, &end) ||
+	int64_t begin, end, lanes = t->size[0], columns = t->columns;
+	if (!ilir_constant(m, s->loop.begin, &begin) || !ilir_constant(m, s->loop.end, &end) || is_border(m, s) ||
 	    !can_vectorize(tiler, m, s))
 		return s;
+	if (columns * lanes > end - begin)
+		columns = (end - begin + lanes - 1) / lanes;
+	int64_t piece = lanes * columns;
 	const char *name = m->vars.at[s->loop.var.i].name;
 	ilir_var outer = ilir_new_var(m, name, index_type);
 	ilir_expr at = ilir_var_ref(m, outer);
-	struct ilir_stmt *columns = NULL;
-	if (t->columns > 1)
-		columns = inner_loop(m, name, piece, lanes, s->loop.dim, ILIR_UNROLLED, &at);
+	struct ilir_stmt *unrolled = NULL;
+	if (columns > 1)
+		unrolled = inner_loop(m, name, piece, lanes, s->loop.dim, ILIR_UNROLLED, &at);
 	struct ilir_stmt *vector = inner_loop(m, name, lanes, 1, s->loop.dim, ILIR_VECTOR, &at);
 	vector->loop.body = ilir_substitute_block(m, s->loop.body, s->loop.var, at);
-	if (columns)
-		columns->loop.body = vector;
+	if (unrolled)
+		unrolled->loop.body = vector;
 	int64_t padded = begin + (end - begin + piece - 1) / piece * piece;
 	return ilir_for(m, outer, s->loop.begin, ilir_index(m, padded), piece, s->loop.dim, ILIR_SERIAL,
-			columns ? columns : vector);
+			unrolled ? unrolled : vector);
 }
 
 /* The number of whole pieces of a size; if `less`, one less where a single iteration would remain. */
@@ -210,6 +222,12 @@ static ilir_expr count_pieces(struct ilir_module *m, ilir_expr length, int64_t s
 	return ilir_binary(m, ILIR_SUB, pieces, ilir_ternary(m, ILIR_SELECT, alone, one, ilir_index(m, 0)));
 }
 
+/* Whether a piece of this size is the whole loop, which counts from 0. */
+static bool is_whole(const struct ilir_module *m, const struct ilir_stmt *s, int64_t size)
+{
+	return size > 1 && ilir_is_const(m, s->loop.begin, 0) && ilir_is_const(m, s->loop.end, size);
+}
+
 /* A loop over whole pieces of a size from *begin on; sets *begin to its end. */
 static struct ilir_stmt *cut_pieces(struct ilir_module *m, const struct ilir_stmt *s, int64_t size, bool less,
 				    ilir_expr *begin)
@@ -218,9 +236,17 @@ static struct ilir_stmt *cut_pieces(struct ilir_module *m, const struct ilir_stm
 	ilir_expr length = ilir_binary(m, ILIR_SUB, s->loop.end, *begin);
 	ilir_expr pieces = count_pieces(m, length, size, less);
 	ilir_expr end = ilir_binary(m, ILIR_ADD, *begin, ilir_binary(m, ILIR_MUL, pieces, ilir_index(m, size)));
-	ilir_var outer = ilir_new_var(m, name, index_type);
-	ilir_expr at = ilir_var_ref(m, outer), first = *begin;
+	ilir_expr first = *begin;
 	struct ilir_stmt *body = NULL, *inner = NULL;
+	if (is_whole(m, s, size)) {
+		struct ilir_stmt *whole = ilir_clone_block(m, s, NULL);
+		whole->loop.kind = ILIR_UNROLLED;
+		whole->next = NULL;
+		*begin = s->loop.end;
+		return whole;
+	}
+	ilir_var outer = ilir_new_var(m, name, index_type);
+	ilir_expr at = ilir_var_ref(m, outer);
 	if (size > 1)
 		inner = inner_loop(m, name, size, 1, s->loop.dim, ILIR_UNROLLED, &at);
 	else

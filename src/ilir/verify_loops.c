@@ -492,11 +492,17 @@ static void check_store(struct check *c, const struct ilir_stmt *s)
 
 static void check_prefetch(struct check *c, const struct ilir_stmt *s)
 {
-	if (!check_value(c, s->prefetch))
+	if (!check_value(c, s->prefetch.load))
 		return;
-	const struct ilir_node *n = ilir_at(c->m, s->prefetch);
+	const struct ilir_node *n = ilir_at(c->m, s->prefetch.load);
 	if (n->op != ILIR_LOAD || ilir_buffer_at(c->m, n->buffer)->kind == ILIR_REGISTER)
 		report_fault(c, "a prefetch of what is not in memory");
+}
+
+static void check_sort_number(struct check *c, int sort)
+{
+	if (sort < 0 || (size_t)sort > c->m->sorts.n)
+		report_fault(c, "rows in the order of sort %d, which there is not", sort - 1);
 }
 
 static void check_step(struct check *c, const struct ilir_stmt *s)
@@ -511,8 +517,11 @@ static void check_step(struct check *c, const struct ilir_stmt *s)
 		report_fault(c, "a step in a kernel that is one itself");
 	if (!s->step.name)
 		report_fault(c, "a step without a name");
-	if (s->step.cases && !ilir_case_buffer(c->m).i)
+	if (s->step.cases && !ilir_find_buffer(c->m, IMAGE_CASE).i)
 		report_fault(c, "a step of some cases where nodes have none");
+	check_sort_number(c, s->step.sort);
+	if (s->step.sort && !ilir_find_buffer(c->m, IMAGE_CHILD_BEGIN).i)
+		report_fault(c, "a step of sorted rows where nothing tells the edges of nodes");
 	if (s->step.group < 0)
 		report_fault(c, "a step of group %d", s->step.group);
 	if (!check_bound(c, s->step.begin) || !check_bound(c, s->step.end))
@@ -588,7 +597,7 @@ static void check_part(struct check *c, const struct ilir_kernel *k)
 	bool last = k + 1 == c->m->kernels.at + c->m->kernels.n;
 	int part = before && before->part < before->parts ? before->part + 1 : k->parts ? 1 : 0;
 	bool follows = part < 2 || (k->parts == before->parts && k->group == before->group &&
-				    k->domain == before->domain && k->cases == before->cases);
+				    k->domain == before->domain && k->cases == before->cases && k->sort == before->sort);
 	if (k->group < 0 || k->part != part || !follows || (last && k->part != k->parts))
 		report_fault(c, "parts of a group that are not numbered 1, 2, ... in sequence");
 }
@@ -610,6 +619,7 @@ static void check_kernel(struct check *c, const struct ilir_kernel *k)
 	if (c->properties & ILIR_OUTLINED)
 		check_name(c, k);
 	check_part(c, k);
+	check_sort_number(c, k->sort);
 	check_block(c, k->body);
 }
 

@@ -182,7 +182,7 @@ static int exprs_of(struct ilir_stmt *s, ilir_expr *at[MOST_EXPRS])
 		at[n++] = &s->store.value;
 		break;
 	case ILIR_PREFETCH:
-		at[n++] = &s->prefetch;
+		at[n++] = &s->prefetch.load;
 		break;
 	case ILIR_STEP:
 		at[n++] = &s->step.begin;

@@ -2,6 +2,8 @@
 /* Checks what must hold between the tables of an image, so that its users need not. */
 #include "image/image_file.h"
 
+#include "image/frames.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -154,6 +156,10 @@ static const struct {
     [IMAGE_PARENT_LIST] = {DTYPE_I32, IMAGE_EDGES},
     [IMAGE_MEMBER_BEGIN] = {DTYPE_I32, IMAGE_INPUTS},
     [IMAGE_MEMBER_LIST] = {DTYPE_I32, IMAGE_NODES},
+    [IMAGE_EDGE_NODE] = {DTYPE_I32, IMAGE_EDGES},
+    [IMAGE_SORTED] = {DTYPE_I32, -1}, /* see has_data_rows */
+    [IMAGE_SEGMENT_OF] = {DTYPE_I32, -1},
+    [IMAGE_SEGMENT_BEGIN] = {DTYPE_I32, -1},
 };
 
 /* How many things the member `which` of a buffer of that kind can name. */
@@ -173,6 +179,10 @@ static int count_choices(const struct image *image, enum image_buffer_kind kind)
 		return image->children > 0 ? image->children : 0;
 	case IMAGE_CASE:
 		return image->cases > 0;
+	case IMAGE_SORTED:
+	case IMAGE_SEGMENT_OF:
+	case IMAGE_SEGMENT_BEGIN:
+		return image->sorts;
 	case IMAGE_PLACE:
 	case IMAGE_PARENT:
 		return !image->shared_children;
@@ -192,9 +202,11 @@ static bool reaches_inside(const struct image_buffer *b)
 	return last < b->row_elements;
 }
 
-/* Inputs of nodes have a row per node, inputs of edges one per edge. */
+/* Inputs and sorts of nodes have a row per node, those of edges one per edge. */
 static bool has_data_rows(const struct image *image, const struct image_buffer *b)
 {
+	if (b->kind >= IMAGE_SORTED)
+		return b->rows == (image->sort[b->which].edges ? IMAGE_EDGES : IMAGE_NODES);
 	if (b->kind != IMAGE_TOKEN && b->kind != IMAGE_VECTOR)
 		return true;
 	return b->rows == (image->input[b->which].on_edge ? IMAGE_EDGES : IMAGE_NODES);
@@ -308,6 +320,18 @@ static bool check_cases(struct checking *c)
 	return true;
 }
 
+/* --- sorts --- */
+
+/* Tokens are checked against the limit of the input before anything is sorted by them. */
+static bool check_sort(struct checking *c, int i)
+{
+	const struct image_sort *s = &c->image->sort[i];
+	const struct image_input *in = s->input < c->image->inputs ? &c->image->input[s->input] : NULL;
+	if (!in || !in->token || in->limit < 1)
+		return refuse_image(c, "sort", "rows are sorted by a token that does not exist");
+	return in->on_edge == (s->edges || s->slot >= 0) || refuse_image(c, in->name, "rows are sorted by a token that they do not carry");
+}
+
 /* --- results and steps --- */
 
 static bool has_rows(const struct image *image, int buffer, enum image_buffer_kind kind, int which,
@@ -342,6 +366,13 @@ static bool check_state(struct checking *c, int i)
 	       refuse_image(c, s->name, "a state is not in its buffer");
 }
 
+/* Single nodes are no ranges of positions; nor are subtrees, by which no run of an image with sorts divides levels. */
+static bool can_be_sorted(const struct image_step *s)
+{
+	return s->domain == IMAGE_DOMAIN_LEAVES || s->domain == IMAGE_DOMAIN_INNER || s->domain == IMAGE_DOMAIN_BATCH ||
+	       s->domain == IMAGE_DOMAIN_NODES || s->domain == IMAGE_DOMAIN_PAST_LEAVES || s->domain == IMAGE_DOMAIN_BATCH_DOWN;
+}
+
 static bool check_step(struct checking *c, int i)
 {
 	const struct image_step *s = &c->image->step[i];
@@ -354,6 +385,8 @@ static bool check_step(struct checking *c, int i)
 		   s->domain == IMAGE_DOMAIN_BATCH_DOWN || s->domain == IMAGE_DOMAIN_NODE_DOWN;
 	if (s->cases && (!cut || (uint64_t)s->cases >> c->image->cases))
 		return refuse_image(c, "step", "a step is of cases that it cannot tell apart");
+	if (s->sort > c->image->sorts || (s->sort && !can_be_sorted(s)))
+		return refuse_image(c, "step", "a step runs over rows that nothing sorts");
 	if (s->after > c->image->steps)
 		return refuse_image(c, "step", "a step follows one that does not exist");
 	if (s->head > s->operations)
@@ -375,6 +408,31 @@ static bool check_blob(struct checking *c)
 		return refuse_image(c, "code", "it is too large, or its alignment is not a power of two");
 	return b->kernels == c->image->kernels ||
 	       refuse_image(c, "code", "it does not have a place for each kernel");
+}
+
+/* What debuggers and unwinders are told of the code. */
+static bool check_frames(struct checking *c)
+{
+	const struct image_blob *b = &c->image->blob;
+	if (b->frames > b->size || b->frame_bytes > b->size - b->frames)
+		return refuse_image(c, "code", "its call frame information lies outside of it");
+	struct image_frames frames = {b->bytes + b->frames, b->frame_bytes, b->frames};
+	return !b->frame_bytes || image_check_frames(&frames, b->frames) ||
+	       refuse_image(c, "code", "its call frame information is of another form");
+}
+
+static bool check_function(struct checking *c, int i)
+{
+	const struct image_symbol *f = &c->image->blob.function[i];
+	return (f->place < c->image->blob.size && f->bytes <= c->image->blob.size - f->place) ||
+	       refuse_image(c, f->name, "a function lies outside of the code");
+}
+
+static bool check_line(struct checking *c, int i)
+{
+	const struct image_line *l = &c->image->blob.line[i];
+	return (l->place <= c->image->blob.size && (!i || l[-1].place < l->place)) ||
+	       refuse_image(c, "lines", "they are not in the order of the code");
 }
 
 /* Whether runs read the packed weights of a recipe. */
@@ -405,14 +463,10 @@ static bool check_packs(struct checking *c)
 	       refuse_image(c, "weights", "there are not as many as recipes");
 }
 
-/* Unrolled levels run at the same time, so none may reuse the rows of another. */
+/* Unrolled levels run at the same time.  Where buffers have the rows of one batch, a run gives them those of a span
+ * (IMAGE_ORIGIN). */
 static bool check_structure(struct checking *c)
 {
-	for (int i = 0; c->image->unroll > 1 && i < c->image->buffers; i++) {
-		const struct image_buffer *b = &c->image->buffer[i];
-		if (b->rows >= IMAGE_WIDEST && b->rows <= IMAGE_WIDEST_EDGES)
-			return refuse_image(c, b->name, "levels are unrolled that share their rows");
-	}
 	return c->image->unroll < 2 || !c->image->shared_children ||
 	       refuse_image(c, "structure", "levels are unrolled where nodes have several parents");
 }
@@ -428,13 +482,15 @@ static bool check_each(struct checking *c, int n, bool (*check)(struct checking 
 bool image_check(const struct image *image, struct diags *diags)
 {
 	struct checking c = {.image = image};
-	if (check_blob(&c) && check_structure(&c) && check_each(&c, image->inputs, check_input) &&
-	    check_cases(&c) && check_each(&c, image->params, check_param) &&
-	    check_each(&c, image->recipes, check_recipe) && check_each(&c, image->folds, check_fold) &&
-	    check_each(&c, image->buffers, check_buffer) && check_each(&c, image->outputs, check_output) &&
-	    check_each(&c, image->states, check_state) && check_each(&c, image->steps, check_step) &&
-	    check_each(&c, image->kernels, check_kernel) && check_packs(&c) &&
-	    check_each(&c, image->packs, check_packed))
+	if (check_blob(&c) && check_frames(&c) && check_each(&c, image->blob.functions, check_function) &&
+	    check_each(&c, image->blob.lines, check_line) && check_structure(&c) &&
+	    check_each(&c, image->inputs, check_input) && check_cases(&c) &&
+	    check_each(&c, image->sorts, check_sort) &&
+	    check_each(&c, image->params, check_param) && check_each(&c, image->recipes, check_recipe) &&
+	    check_each(&c, image->folds, check_fold) && check_each(&c, image->buffers, check_buffer) &&
+	    check_each(&c, image->outputs, check_output) && check_each(&c, image->states, check_state) &&
+	    check_each(&c, image->steps, check_step) && check_each(&c, image->kernels, check_kernel) &&
+	    check_packs(&c) && check_each(&c, image->packs, check_packed))
 		return true;
 	return diag_add(diags, DIAG_BAD_IMAGE, (struct diag_at){0}, "compile the model again", "%s: %s",
 			c.name, c.problem);

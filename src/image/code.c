@@ -1,6 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "image/code.h"
 
+#include "image/frames.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
@@ -13,6 +15,7 @@ struct loaded {
 	size_t size; /* of this block */
 	void *code;
 	size_t mapped;
+	const void *frames; /* that unwinders know; NULL = none */
 	image_kernel *kernel[];
 };
 
@@ -20,6 +23,8 @@ static void release_code(struct image_code *code)
 {
 	struct loaded *l = code->self;
 	struct allocator a = l->allocator;
+	if (l->frames)
+		image_deregister_frames(l->frames);
 	munmap(l->code, l->mapped);
 	a.resize(a.context, l, l->size, 0);
 	*code = (struct image_code){0};
@@ -89,6 +94,9 @@ bool image_code_load(const struct image_blob *blob, const struct allocator *a, c
 		a->resize(a->context, l, size, 0);
 		return false;
 	}
+	const void *frames = (char *)l->code + blob->frames;
+	if (blob->frame_bytes && image_register_frames(frames))
+		l->frames = frames;
 	for (int i = 0; i < blob->kernels; i++)
 		l->kernel[i] = (image_kernel *)((char *)l->code + blob->kernel[i]);
 	*code = (struct image_code){

@@ -3,13 +3,11 @@
  * that is called, and in which a debugger stops, when the list has changed. */
 #include "image/gdb.h"
 
-#include "image/code.h"
+#include "base/str.h"
+#include "image/symfile.h"
 
-#include <elf.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdint.h>
 
 /* --- what debuggers look for, by name --- */
 
@@ -71,98 +69,30 @@ static void unlink_entry(struct jit_code_entry *e)
 	pthread_mutex_unlock(&lock);
 }
 
-/* --- the object file of a function: where it is, and its name --- */
-
-enum { NOTHING, TEXT, SYMBOLS, STRINGS, SECTIONS };
-static const char section_names[] = "\0.text\0.symtab\0.strtab";
-enum { NAME_TEXT = 1, NAME_SYMBOLS = 7, NAME_STRINGS = 15, NAME_FUNCTION = sizeof section_names };
-
-struct symfile {
-	Elf64_Ehdr header;
-	Elf64_Shdr section[SECTIONS];
-	Elf64_Sym symbol[2];
-	char strings[NAME_FUNCTION + 320]; /* of sections, then the function's */
-};
+/* --- lists --- */
 
 struct gdb_entry {
 	struct jit_code_entry entry;
 	struct gdb_entry *next;
-	struct symfile file;
 };
 
-static void fill_header(Elf64_Ehdr *h)
-{
-	*h = (Elf64_Ehdr){.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-			  .e_type = ET_REL,
-			  .e_machine = IMAGE_OWN_MACHINE,
-			  .e_version = EV_CURRENT,
-			  .e_shoff = offsetof(struct symfile, section),
-			  .e_ehsize = sizeof *h,
-			  .e_shentsize = sizeof(Elf64_Shdr),
-			  .e_shnum = SECTIONS,
-			  .e_shstrndx = STRINGS};
-}
-
-static void fill_sections(Elf64_Shdr *s, const struct image_function *f)
-{
-	s[TEXT] = (Elf64_Shdr){.sh_name = NAME_TEXT,
-			       .sh_type = SHT_NOBITS,
-			       .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-			       .sh_addr = (uintptr_t)f->at,
-			       .sh_size = f->bytes,
-			       .sh_addralign = 1};
-	s[SYMBOLS] = (Elf64_Shdr){.sh_name = NAME_SYMBOLS,
-				  .sh_type = SHT_SYMTAB,
-				  .sh_offset = offsetof(struct symfile, symbol),
-				  .sh_size = sizeof ((struct symfile *)0)->symbol,
-				  .sh_link = STRINGS,
-				  .sh_info = 1,
-				  .sh_addralign = 8,
-				  .sh_entsize = sizeof(Elf64_Sym)};
-	s[STRINGS] = (Elf64_Shdr){.sh_name = NAME_STRINGS,
-				  .sh_type = SHT_STRTAB,
-				  .sh_offset = offsetof(struct symfile, strings),
-				  .sh_size = sizeof ((struct symfile *)0)->strings,
-				  .sh_addralign = 1};
-}
-
-static void fill_entry(struct gdb_entry *e, const char *model, const struct image_function *f)
-{
-	memset(e, 0, sizeof *e);
-	e->entry.symfile_addr = (const char *)&e->file;
-	e->entry.symfile_size = sizeof e->file;
-	fill_header(&e->file.header);
-	fill_sections(e->file.section, f);
-	e->file.symbol[1] = (Elf64_Sym){.st_name = NAME_FUNCTION,
-					.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-					.st_shndx = TEXT,
-					.st_size = f->bytes};
-	memcpy(e->file.strings, section_names, sizeof section_names);
-	snprintf(e->file.strings + NAME_FUNCTION, sizeof e->file.strings - NAME_FUNCTION, "%.150s:%.150s", model, f->name);
-}
-
-/* --- lists --- */
-
-void gdb_add_functions(struct gdb_entry **list, const struct allocator *a, const char *model,
+void gdb_add_functions(struct gdb_entry **list, struct arena *arena, const char *model, const char *listing,
 		       const struct image_function *f, int n)
 {
 	for (int i = 0; i < n; i++) {
-		struct gdb_entry *e = a->resize(a->context, NULL, 0, sizeof *e);
-		if (!e)
-			return;
-		fill_entry(e, model, &f[i]);
+		struct gdb_entry *e = ARENA_NEW(arena, struct gdb_entry);
+		struct str file = str_in(arena);
+		image_put_symfile(&file, model, listing, &f[i]);
+		e->entry.symfile_addr = file.text;
+		e->entry.symfile_size = file.n;
 		e->next = *list;
 		*list = e;
 		link_entry(&e->entry);
 	}
 }
 
-void gdb_remove_functions(struct gdb_entry **list, const struct allocator *a)
+void gdb_remove_functions(struct gdb_entry **list)
 {
-	while (*list) {
-		struct gdb_entry *e = *list;
-		*list = e->next;
-		unlink_entry(&e->entry);
-		a->resize(a->context, e, sizeof *e, 0);
-	}
+	for (; *list; *list = (*list)->next)
+		unlink_entry(&(*list)->entry);
 }

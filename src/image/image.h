@@ -51,7 +51,11 @@ enum image_buffer_kind {
 	IMAGE_PARENT_BEGIN, /* i32[nodes + 1], where the edges to a node's parents begin */
 	IMAGE_PARENT_LIST, /* i32[edges], the parent that such an edge leads to */
 	IMAGE_MEMBER_BEGIN, /* i32[inputs + 1], where the nodes of an input begin */
-	IMAGE_MEMBER_LIST  /* i32[nodes], nodes input by input, in the caller's order */
+	IMAGE_MEMBER_LIST, /* i32[nodes], nodes input by input, in the caller's order */
+	IMAGE_EDGE_NODE,   /* i32[edges], the node whose edge it is */
+	IMAGE_SORTED,	   /* i32, a row per node or per edge: the rows of sort `which`, in its order */
+	IMAGE_SEGMENT_OF,  /* i32 likewise, the segment of a position */
+	IMAGE_SEGMENT_BEGIN /* i32 likewise, one more than these: the first position of a segment */
 };
 
 /* Rows of `row_elements` elements each (padding included), 64-byte aligned at the first. */
@@ -155,6 +159,18 @@ struct image_case {
 	const struct image_match *match;
 };
 
+/* --- sorts --- */
+
+/* Rows in the order of a token that they carry, so that those that one weight multiplies stand together: nodes, or
+ * edges to children, of the range of a step.  Positions are numbered as rows are; those of a batch, and of each case
+ * in it, hold its rows, by rising token and, for one token, by rising row.  A *segment* is a longest run of positions
+ * with one token in one batch and case. */
+struct image_sort {
+	int input; /* whose tokens they are */
+	int slot;  /* of nodes by the token of their edges: that to the child in this slot; else -1 */
+	bool edges; /* the rows are edges */
+};
+
 /* --- steps --- */
 
 /* Over which rows a step's kernel is called; a call has a row range begin..end. */
@@ -199,10 +215,23 @@ struct image_step {
 	int edge_input;	      /* the input of these tokens */
 	unsigned cases;	     /* a mask: of the domain's rows only those of nodes of these cases; 0 = all.  Of
 				domains      that are cut at batches or nodes, and of leaves */
+	int sort; /* the number + 1 of the sort whose positions the kernel is called for, in place of nodes: of a range of
+		     nodes those of its edges, if the sort is of edges; 0 = none */
 	enum image_strategy strategy;
 };
 
 /* --- code --- */
+
+/* From this place on, up to the next, code is of this line of the image's listing; 0 = of none. */
+struct image_line {
+	int64_t place, line;
+};
+
+/* A function of the code: a kernel, or what kernels call. */
+struct image_symbol {
+	const char *name;
+	int64_t place, bytes;
+};
 
 /* Machine code as data: it imports nothing, refers to itself relative to its own place only, and is never
  * written.  `bytes` NULL = none (interpreted). */
@@ -213,6 +242,12 @@ struct image_blob {
 	int machine;	   /* e_machine of <elf.h> */
 	int kernels;
 	const int64_t *kernel; /* where each kernel begins */
+	int64_t frames, frame_bytes; /* where call frame information lies in it (image/frames.h); 0 bytes =
+					there is none */
+	int functions;
+	const struct image_symbol *function; /* 0 = only kernels are known */
+	int lines;
+	const struct image_line *line; /* by place, ascending; 0 = they are not known */
 };
 
 /* Steps of an image at most, so that multiplying their number does not overflow. */
@@ -324,8 +359,9 @@ struct image {
 	/* what structures it accepts */
 	int children; /* every inner node has so many; -1 = any number of at least one */
 	bool shared_children;
-	int unroll; /* levels of a span: a thread may run subtrees of so many levels without a barrier, so
-		       no buffer has the rows of one batch; below 2, or when children are shared: none */
+	int unroll; /* levels of a span: a thread may run subtrees of so many levels without a barrier, and in
+		       runs with spans a buffer of one batch has the rows of a span; below 2, or when children
+		       are shared: none */
 	/* inputs carried by nodes, or by edges: which cases read them */
 	int inputs;
 	const struct image_input {
@@ -344,6 +380,8 @@ struct image {
 	int cases; /* those of leaves come first; every node fits one.  0 = only leaves and inner nodes are
 		      distinguished */
 	const struct image_case *case_at;
+	int sorts;
+	const struct image_sort *sort;
 	int params;
 	const struct tensor_info
 	    *param; /* the tensors that a binding needs; a narrower type of the same kind is accepted */
@@ -368,6 +406,7 @@ struct image {
 	const struct image_dimension *dimension;
 	int tools;
 	const struct image_tool *tool;
+	const char *listing; /* the loops that lines of the blob refer to, as text; "" = none */
 	struct image_blob blob;
 	int packs; /* as many as recipes; 0 = weights come from elsewhere */
 	const struct image_packed *packed;

@@ -97,7 +97,7 @@ LAYOUT(param, sizeof(struct tensor_info), param_members);
 
 static const struct member buffer_members[] = {
     TEXT_IN(image_buffer, name),
-    NUMBER_IN(image_buffer, kind, IMAGE_WEIGHT, IMAGE_MEMBER_LIST),
+    NUMBER_IN(image_buffer, kind, IMAGE_WEIGHT, IMAGE_SEGMENT_BEGIN),
     NUMBER_IN(image_buffer, dtype, DTYPE_F32, DTYPE_BOOL),
     NUMBER_IN(image_buffer, rows, IMAGE_ONE, IMAGE_SIZES - 1),
     NUMBER_IN(image_buffer, which, 0, MAX_COUNT),
@@ -158,6 +158,13 @@ static const struct member case_members[] = {
 };
 LAYOUT(node_case, sizeof(struct image_case), case_members);
 
+static const struct member sort_members[] = {
+    NUMBER_IN(image_sort, input, 0, MAX_COUNT),
+    NUMBER_IN(image_sort, slot, -1, MAX_CHILDREN),
+    NUMBER_IN(image_sort, edges, 0, 1),
+};
+LAYOUT(sort, sizeof(struct image_sort), sort_members);
+
 static const struct member step_members[] = {
     NUMBER_IN(image_step, kernel, 0, MAX_COUNT),
     NUMBER_IN(image_step, domain, IMAGE_DOMAIN_ONCE, IMAGE_DOMAIN_BINDING),
@@ -172,6 +179,7 @@ static const struct member step_members[] = {
     NUMBER_IN(image_step, edge_bytes, 0, MAX_WEIGHT_BYTES),
     NUMBER_IN(image_step, edge_input, 0, MAX_COUNT),
     NUMBER_IN(image_step, cases, 0, INT32_MAX),
+    NUMBER_IN(image_step, sort, 0, MAX_COUNT),
     NUMBER_IN(image_step, strategy, IMAGE_CHEAPEST, IMAGE_SUBTREES),
 };
 LAYOUT(step, sizeof(struct image_step), step_members);
@@ -212,6 +220,19 @@ static const struct member tool_members[] = {
 };
 LAYOUT(tool, sizeof(struct image_tool), tool_members);
 
+static const struct member symbol_members[] = {
+    TEXT_IN(image_symbol, name),
+    NUMBER_IN(image_symbol, place, 0, IMAGE_BLOB_LIMIT),
+    NUMBER_IN(image_symbol, bytes, 0, IMAGE_BLOB_LIMIT),
+};
+LAYOUT(symbol, sizeof(struct image_symbol), symbol_members);
+
+static const struct member line_members[] = {
+    NUMBER_IN(image_line, place, 0, IMAGE_BLOB_LIMIT),
+    NUMBER_IN(image_line, line, 0, INT32_MAX),
+};
+LAYOUT(line, sizeof(struct image_line), line_members);
+
 static const struct member packed_members[] = {
     NUMBER_IN(image_packed, bytes, 0, MAX_ELEMENTS),
     NUMBERS_IN(image_packed, sum, INT64_MIN, INT64_MAX),
@@ -227,6 +248,7 @@ static const struct member image_members[] = {
     NUMBER_IN(image, unroll, 0, MAX_CHILDREN),
     LIST_IN(image, input, inputs, input),
     LIST_IN(image, case_at, cases, node_case),
+    LIST_IN(image, sort, sorts, sort),
     LIST_IN(image, param, params, param),
     LIST_IN(image, buffer, buffers, buffer),
     LIST_IN(image, recipe, recipes, recipe),
@@ -243,6 +265,11 @@ static const struct member image_members[] = {
     NUMBER_IN(image, blob.alignment, 1, IMAGE_BLOB_ALIGNMENT),
     NUMBER_IN(image, blob.machine, 0, UINT16_MAX),
     LIST_IN(image, blob.kernel, blob.kernels, place),
+    NUMBER_IN(image, blob.frames, 0, IMAGE_BLOB_LIMIT),
+    NUMBER_IN(image, blob.frame_bytes, 0, IMAGE_BLOB_LIMIT),
+    LIST_IN(image, blob.function, blob.functions, symbol),
+    LIST_IN(image, blob.line, blob.lines, line),
+    TEXT_IN(image, listing),
     LIST_IN(image, packed, packs, packed),
 };
 LAYOUT(all, sizeof(struct image), image_members);
@@ -307,6 +334,7 @@ static int64_t number_at(const char *at, size_t size)
 
 static void put_text(struct str *s, const char *text)
 {
+	text = text ? text : "";
 	size_t n = strlen(text);
 	put_word(s, n);
 	str_add(s, text, n + 1);

@@ -1,7 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-#include "image/link.h"
+#include "image/linking.h"
 
-#include <elf.h>
+#include "base/vec.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -9,29 +10,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "objects are read as t
 
 /* Not in every <elf.h>. */
 enum { UNWIND_X86_64 = 0x70000001, LLVM_ADDRESS_SIGNIFICANCE = 0x6fff4c03 };
-
-/* The blob of all objects, and the first problem. */
-struct output {
-	const struct linking *linking; /* of the objects */
-	int objects;
-	unsigned machine;
-	int64_t size, alignment;
-	unsigned char *blob;
-	char problem[200];
-};
-
-/* One object. */
-struct linking {
-	struct arena *arena;
-	struct output *output;
-	const unsigned char *object;
-	uint64_t bytes;		  /* of the object */
-	unsigned sections, names; /* names: the section that holds the names of sections */
-	Elf64_Shdr *section;
-	int64_t *place;	  /* by section: where it begins in the blob, -1 = it is left out */
-	unsigned symbols; /* the section that holds the symbols, 0 = none */
-	uint64_t used; /* bytes of sections and relocations so far: sections cannot share bytes without end */
-};
 
 __attribute__((format(printf, 2, 3))) static bool refuse_object(const struct linking *l, const char *format,
 								...)
@@ -43,8 +21,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse_object(const struct lin
 	return false;
 }
 
-/* Whether these bytes lie in the object. */
-static bool has_bytes(const struct linking *l, uint64_t offset, uint64_t bytes)
+bool link_has_bytes(const struct linking *l, uint64_t offset, uint64_t bytes)
 {
 	return offset <= l->bytes && bytes <= l->bytes - offset;
 }
@@ -173,7 +150,7 @@ static bool knows_machine(unsigned machine)
 static bool read_header(struct linking *l)
 {
 	Elf64_Ehdr h;
-	if (!has_bytes(l, 0, sizeof h))
+	if (!link_has_bytes(l, 0, sizeof h))
 		return refuse_object(l, "it is shorter than the header of an object");
 	memcpy(&h, l->object, sizeof h);
 	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -183,7 +160,7 @@ static bool read_header(struct linking *l)
 		return refuse_object(l, "it is for machine %u of ELF, which cannot be linked here",
 				     h.e_machine);
 	if (h.e_shentsize != sizeof(Elf64_Shdr) || !h.e_shnum ||
-	    !has_bytes(l, h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr)))
+	    !link_has_bytes(l, h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr)))
 		return refuse_object(l, "its table of sections lies outside of it");
 	if (l->output->machine && l->output->machine != h.e_machine)
 		return refuse_object(l, "its objects are for different machines");
@@ -211,7 +188,7 @@ static bool is_ignored(const Elf64_Shdr *s)
 /* Counts the bytes of a section; false when sections use more than the object has. */
 static bool use_bytes(struct linking *l, const Elf64_Shdr *s)
 {
-	if (!has_bytes(l, s->sh_offset, s->sh_size) || s->sh_size > l->bytes - l->used)
+	if (!link_has_bytes(l, s->sh_offset, s->sh_size) || s->sh_size > l->bytes - l->used)
 		return false;
 	l->used += s->sh_size;
 	return true;
@@ -221,10 +198,24 @@ static bool use_bytes(struct linking *l, const Elf64_Shdr *s)
 static const char *text_at(const struct linking *l, unsigned table, uint64_t offset)
 {
 	const Elf64_Shdr *s = table < l->sections ? &l->section[table] : NULL;
-	if (!s || s->sh_type != SHT_STRTAB || !has_bytes(l, s->sh_offset, s->sh_size) || offset >= s->sh_size)
+	if (!s || s->sh_type != SHT_STRTAB || !link_has_bytes(l, s->sh_offset, s->sh_size) ||
+	    offset >= s->sh_size)
 		return "";
 	const char *text = (const char *)l->object + s->sh_offset;
 	return text[s->sh_size - 1] ? "" : text + offset;
+}
+
+const char *link_section_name(const struct linking *l, unsigned section)
+{
+	return text_at(l, l->names, l->section[section].sh_name);
+}
+
+/* Whether a section is call frame information. */
+static bool has_frames(const struct linking *l, unsigned i)
+{
+	const Elf64_Shdr *s = &l->section[i];
+	return (s->sh_type == SHT_PROGBITS || s->sh_type == UNWIND_X86_64) && s->sh_size &&
+	       strcmp(link_section_name(l, i), ".eh_frame") == 0;
 }
 
 /* Places a section of code or constants behind those before it. */
@@ -232,9 +223,9 @@ static bool place_section(struct linking *l, unsigned i)
 {
 	struct output *w = l->output;
 	const Elf64_Shdr *s = &l->section[i];
-	const char *name = text_at(l, l->names, s->sh_name);
+	const char *name = link_section_name(l, i);
 	uint64_t alignment = s->sh_addralign ? s->sh_addralign : 1;
-	if (is_ignored(s) || strcmp(name, ".eh_frame") == 0)
+	if (has_frames(l, i) || is_ignored(s))
 		return true;
 	if (s->sh_type != SHT_PROGBITS || s->sh_flags & (SHF_WRITE | SHF_TLS))
 		return refuse_object(l, "section %u (%.40s) is neither code nor constants", i, name);
@@ -260,6 +251,21 @@ static bool lay_out(struct linking *l)
 	return true;
 }
 
+/* Places call frame information behind all code, without gaps: a zero would end it.  Code runs without it, so
+ * what is too large is left out. */
+static bool place_frames(struct linking *l, unsigned i)
+{
+	struct output *w = l->output;
+	const Elf64_Shdr *s = &l->section[i];
+	if (!has_frames(l, i) || s->sh_size > (uint64_t)(IMAGE_BLOB_LIMIT - w->size))
+		return true;
+	if (!use_bytes(l, s))
+		return refuse_object(l, "section %u (.eh_frame) lies outside of it", i);
+	l->place[i] = w->size;
+	w->size += s->sh_size;
+	return true;
+}
+
 static void copy_sections(const struct linking *l)
 {
 	for (unsigned i = 0; i < l->sections; i++)
@@ -270,20 +276,18 @@ static void copy_sections(const struct linking *l)
 
 /* --- symbols --- */
 
-/* Entry `i` of a table whose entries have `size` bytes; false when there is none. */
-static bool read_entry(const struct linking *l, unsigned table, Elf64_Word type, uint64_t i, void *to,
-		       size_t size)
+bool link_read_entry(const struct linking *l, unsigned table, Elf64_Word type, uint64_t i, void *to,
+		     size_t size)
 {
 	const Elf64_Shdr *s = table < l->sections ? &l->section[table] : NULL;
-	if (!s || s->sh_type != type || s->sh_entsize != size || !has_bytes(l, s->sh_offset, s->sh_size) ||
-	    i >= s->sh_size / size)
+	if (!s || s->sh_type != type || s->sh_entsize != size ||
+	    !link_has_bytes(l, s->sh_offset, s->sh_size) || i >= s->sh_size / size)
 		return false;
 	memcpy(to, l->object + s->sh_offset + i * size, size);
 	return true;
 }
 
-/* The place of a symbol in the blob; -1 = it is not in the blob. */
-static int64_t symbol_place(const struct linking *l, const Elf64_Sym *s)
+int64_t link_symbol_place(const struct linking *l, const Elf64_Sym *s)
 {
 	unsigned in = s->st_shndx, type = ELF64_ST_TYPE(s->st_info);
 	if (in == SHN_UNDEF || in >= l->sections || l->place[in] < 0 || type == STT_TLS ||
@@ -294,9 +298,10 @@ static int64_t symbol_place(const struct linking *l, const Elf64_Sym *s)
 
 static bool find_function_symbol(const struct linking *l, const char *name, Elf64_Sym *s)
 {
-	for (uint64_t k = 0; read_entry(l, l->symbols, SHT_SYMTAB, k, s, sizeof *s); k++)
-		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && symbol_place(l, s) >= 0 &&
-		    l->section[s->st_shndx].sh_flags & SHF_EXECINSTR && s->st_value < l->section[s->st_shndx].sh_size &&
+	for (uint64_t k = 0; link_read_entry(l, l->symbols, SHT_SYMTAB, k, s, sizeof *s); k++)
+		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && link_symbol_place(l, s) >= 0 &&
+		    l->section[s->st_shndx].sh_flags & SHF_EXECINSTR &&
+		    s->st_value < l->section[s->st_shndx].sh_size &&
 		    strcmp(text_at(l, l->section[l->symbols].sh_link, s->st_name), name) == 0)
 			return true;
 	return false;
@@ -306,7 +311,7 @@ static bool find_function_symbol(const struct linking *l, const char *name, Elf6
 static int64_t find_function(const struct linking *l, const char *name)
 {
 	Elf64_Sym s;
-	return find_function_symbol(l, name, &s) ? symbol_place(l, &s) : -1;
+	return find_function_symbol(l, name, &s) ? link_symbol_place(l, &s) : -1;
 }
 
 /* The same of all objects, the first of which counts. */
@@ -322,7 +327,8 @@ static int64_t find_function_anywhere(const struct output *w, const char *name)
 static int64_t target_place(const struct linking *l, const Elf64_Sym *s)
 {
 	const char *name = text_at(l, l->section[l->symbols].sh_link, s->st_name);
-	return s->st_shndx == SHN_UNDEF && *name ? find_function_anywhere(l->output, name) : symbol_place(l, s);
+	return s->st_shndx == SHN_UNDEF && *name ? find_function_anywhere(l->output, name)
+						 : link_symbol_place(l, s);
 }
 
 /* Targets of relocations are nearer than this, so that differences of places do not overflow. */
@@ -340,7 +346,7 @@ static bool apply_relocation(struct linking *l, unsigned in, const Elf64_Rela *r
 		    (unsigned)ELF64_R_TYPE(r->r_info));
 	if (r->r_offset > l->section[in].sh_size || kind->bytes > l->section[in].sh_size - r->r_offset)
 		return refuse_object(l, "section %u has a relocation outside of it", in);
-	if (!read_entry(l, l->symbols, SHT_SYMTAB, ELF64_R_SYM(r->r_info), &symbol, sizeof symbol))
+	if (!link_read_entry(l, l->symbols, SHT_SYMTAB, ELF64_R_SYM(r->r_info), &symbol, sizeof symbol))
 		return refuse_object(l, "section %u has a relocation against no symbol", in);
 	int64_t place = l->place[in] + (int64_t)r->r_offset, at = target_place(l, &symbol);
 	if (at < 0)
@@ -363,7 +369,7 @@ static bool relocate_section(struct linking *l, unsigned i)
 		return refuse_object(l, "relocations of section %u lie outside of it", s->sh_info);
 	if (s->sh_link != l->symbols)
 		return refuse_object(l, "relocations of section %u have no symbols", s->sh_info);
-	for (uint64_t k = 0; ok && read_entry(l, i, SHT_RELA, k, &r, sizeof r); k++)
+	for (uint64_t k = 0; ok && link_read_entry(l, i, SHT_RELA, k, &r, sizeof r); k++)
 		ok = apply_relocation(l, s->sh_info, &r);
 	return ok;
 }
@@ -388,12 +394,28 @@ static bool find_kernels(const struct linking *l, int kernels, const char *const
 
 /* --- all objects --- */
 
+enum { FRAME_ALIGNMENT = 8, FRAME_END = 4 };
+
+static bool lay_out_frames(struct linking *l, int objects)
+{
+	struct output *w = l->output;
+	w->size = (w->size + FRAME_ALIGNMENT - 1) / FRAME_ALIGNMENT * FRAME_ALIGNMENT;
+	w->frames = w->size;
+	for (int i = 0; i < objects; i++)
+		for (unsigned k = 0; k < l[i].sections; k++)
+			if (!place_frames(&l[i], k))
+				return false;
+	w->size += FRAME_END;
+	return true;
+}
+
 static bool lay_out_all(struct linking *l, int objects)
 {
 	for (int i = 0; i < objects; i++)
 		if (!read_header(&l[i]) || !lay_out(&l[i]))
 			return false;
-	return true;
+	l->output->code = l->output->size;
+	return lay_out_frames(l, objects);
 }
 
 static bool resolve_all(struct linking *l, int objects)
@@ -405,6 +427,53 @@ static bool resolve_all(struct linking *l, int objects)
 			return false;
 	}
 	return true;
+}
+
+/* Leaves out call frame information that has another form than is used here. */
+static void keep_frames(const struct output *w, struct image_blob *blob)
+{
+	struct image_frames frames = {w->blob + w->frames, w->size - w->frames, w->frames};
+	if (frames.size > FRAME_END && image_check_frames(&frames, w->code)) {
+		blob->frames = w->frames;
+		blob->frame_bytes = frames.size;
+	} else {
+		blob->size = w->code;
+	}
+}
+
+/* --- functions --- */
+
+/* The name of the function at a place: a kernel's, or that of a symbol. */
+static const char *name_at(const struct output *w, const struct image_blob *blob, const char *const *kernel,
+			   int64_t place)
+{
+	Elf64_Sym s;
+	for (int i = 0; i < blob->kernels; i++)
+		if (blob->kernel[i] == place)
+			return kernel[i];
+	for (int i = 0; i < w->objects; i++) {
+		const struct linking *l = &w->linking[i];
+		for (uint64_t k = 0; link_read_entry(l, l->symbols, SHT_SYMTAB, k, &s, sizeof s); k++)
+			if (ELF64_ST_TYPE(s.st_info) == STT_FUNC && link_symbol_place(l, &s) == place)
+				return text_at(l, l->section[l->symbols].sh_link, s.st_name);
+	}
+	return "";
+}
+
+/* Every function has call frame information. */
+static void list_functions(struct arena *arena, const struct output *w, struct image_blob *blob,
+			   const char *const *kernel)
+{
+	struct image_frames frames = {blob->bytes + blob->frames, blob->frame_bytes, blob->frames};
+	VEC(struct image_symbol) list = {0};
+	struct image_symbol f;
+	int64_t at = 0;
+	while (blob->frame_bytes && image_next_frame(&frames, &at, &f.place, &f.bytes)) {
+		f.name = arena_string(arena, name_at(w, blob, kernel, f.place));
+		vec_push(arena, &list, f);
+	}
+	blob->functions = list.n;
+	blob->function = list.at;
 }
 
 bool image_link(struct arena *arena, const struct image_object *object, int objects, const char *what,
@@ -423,7 +492,15 @@ bool image_link(struct arena *arena, const struct image_object *object, int obje
 	}
 	if (lay_out_all(l, objects) && resolve_all(l, objects) &&
 	    find_kernels(l, kernels, name, place)) {
-		*blob = (struct image_blob){w.blob, w.size, w.alignment, w.machine, kernels, place};
+		*blob = (struct image_blob){.bytes = w.blob,
+					    .size = w.size,
+					    .alignment = w.alignment,
+					    .machine = w.machine,
+					    .kernels = kernels,
+					    .kernel = place};
+		keep_frames(&w, blob);
+		list_functions(arena, &w, blob, name);
+		blob->lines = link_read_lines(arena, l, objects, &blob->line);
 		return true;
 	}
 	return diag_add(
@@ -439,4 +516,37 @@ int64_t image_function_bytes(struct arena *arena, struct image_object object, co
 	struct linking l = {.arena = arena, .output = &w, .object = object.bytes, .bytes = object.size};
 	Elf64_Sym s;
 	return read_header(&l) && lay_out(&l) && find_function_symbol(&l, name, &s) ? (int64_t)s.st_size : 0;
+}
+
+/* The relocations of call frame information only refer to the object itself. */
+static bool relocate_frames(struct linking *l)
+{
+	for (unsigned i = 0; i < l->sections; i++)
+		if (l->section[i].sh_type == SHT_RELA && l->section[i].sh_info < l->sections &&
+		    has_frames(l, l->section[i].sh_info) && !relocate_section(l, i))
+			return false;
+	return true;
+}
+
+bool image_describe_function(struct arena *arena, struct image_object object, const char *name,
+			     struct image_blob *blob)
+{
+	struct output w = {.alignment = 1};
+	struct linking l = {.arena = arena, .output = &w, .object = object.bytes, .bytes = object.size};
+	int64_t *place = ARENA_NEW(arena, int64_t);
+	Elf64_Sym s;
+	w.linking = &l;
+	w.objects = 1;
+	*blob = (struct image_blob){.kernels = 1, .kernel = place};
+	if (!lay_out_all(&l, 1) || !find_function_symbol(&l, name, &s))
+		return false;
+	w.blob = arena_take(arena, w.size, 1);
+	copy_sections(&l);
+	blob->bytes = w.blob;
+	blob->size = w.size;
+	*place = link_symbol_place(&l, &s);
+	if (relocate_frames(&l))
+		keep_frames(&w, blob);
+	blob->lines = link_read_lines(arena, &l, 1, &blob->line);
+	return true;
 }

@@ -20,5 +20,9 @@ bool image_link(struct arena *, const struct image_object *, int objects, const 
 
 /* The bytes of a function of an object, 0 = the object has no such function. */
 int64_t image_function_bytes(struct arena *, struct image_object, const char *name);
+/* A blob of an object whose code somebody else has linked: it has one kernel, that function, its lines and
+ * its call frame information.  Only those can be used, and places relative to the function.  False when there
+ * is no such function. */
+bool image_describe_function(struct arena *, struct image_object, const char *name, struct image_blob *);
 
 #endif

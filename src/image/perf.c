@@ -84,7 +84,7 @@ static int open_map(const char *path, struct diags *diags)
 /* The code of a kernel ends at the next one at the latest. */
 static int64_t end_of(const struct image_blob *b, int kernel)
 {
-	int64_t end = b->size;
+	int64_t end = b->frame_bytes ? b->frames : b->size;
 	for (int i = 0; i < b->kernels; i++)
 		if (b->kernel[i] > b->kernel[kernel] && b->kernel[i] < end)
 			end = b->kernel[i];
@@ -116,11 +116,41 @@ bool image_name_functions(const char *model, const struct image_function *f, int
 
 int image_list_functions(struct arena *arena, const struct image *image, struct image_function **functions)
 {
-	struct image_function *f = *functions = ARENA_ARRAY(arena, struct image_function, image->kernels);
-	if (!image->code.kernels)
+	const struct image_blob *b = &image->blob;
+	struct image_function *f = *functions =
+	    ARENA_ARRAY(arena, struct image_function, image->kernels + b->functions);
+	if (!image->code.kernels || !image->kernels)
 		return 0;
+	const char *base = (const char *)(uintptr_t)image->code.kernels[0] - b->kernel[0];
+	for (int i = 0; i < b->functions; i++)
+		f[i] = (struct image_function){b->function[i].name, base + b->function[i].place,
+					       b->function[i].bytes, b->function[i].place, b};
+	if (b->functions)
+		return b->functions;
 	for (int k = 0; k < image->kernels; k++)
 		f[k] = (struct image_function){image->kernel_name[k], (const void *)image->code.kernels[k],
-					       end_of(&image->blob, k) - image->blob.kernel[k]};
+					       end_of(&image->blob, k) - image->blob.kernel[k],
+					       image->blob.kernel[k], &image->blob};
 	return image->kernels;
+}
+
+int image_lines_of(const struct image_function *f, const struct image_line **line)
+{
+	const struct image_blob *b = f->blob;
+	int first = 0, end;
+	*line = NULL;
+	if (!b->lines)
+		return 0;
+	while (first + 1 < b->lines && b->line[first + 1].place <= f->place)
+		first++;
+	for (end = first; end < b->lines && b->line[end].place < f->place + f->bytes; end++)
+		;
+	*line = b->line + first;
+	return end - first;
+}
+
+struct image_frames image_frames_of(const struct image_function *f)
+{
+	const struct image_blob *b = f->blob;
+	return (struct image_frames){b->frame_bytes ? b->bytes + b->frames : NULL, b->frame_bytes, b->frames};
 }

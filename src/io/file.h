@@ -21,6 +21,8 @@ bool io_stat_open(int fd, int64_t *size, int64_t *modified);
 
 /* Opens for reading; -1 after a diagnostic.  Not for "-". */
 int io_open(struct diags *, const char *path);
+/* The same, without waiting for somebody to write to a pipe; reading it fails with EAGAIN while it is empty. */
+int io_open_at_once(struct diags *, const char *path);
 /* The same for a file that must be regular; does not wait for the writer of a pipe. */
 int io_open_regular(struct diags *, const char *path);
 /* Reads exactly `n` bytes at `offset`; false after a diagnostic. */

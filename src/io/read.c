@@ -67,6 +67,11 @@ int io_open(struct diags *diags, const char *path)
 	return open_with(diags, path, 0);
 }
 
+int io_open_at_once(struct diags *diags, const char *path)
+{
+	return open_with(diags, path, O_NONBLOCK);
+}
+
 int io_open_regular(struct diags *diags, const char *path)
 {
 	struct stat st;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 64 * 1024 };
+enum { CHUNK = 64 * 1024, LOOK = 20 /* milliseconds between looks at the watch */ };
 
 static bool refuse_stream(const struct io_stream *s, int why, struct diags *diags)
 {
@@ -27,6 +27,7 @@ static bool note_size(struct io_stream *s, struct diags *diags)
 	if (S_ISDIR(st.st_mode))
 		return refuse_stream(s, EISDIR, diags);
 	s->size = S_ISREG(st.st_mode) ? st.st_size : 0;
+	s->waits = !S_ISREG(st.st_mode);
 	return true;
 }
 
@@ -37,7 +38,7 @@ bool io_stream_open(struct io_stream *s, const struct allocator *allocator, cons
 	*s = (struct io_stream){.allocator = allocator,
 				.path = standard ? "standard input" : path,
 				.owned = !standard,
-				.fd = standard ? STDIN_FILENO : io_open(diags, path),
+				.fd = standard ? STDIN_FILENO : io_open_at_once(diags, path),
 				.limit = IO_FILE_LIMIT,
 				.chunk = CHUNK};
 	*text = io_text_in(s->path, "", 0);
@@ -123,6 +124,19 @@ static bool wait_to_read(const struct io_stream *s, int why)
 	return why == EINTR || ((why == EAGAIN || why == EWOULDBLOCK) && (poll(&p, 1, -1) >= 0 || errno == EINTR));
 }
 
+/* Waits until there is something to read, or an end or an error to be told by reading; false when the watch has given
+ * up.  A named pipe that nobody has written to yet is read as if it had ended, so it is waited for without a watch, too. */
+static bool wait_for_bytes(const struct io_stream *s, struct diags *diags)
+{
+	struct pollfd p = {s->fd, POLLIN, 0};
+	bool watched = s->watch.goes_on;
+	int ready;
+	while (s->waits && ((ready = poll(&p, 1, watched ? LOOK : -1)) == 0 || (ready < 0 && errno == EINTR)))
+		if (watched && !s->watch.goes_on(s->watch.context, diags))
+			return false;
+	return true;
+}
+
 /* Reads the bytes that are available, at least one unless the file ends. */
 static bool read_some(struct io_stream *s, struct io_text *t, struct diags *diags)
 {
@@ -130,6 +144,8 @@ static bool read_some(struct io_stream *s, struct io_text *t, struct diags *diag
 	if (!reserve_space(s, t, diags))
 		return false;
 	size_t space = s->capacity - s->n;
+	if (!wait_for_bytes(s, diags))
+		return false;
 	do
 		got = read(s->fd, s->bytes + s->n, space < s->chunk ? space : s->chunk);
 	while (got < 0 && wait_to_read(s, errno));

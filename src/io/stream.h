@@ -8,11 +8,19 @@
 #include "io/extent.h"
 #include "io/text.h"
 
+/* Decides whether to wait on for bytes that do not come: false after a diagnostic.  goes_on NULL = always. */
+struct io_watch {
+	bool (*goes_on)(void *context, struct diags *);
+	void *context;
+};
+
 struct io_stream {
 	const struct allocator *allocator;
+	struct io_watch watch; /* called about every 20 ms while a pipe is empty; set after io_stream_open */
 	const char *path; /* its name in diagnostics */
 	int fd;		  /* -1 = not open */
 	bool owned;	  /* io_stream_close closes it */
+	bool waits; /* its bytes come when others write them: it is no regular file */
 	bool ended, begun;
 	char *bytes; /* the window of the file that is in memory; the text lies in it */
 	size_t n, capacity;

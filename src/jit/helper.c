@@ -441,7 +441,8 @@ static struct str make_request(const char *backend, const struct ilir_module *m,
 				   .native = options->native,
 				   .threads = threads.most,
 				   .where_bytes = threads.where ? threads.where_bytes : 0,
-				   .memory = memory};
+				   .memory = memory,
+				   .lines = options->lines};
 	put_name(r.backend, backend);
 	put_name(r.target, options->target->name);
 	str_add(&s, (const char *)&r, sizeof r);

@@ -20,6 +20,7 @@ struct helper_request {
 	uint32_t where_bytes; /* of the set of processors that follows; 0 = where the helper is */
 	uint64_t text_bytes;  /* of the module, behind it */
 	uint64_t memory;      /* the most bytes of data, 0 = no limit */
+	uint64_t lines;	      /* as in struct jit_options */
 	char backend[HELPER_NAME], target[HELPER_NAME];
 };
 

@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { JIT_ABI = 12 };
+enum { JIT_ABI = 13 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 
@@ -33,6 +33,8 @@ struct jit_options {
 	const struct target *target;
 	bool native;		       /* the code runs on this machine only: use all of its features */
 	const struct jit_watch *watch; /* NULL = nothing ends the compilation early */
+	int lines; /* objects have a table of lines, by which a module begins that was numbered; 0 = they have
+		      none */
 };
 
 /* The phases of a back end, in order. */

@@ -94,23 +94,50 @@ unsigned jit_element_bytes(const struct ilir_buffer_decl *b)
 	return ilir_bytes(b->dtype);
 }
 
-/* Splits x + constant. */
-static ilir_expr without_constant(const struct ilir_module *m, ilir_expr x, int64_t *constant)
+/* The position of the constant that an expression multiplies another by; -1 = it is no such multiple. */
+static int find_factor(const struct ilir_module *m, ilir_expr x)
 {
-	const struct ilir_node *n = ilir_at(m, x);
-	*constant = 0;
-	if (n->op == ILIR_CONST_I) {
-		*constant = n->i;
-		return (ilir_expr){0};
-	}
-	if (n->op == ILIR_ADD && ilir_at(m, ilir_arg(m, x, 1))->op == ILIR_CONST_I) {
-		*constant = ilir_at(m, ilir_arg(m, x, 1))->i;
-		return ilir_arg(m, x, 0);
-	}
-	return x;
+	for (int a = 0; a < 2 && ilir_at(m, x)->op == ILIR_MUL; a++)
+		if (ilir_at(m, ilir_arg(m, x, a))->op == ILIR_CONST_I)
+			return a;
+	return -1;
 }
 
-struct jit_address jit_address_of(const struct ilir_module *m, const struct jit_access *a)
+/* Whether sums and multiples of an index hold what is not part of its term: a constant, or the counted
+ * variable. */
+static bool has_parts(const struct ilir_module *m, ilir_expr x, ilir_var counted)
+{
+	const struct ilir_node *n = ilir_at(m, x);
+	int factor = find_factor(m, x);
+	if (n->op == ILIR_ADD)
+		return has_parts(m, ilir_arg(m, x, 0), counted) || has_parts(m, ilir_arg(m, x, 1), counted);
+	if (factor >= 0)
+		return has_parts(m, ilir_arg(m, x, !factor), counted);
+	return n->op == ILIR_CONST_I || (counted.i && n->op == ILIR_VAR && n->var.i == counted.i);
+}
+
+/* Adds a multiple of an index to an address, which then has room for `left` more terms. */
+static void add_index(const struct ilir_module *m, struct jit_address *to, ilir_expr x, uint64_t stride,
+		      ilir_var counted, int left)
+{
+	const struct ilir_node *n = ilir_at(m, x);
+	bool parts = has_parts(m, x, counted);
+	int factor = find_factor(m, x);
+	if (n->op == ILIR_CONST_I) {
+		to->displacement += (uint64_t)n->i * stride;
+	} else if (parts && n->op == ILIR_ADD && to->terms + left + 2 <= JIT_MAX_TERMS) {
+		add_index(m, to, ilir_arg(m, x, 0), stride, counted, left + 1);
+		add_index(m, to, ilir_arg(m, x, 1), stride, counted, left);
+	} else if (parts && factor >= 0) {
+		uint64_t by = (uint64_t)ilir_at(m, ilir_arg(m, x, factor))->i;
+		add_index(m, to, ilir_arg(m, x, !factor), stride * by, counted, left);
+	} else {
+		to->index[to->terms] = x;
+		to->stride[to->terms++] = stride;
+	}
+}
+
+struct jit_address jit_address_of(const struct ilir_module *m, const struct jit_access *a, ilir_var counted)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	struct jit_address to = {0};
@@ -118,13 +145,8 @@ struct jit_address jit_address_of(const struct ilir_module *m, const struct jit_
 	for (int d = a->indices - 1; d >= 0; d--)
 		stride[d] = d == a->indices - 1 ? 1 : stride[d + 1] * (uint64_t)b->dim[d + 1].padded;
 	for (int d = 0; d < a->indices; d++) {
-		int64_t constant;
-		ilir_expr x =
-		    without_constant(m, d == a->indices - 1 ? a->place.last : a->index[d], &constant);
-		to.displacement += (uint64_t)constant * stride[d];
-		to.index[to.terms] = x;
-		to.stride[to.terms] = stride[d];
-		to.terms += x.i != 0;
+		bool last = d == a->indices - 1;
+		add_index(m, &to, last ? a->place.last : a->index[d], stride[d], counted, a->indices - 1 - d);
 	}
 	return to;
 }

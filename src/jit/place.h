@@ -36,15 +36,18 @@ int jit_lanes_in_memory(const struct jit_access *);
 /* Whether kernels of runs write the buffer.  Kernels at binding may write weights, too. */
 bool jit_is_written(const struct ilir_buffer_decl *);
 
+enum { JIT_MAX_TERMS = 2 * ILIR_MAX_RANK };
+
 /* An address, row-major over padded extents: the sum of `index` times `stride` of all terms, and a
- * displacement, in elements.  Constants in an index belong to the displacement, so that the sum is
- * the same for all accesses of an unrolled loop. */
+ * displacement, in elements.  Constants in an index belong to the displacement, also those in sums and multiples, so
+ * that the sum is the same for all accesses of an unrolled loop; and the variable `counted`, unless it is 0, is a term
+ * of its own. */
 struct jit_address {
 	int terms;
-	ilir_expr index[ILIR_MAX_RANK];
-	uint64_t stride[ILIR_MAX_RANK], displacement;
+	ilir_expr index[JIT_MAX_TERMS];
+	uint64_t stride[JIT_MAX_TERMS], displacement;
 };
-struct jit_address jit_address_of(const struct ilir_module *, const struct jit_access *);
+struct jit_address jit_address_of(const struct ilir_module *, const struct jit_access *, ilir_var counted);
 
 unsigned jit_element_bytes(const struct ilir_buffer_decl *);
 

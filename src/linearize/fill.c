@@ -91,6 +91,13 @@ static void fill_origins(struct lin_order *o)
 	}
 }
 
+static void fill_edge_nodes(struct lin_order *o)
+{
+	for (int32_t n = o->leaves; n < o->nodes; n++)
+		for (int32_t e = o->child_begin[n]; e < o->child_begin[n + 1]; e++)
+			o->edge_node[e] = n;
+}
+
 void lin_link(struct lin_order *o, const struct lin_forest *f)
 {
 	if (o->child_begin)
@@ -110,6 +117,8 @@ void lin_fill(struct lin_order *o, const struct lin_forest *f)
 		fill_parents(o, f);
 	if (o->origin)
 		fill_origins(o);
+	if (o->edge_node)
+		fill_edge_nodes(o);
 }
 
 /* --- pairs of children in post order --- */

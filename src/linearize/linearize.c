@@ -129,6 +129,7 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	    {&o->child, nodes + 2, slots},
 	    {&o->child_begin, nodes + 2, list},
 	    {&o->child_list, o->edges, list && !rules.unlinked},
+	    {&o->edge_node, o->edges, list && rules.edge_nodes},
 	    {&o->place, nodes + 2, places},
 	    {&o->parent, nodes + 1, rules.parent && !rules.shared},
 	    {&o->parent_begin, nodes + 2, rules.parents},

@@ -55,6 +55,7 @@ struct lin_rules {
 	bool edges;   /* child_begin and child_list are filled for a fixed number of children, too */
 	bool places;  /* `place` is filled; not when nodes are shared */
 	bool origins; /* `origin` is filled */
+	bool edge_nodes; /* `edge_node` is filled; with any number of children, or by the rule `edges` */
 	bool unlinked;		       /* neither lin_child nor child_list is filled */
 	const struct lin_cases *cases; /* NULL = leaves and inner nodes are all the cases */
 	bool parent;		       /* `parent` is filled; not when nodes are shared */
@@ -77,6 +78,7 @@ struct lin_order {
 	/* with any number of children, or by the rule `edges`, else NULL */
 	int32_t *child_begin; /* nodes + 1 */
 	int32_t *child_list;  /* edges; NULL when they are unlinked */
+	int32_t *edge_node;   /* edges: the node before them; NULL without the rule `edge_nodes` */
 	/* by the rule `places`, else NULL: the rank of a node among the children of all nodes, in the order
 	 * of their edges; nodes without a parent follow by number */
 	int32_t *place; /* nodes */

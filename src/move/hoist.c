@@ -63,21 +63,11 @@ static bool is_profitable(const struct hoisting *h, double work, const struct su
 
 /* --- which values are hoisted --- */
 
-static const char *hoist_name(struct hoisting *h)
-{
-	struct str s = str_in(h->arena);
-	size_t n = h->to->inputs.n, others = 0;
-	while (others < n && !h->to->inputs.at[others].hoisted)
-		others++;
-	str_printf(&s, "hoist%zu", n - others);
-	return s.text;
-}
-
 /* Declares a value as an input of the new program. */
 static int add_hoisted(struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = sub_at(h->to, r);
-	struct sub_input in = {.name = hoist_name(h), .hoisted = true};
+	struct sub_input in = {.name = move_hoist_name(h->to), .hoisted = true};
 	in.row = (struct sub_tensor){.name = in.name, .dtype = v->dtype, .rank = v->vars - 1};
 	for (int d = 0; d < in.row.rank; d++) {
 		in.row.var[d] = v->var[d + 1];
@@ -375,7 +365,10 @@ void move_hoist(struct sub_program *to, const struct sub_program *from, enum mov
 		const struct rewrite_options *options, struct rewrite_trace *trace)
 {
 	(void)options;
-	move_each_traversal(to, from, hoist_traversal, &(struct request){how, trace});
+	struct sub_program *between = ARENA_NEW(to->arena, struct sub_program);
+	sub_init(between, to->arena, from->name);
+	move_each_traversal(between, from, hoist_traversal, &(struct request){how, trace});
+	move_gather(to, between, how, trace);
 }
 
 bool move_is_hoisted(const struct sub_program *p)

@@ -22,9 +22,15 @@ void move_each_traversal(struct sub_program *to, const struct sub_program *from,
 			 void *context);
 /* Copies a program unchanged. */
 void move_keep_program(struct sub_program *to, const struct sub_program *from);
+/* The name of the next hoisted value: "hoist0". */
+const char *move_hoist_name(const struct sub_program *);
+/* Gathering, the end of hoisting: computes what inputs need of each of their nodes, and of weights, for all nodes
+ * (gather.c). */
+void move_gather(struct sub_program *to, const struct sub_program *from, enum move_extent, struct rewrite_trace *);
 /* By value: the multiplications by weights in it and in its operands, per row. */
 const double *move_count_products(struct arena *, const struct sub_program *);
-
+/* Declares a derived state with the dimensions of a value of nodes; returns its number. */
+int move_declare_derived(struct sub_program *, sub_ref like, int traversal);
 /* Bytes of a row of a value in memory. */
 double move_row_bytes(const struct sub_program *, sub_ref);
 

@@ -17,7 +17,10 @@
  * its parents as a derived state, which nothing else reads.
  *
  * A value is computed at the child by the operations of the parent (as in hoist.c), and so to the same bits.
- * The beginning of a chain can be moved alone. */
+ * The beginning of a chain can be moved alone.
+ *
+ * Where a schedule asks for all that is legal, the last operators of states then go the other way
+ * (refactor_tail.c). */
 #include "move/refactor.h"
 
 #include <stdio.h>
@@ -78,33 +81,11 @@ static bool exclude_values(struct refactoring *f)
 	return any;
 }
 
-/* The number of derived states, which earlier traversals have declared. */
-static int derived_states(const struct sub_program *p)
-{
-	int n = 0;
-	for (size_t s = 0; s < p->states.n; s++)
-		n += p->states.at[s].derived;
-	return n;
-}
-
 static void declare_states(struct refactoring *f)
 {
-	for (size_t i = 0; i < f->derived.n; i++) {
-		const struct sub_value *v = refactor_value(f, f->derived.at[i].key);
-		struct str s = str_in(f->arena);
-		str_printf(&s, "refactor%d", derived_states(f->from) + (int)i);
-		struct sub_tensor t = {.name = sub_find_free_name(f->from, SUB_NAME_TENSOR, s.text),
-				       .dtype = v->dtype,
-				       .rank = v->vars - 1,
-				       .traversal = f->leaves.all.at[0]->traversal,
-				       .derived = true};
-		for (int d = 0; d < t.rank; d++) {
-			t.var[d] = v->var[d + 1];
-			t.shape[d] = f->to->vars.at[t.var[d]].extent;
-		}
-		f->derived.at[i].which = f->to->states.n;
-		vec_push(f->arena, &f->to->states, t);
-	}
+	int traversal = f->leaves.all.at[0]->traversal;
+	for (size_t i = 0; i < f->derived.n; i++)
+		f->derived.at[i].which = move_declare_derived(f->to, f->derived.at[i].key, traversal);
 }
 
 /* --- the bodies --- */
@@ -301,7 +282,15 @@ static void refactor_traversal(struct sub_program *to, const struct sub_program 
 void move_refactor(struct sub_program *to, const struct sub_program *from, enum move_extent how,
 		   const struct rewrite_options *options, struct rewrite_trace *trace)
 {
-	move_each_traversal(to, from, refactor_traversal, &(struct request){how, options, trace});
+	struct request request = {how, options, trace};
+	struct sub_program moved;
+	if (how != MOVE_ALL) {
+		move_each_traversal(to, from, refactor_traversal, &request);
+		return;
+	}
+	sub_init(&moved, to->arena, from->name);
+	move_each_traversal(&moved, from, refactor_traversal, &request);
+	refactor_tails(to, &moved, trace);
 }
 
 bool move_is_refactored(const struct sub_program *p)

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of refactoring: dependence on one child (refactor_child.c), moving values to another
- * place (refactor_place.c), and the pass (refactor.c). */
+ * place (refactor_place.c) or to the parents (refactor_tail.c), and the pass (refactor.c). */
 #ifndef ESPALIER_MOVE_REFACTOR_H
 #define ESPALIER_MOVE_REFACTOR_H
 
@@ -98,5 +98,10 @@ bool refactor_find_table(const struct refactoring *, const struct derived *, str
  * computes them; returns the look-up. */
 sub_ref refactor_make_table(struct refactoring *, const struct derived *, const struct look_up *,
 			    struct place *);
+
+/* --- tails --- */
+
+/* Moves the last operators of states to the parents that read them, where that is legal. */
+void refactor_tails(struct sub_program *to, const struct sub_program *from, struct rewrite_trace *);
 
 #endif

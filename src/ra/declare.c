@@ -301,109 +301,6 @@ static void declare_structure(struct ra_graph *g)
 	s->child = child;
 }
 
-/* --- cases --- */
-
-static bool refuse_case(struct ra_graph *g, struct ra_span at, const char *hint, const char *what)
-{
-	return ra_report(g->report, DIAG_MODEL_CASE, at.at, hint, "'%s' %s", ra_excerpt(g->arena, at), what);
-}
-
-static bool add_children(struct ra_graph *g, struct ra_named_case *c, const struct ra_condition *condition)
-{
-	if (c->base == RA_LEAF)
-		return refuse_case(g, condition->name, "leaves are told apart by their tokens",
-				   "is asked of a leaf, which has none");
-	if (g->syntax->structure.children >= 0)
-		return refuse_case(g, condition->name, "declare the structure tree(*) or dag(*)",
-				   "has one answer for all inner nodes of this structure");
-	if (c->children >= 0 || condition->value < 1)
-		return refuse_case(g, condition->name, "an inner node has one number of children, at least 1",
-				   c->children >= 0 ? "is asked twice" : "is never 0 of an inner node");
-	c->children = (int)condition->value;
-	return true;
-}
-
-static bool add_token(struct ra_graph *g, struct ra_named_case *c, const struct ra_condition *condition)
-{
-	const struct ra_name *n = ra_find_name(g, condition->name.text, condition->name.length);
-	if (!n || n->kind != RA_N_INPUT || !ra_is_index(&g->model->inputs.at[n->index]) || g->model->inputs.at[n->index].edge)
-		return refuse_case(g, condition->name, "declare it with 'input kind : i32'",
-				   "is not an input that is an i32");
-	for (size_t i = 0; i < c->tokens.n; i++)
-		if (c->tokens.at[i].input == n->index)
-			return refuse_case(g, condition->name, "a node has one value of it",
-					   "is asked twice");
-	vec_push(g->arena, &c->tokens, (struct image_match){n->index, (int)condition->value});
-	return true;
-}
-
-static bool has_token(const struct ra_named_case *c, struct image_match m)
-{
-	for (size_t i = 0; i < c->tokens.n; i++)
-		if (c->tokens.at[i].input == m.input && c->tokens.at[i].value == m.value)
-			return true;
-	return false;
-}
-
-/* Whether every node of one case fits another. */
-static bool covers_case(const struct ra_named_case *c, const struct ra_named_case *of)
-{
-	bool all = c->base == of->base && (c->children < 0 || c->children == of->children);
-	for (size_t i = 0; all && i < c->tokens.n; i++)
-		all = has_token(of, c->tokens.at[i]);
-	return all;
-}
-
-static void check_cover(struct ra_graph *g, const struct ra_named_case *c, struct ra_span name)
-{
-	for (size_t i = 0; i < g->model->cases.n; i++) {
-		const struct ra_named_case *before = &g->model->cases.at[i];
-		if (covers_case(before, c)) {
-			ra_report(g->report, DIAG_MODEL_CASE, name.at,
-				  "the first case that fits is taken: declare it before",
-				  "no node is of the case '%s': all are of '%s'%s", c->name, before->name,
-				  ra_line_text(g->arena, before->at));
-			return;
-		}
-	}
-}
-
-static void declare_case(struct ra_graph *g, const struct ra_case_text *text)
-{
-	struct ra_named_case c = {.name = ra_span_string(g->arena, text->name),
-				  .base = text->base == RA_WORD_LEAF ? RA_LEAF : RA_INNER,
-				  .children = -1,
-				  .at = text->name.at};
-	bool good = true;
-	for (size_t i = 0; i < text->conditions.n; i++) {
-		const struct ra_condition *condition = &text->conditions.at[i];
-		bool children = ra_span_is(condition->name, "children");
-		good &= (children ? add_children : add_token)(g, &c, condition);
-	}
-	if (good && !g->syntax->incomplete)
-		check_cover(g, &c, text->name);
-	vec_push(g->arena, &g->model->cases, c);
-}
-
-/* A traversal down splits each case into nodes with and without parents: half as many are possible. */
-static void declare_cases(struct ra_graph *g)
-{
-	const struct ra_syntax *s = g->syntax;
-	bool down = ra_has_down(g->model);
-	size_t most = (down ? RA_BODY_LIMIT / 2 : RA_BODY_LIMIT) - RA_CASES;
-	for (size_t i = 0; i < s->cases.n; i++) {
-		if (g->model->cases.n == most) {
-			refuse_case(g, s->cases.at[i].name,
-				    ra_format(g->arena, "a model%s names at most %zu cases",
-					      down ? " that goes down" : "", most),
-				    "is a case too many");
-			g->syntax->incomplete = true;
-			return;
-		}
-		declare_case(g, &s->cases.at[i]);
-	}
-}
-
 /* --- names --- */
 
 static void add_names(struct ra_graph *g)
@@ -482,174 +379,6 @@ static void check_child_states(struct ra_graph *g)
 	}
 }
 
-/* --- bodies, by traversal and word --- */
-
-struct body_key {
-	int traversal;
-	enum ra_word word;
-};
-
-static const struct ra_body *first_body(const struct ra_graph *g, int traversal, enum ra_word word)
-{
-	struct body_key key = {traversal, word};
-	int i = map_get(&g->bodies, (const char *)&key, sizeof key);
-	return i < 0 ? NULL : &g->syntax->bodies.at[i];
-}
-
-/* The first of two bodies in the text, either of which may be NULL. */
-static const struct ra_body *earlier_body(const struct ra_body *a, const struct ra_body *b)
-{
-	return !b || (a && a < b) ? a : b;
-}
-
-const struct ra_body *ra_body_for(const struct ra_graph *g, int traversal, enum ra_word word)
-{
-	const struct ra_body *all = word < RA_WORDS ? first_body(g, traversal, RA_WORD_NODE) : NULL;
-	return earlier_body(first_body(g, traversal, word), all);
-}
-
-/* --- what a model needs --- */
-
-static bool has_state(const struct ra_graph *g, int traversal)
-{
-	for (size_t i = 0; i < g->model->states.n; i++)
-		if (g->model->states.at[i].traversal == traversal)
-			return true;
-	return false;
-}
-
-/* What a model or a traversal must have, and hints; that for a builder may be NULL = the same. */
-struct requirement {
-	bool there;
-	const char *what, *hint, *built;
-};
-
-static void check_requirements(struct ra_graph *g, struct diag_at at, const char *whole,
-			       const struct requirement *required, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!required[i].there)
-			ra_report(g->report, DIAG_MODEL_MISSING, at,
-				  g->syntax->built && required[i].built ? required[i].built
-									: required[i].hint,
-				  "%s lacks %s", whole, required[i].what);
-}
-
-/* Diagnostics about the only traversal speak of the model, wherever its statement is. */
-static void check_traversal(struct ra_graph *g, int t)
-{
-	const struct ra_syntax *s = g->syntax;
-	const struct ra_traversal *traversal = &g->model->traversals.at[t];
-	bool down = traversal->down, said = g->model->traversals.n == s->traversals.n || t;
-	const struct requirement required[] = {
-	    {has_state(g, t), "a state", "add a line such as: state h[D]",
-	     "declare one with esp_builder_state"},
-	    {ra_body_for(g, t, ra_case_word(down, RA_LEAF)), down ? "a body for roots" : "a body for leaves",
-	     down ? "add one below 'root:', or one for all nodes below 'node:'"
-		  : "add one below 'leaf:', or one for all nodes below 'node:'",
-	     down ? "begin one with esp_builder_body: ESP_BODY_ROOT, or ESP_BODY_NODE for all nodes"
-		  : "begin one with esp_builder_body: ESP_BODY_LEAF, or ESP_BODY_NODE for all nodes"},
-	    {ra_body_for(g, t, ra_case_word(down, RA_INNER)),
-	     down ? "a body for nodes below others" : "a body for inner nodes",
-	     down ? "add one below 'below:', or one for all nodes below 'node:'"
-		  : "add one below 'inner:', or one for all nodes below 'node:'",
-	     down ? "begin one with esp_builder_body: ESP_BODY_BELOW, or ESP_BODY_NODE for all nodes"
-		  : "begin one with esp_builder_body: ESP_BODY_INNER, or ESP_BODY_NODE for all nodes"},
-	};
-	check_requirements(g, traversal->at, said ? "the traversal" : "the model", required,
-			   sizeof required / sizeof *required);
-}
-
-static void check_complete(struct ra_graph *g)
-{
-	const struct ra_syntax *s = g->syntax;
-	const struct requirement first[] = {
-	    {s->model.length, "a name", "add a line such as: model treelstm", NULL},
-	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)",
-	     NULL},
-	};
-	const struct requirement last = {s->outputs.n, "an output", "add a line such as: output result = h",
-					 "name one with esp_builder_output"};
-	struct diag_at at = {.file = g->model->file};
-	check_requirements(g, at, "the model", first, 2);
-	for (size_t t = 0; t < g->model->traversals.n; t++)
-		check_traversal(g, (int)t);
-	check_requirements(g, at, "the model", &last, 1);
-}
-
-/* The first body before this one that is for some of the same nodes, or NULL: 'node:' is for those of all
- * words of the language. */
-static const struct ra_body *body_before(const struct ra_graph *g, const struct ra_body *b)
-{
-	const struct ra_body *old = ra_body_for(g, b->traversal, b->word);
-	for (enum ra_word word = RA_WORD_LEAF; b->word == RA_WORD_NODE && word < RA_WORDS; word++)
-		old = earlier_body(old, first_body(g, b->traversal, word));
-	return old;
-}
-
-static void check_body(struct ra_graph *g, const struct ra_body *b)
-{
-	const struct ra_body *old = body_before(g, b);
-	if (old && ra_is_news(g->report, DIAG_MODEL_DUPLICATE, b->header.at))
-		ra_report(g->report, DIAG_MODEL_DUPLICATE, b->header.at,
-			  "write one 'node:', or one body for each case",
-			  "'%s:' gives nodes a second body after '%s:'%s", ra_excerpt(g->arena, b->header),
-			  ra_excerpt(g->arena, old->header), ra_line_text(g->arena, old->header.at));
-}
-
-/* The parser has refused headers without a word. */
-static void add_bodies(struct ra_graph *g)
-{
-	for (size_t i = 0; i < g->syntax->bodies.n; i++) {
-		const struct ra_body *b = &g->syntax->bodies.at[i];
-		struct body_key key = {b->traversal, b->word};
-		if (!b->word)
-			continue;
-		check_body(g, b);
-		map_add(&g->bodies, (const char *)&key, sizeof key, (int)i);
-	}
-}
-
-/* Refuses cases without a body: most often the body has another name. */
-static void check_case_bodies(struct ra_graph *g)
-{
-	const struct ra_syntax *s = g->syntax;
-	for (size_t c = 0; c < s->cases.n; c++) {
-		bool any = false;
-		for (size_t t = 0; t < g->model->traversals.n; t++)
-			any |= ra_body_for(g, (int)t, ra_word_of_case(c)) != NULL;
-		if (!any)
-			refuse_case(g, s->cases.at[c].name,
-				    "give it a body below its name and ':', or remove it",
-				    "is a case without a body");
-	}
-}
-
-/* Whether a traversal of this direction has bodies of that word. */
-static bool belongs_to_direction(enum ra_word word, bool down)
-{
-	if (word >= RA_WORDS)
-		return !down;
-	return word == RA_WORD_NODE || word == ra_case_word(down, RA_LEAF) || word == ra_case_word(down, RA_INNER);
-}
-
-/* Traversals up have bodies for leaves, inner nodes and cases; those down for roots and nodes below. */
-static void check_directions(struct ra_graph *g)
-{
-	for (size_t i = 0; i < g->syntax->bodies.n; i++) {
-		const struct ra_body *b = &g->syntax->bodies.at[i];
-		bool down = g->model->traversals.at[b->traversal].down;
-		if (!b->word || belongs_to_direction(b->word, down))
-			continue;
-		g->syntax->incomplete = true;
-		ra_report(g->report, DIAG_MODEL_DIRECTION, b->header.at,
-				  down ? "write 'root:', 'below:' or 'node:', or begin a traversal up"
-				       : "write 'leaf:', 'inner:' or 'node:', or begin a traversal down",
-				  "'%s:' is no body of a traversal that goes %s", ra_excerpt(g->arena, b->header),
-				  down ? "down" : "up");
-	}
-}
-
 void ra_declare(struct ra_graph *g)
 {
 	g->names = g->functions = g->bodies = map_in(g->arena);
@@ -663,16 +392,16 @@ void ra_declare(struct ra_graph *g)
 	declare_inputs(g);
 	declare_params(g);
 	declare_states(g);
-	declare_cases(g);
+	ra_declare_cases(g);
 	for (size_t i = 0; i < g->syntax->defs.n; i++)
 		if (!g->syntax->defs.at[i]->prelude && !g->syntax->built)
 			check_arguments(g, g->syntax->defs.at[i]);
 	check_child_states(g);
-	add_bodies(g);
+	ra_add_bodies(g);
 	if (!g->syntax->incomplete)
-		check_directions(g);
+		ra_check_directions(g);
 	if (!g->syntax->incomplete) {
-		check_complete(g);
-		check_case_bodies(g);
+		ra_check_complete(g);
+		ra_check_case_bodies(g);
 	}
 }

@@ -17,14 +17,14 @@ bool ra_take_token(struct ra_parser *p, int kind)
 	return true;
 }
 
-static bool at_word(const struct ra_parser *p, enum ra_word word)
+bool ra_at_word(const struct ra_parser *p, enum ra_word word)
 {
 	return p->token.kind == RA_TOKEN_NAME && p->token.word == word;
 }
 
 bool ra_take_word(struct ra_parser *p, enum ra_word word)
 {
-	if (!at_word(p, word))
+	if (!ra_at_word(p, word))
 		return false;
 	ra_advance_token(p);
 	return true;
@@ -100,8 +100,7 @@ bool ra_expect_count(struct ra_parser *p, int64_t limit, int64_t *count)
 	return true;
 }
 
-/* The span from the beginning of one piece of text to the last token that was taken. */
-static struct ra_span span_from(const struct ra_parser *p, struct ra_span begin)
+struct ra_span ra_span_from(const struct ra_parser *p, struct ra_span begin)
 {
 	const char *end = p->token.span.text;
 	while (end > begin.text + 1 && strchr(" \t\r\n", end[-1]))
@@ -131,7 +130,7 @@ static bool refuse_dim(struct ra_parser *p)
 static bool parse_divisor(struct ra_parser *p, struct ra_dim_term *term)
 {
 	struct diag_at at = p->token.span.at;
-	int64_t divisor;
+	int64_t divisor = 0;
 	if (!ra_expect_count(p, RA_COEFFICIENT_LIMIT, &divisor))
 		return false;
 	term->divisor = (int)divisor;
@@ -197,7 +196,7 @@ struct ra_dim_text *ra_parse_dim(struct ra_parser *p)
 		sign = p->token.kind == '-' ? -1 : 1;
 		ra_advance_token(p);
 	}
-	d->span = span_from(p, begin);
+	d->span = ra_span_from(p, begin);
 	return d;
 }
 
@@ -212,7 +211,7 @@ static bool parse_dim_list(struct ra_parser *p, ra_dim_texts *dims)
 	return true;
 }
 
-static bool expect_close(struct ra_parser *p, char close)
+bool ra_expect_close(struct ra_parser *p, char close)
 {
 	return ra_expect_token(p, close,
 			       close == ']'   ? "',' or ']'"
@@ -222,62 +221,24 @@ static bool expect_close(struct ra_parser *p, char close)
 
 bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
 {
-	return ra_take_token(p, close) || (parse_dim_list(p, dims) && expect_close(p, close));
+	return ra_take_token(p, close) || (parse_dim_list(p, dims) && ra_expect_close(p, close));
 }
 
 bool ra_parse_typed_dims(struct ra_parser *p, char close, ra_dim_texts *dims, struct ra_span *type)
 {
 	if (p->token.kind != ':' && p->token.kind != close && !parse_dim_list(p, dims))
 		return false;
-	return (!ra_take_token(p, ':') || ra_parse_type(p, type)) && expect_close(p, close);
+	return (!ra_take_token(p, ':') || ra_parse_type(p, type)) && ra_expect_close(p, close);
 }
 
 /* --- expressions --- */
 
-static struct ra_expr *new_expr(struct ra_parser *p, enum ra_expr_kind kind, struct ra_span span)
+struct ra_expr *ra_make_expr(struct ra_parser *p, enum ra_expr_kind kind, struct ra_span span)
 {
 	struct ra_expr *e = ARENA_NEW(p->arena, struct ra_expr);
 	e->kind = kind;
 	e->span = span;
 	return e;
-}
-
-/* NAME, or NAME in DIM. */
-static bool parse_index(struct ra_parser *p, ra_index_texts *indices)
-{
-	struct ra_index_text i = {0};
-	if (!ra_expect_new_name(p, "an index", &i.name) ||
-	    (ra_take_word(p, RA_WORD_IN) && !(i.extent = ra_parse_dim(p))))
-		return false;
-	vec_push(p->arena, indices, i);
-	return true;
-}
-
-static bool parse_indices(struct ra_parser *p, char close, ra_index_texts *indices)
-{
-	do
-		if (!parse_index(p, indices))
-			return false;
-	while (ra_take_token(p, ','));
-	return expect_close(p, close);
-}
-
-struct ra_expr *ra_parse_assigned(struct ra_parser *p, struct ra_span name)
-{
-	struct ra_expr *nest = NULL;
-	if (ra_take_token(p, '[')) {
-		nest = new_expr(p, RA_E_NEST, name);
-		if (!parse_indices(p, ']', &nest->indices))
-			return NULL;
-	}
-	if (!ra_expect_token(p, '=', "'=' and a value"))
-		return NULL;
-	struct ra_expr *value = ra_parse_expr(p);
-	if (!nest || !value)
-		return value;
-	nest->base = value;
-	nest->span = span_from(p, name);
-	return nest;
 }
 
 static bool parse_binding(struct ra_parser *p, struct ra_expr *let)
@@ -308,7 +269,7 @@ static struct ra_expr *parse_parentheses(struct ra_parser *p, struct ra_span beg
 	struct ra_expr *let = NULL;
 	while (at_binding(p)) {
 		if (!let)
-			let = new_expr(p, RA_E_LET, begin);
+			let = ra_make_expr(p, RA_E_LET, begin);
 		if (!parse_binding(p, let))
 			return NULL;
 	}
@@ -319,7 +280,7 @@ static struct ra_expr *parse_parentheses(struct ra_parser *p, struct ra_span beg
 		let->base = e;
 		e = let;
 	}
-	e->span = span_from(p, begin);
+	e->span = ra_span_from(p, begin);
 	return e;
 }
 
@@ -335,25 +296,6 @@ static bool at_each(const struct ra_parser *p)
 	       ra_span_is(over.span, "nodes");
 }
 
-/* `base for i, u in 3)`, after sum, max or min. */
-static struct ra_expr *parse_over(struct ra_parser *p, struct ra_span function, struct ra_expr *base)
-{
-	if (!ra_span_is(function, "sum") && !ra_span_is(function, "max") && !ra_span_is(function, "min")) {
-		ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at,
-			  "write sum(... for i, j), max(...) or min(...)", "'%s' does not range over indices",
-			  ra_excerpt(p->arena, function));
-		return NULL;
-	}
-	struct ra_expr *e = new_expr(p, RA_E_OVER, function);
-	e->base = base;
-	e->name = function;
-	ra_advance_token(p);
-	if (!parse_indices(p, ')', &e->indices))
-		return NULL;
-	e->span = span_from(p, function);
-	return e;
-}
-
 /* `first for NAME in children)`, `in parents)` or `in nodes)`, after sum or max. */
 static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, struct ra_expr *first)
 {
@@ -365,7 +307,7 @@ static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, 
 			  ra_excerpt(p->arena, function));
 		return NULL;
 	}
-	struct ra_expr *e = new_expr(p, RA_E_EACH, function);
+	struct ra_expr *e = ra_make_expr(p, RA_E_EACH, function);
 	e->base = first;
 	e->each.maximum = maximum;
 	ra_advance_token(p);
@@ -386,7 +328,7 @@ static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, 
 		return ra_refuse_token(p, "'children', 'parents' or 'nodes'"), NULL;
 	if (!ra_expect_token(p, ')', "')'"))
 		return NULL;
-	e->span = span_from(p, function);
+	e->span = ra_span_from(p, function);
 	return e;
 }
 
@@ -411,7 +353,7 @@ static bool parse_axis(struct ra_parser *p, struct ra_expr *call)
 
 static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 {
-	struct ra_expr *call = new_expr(p, RA_E_CALL, name);
+	struct ra_expr *call = ra_make_expr(p, RA_E_CALL, name);
 	call->name = name;
 	if (!ra_take_token(p, ')')) {
 		do {
@@ -423,26 +365,26 @@ static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 			struct ra_expr *arg = ra_parse_expr(p);
 			if (!arg)
 				return NULL;
-			if (at_word(p, RA_WORD_FOR) && !call->args.n)
-				return (at_each(p) ? parse_each : parse_over)(p, name, arg);
+			if (ra_at_word(p, RA_WORD_FOR) && !call->args.n)
+				return (at_each(p) ? parse_each : ra_parse_over)(p, name, arg);
 			vec_push(p->arena, &call->args, arg);
 		} while (ra_take_token(p, ','));
 		if (!ra_expect_token(p, ')', "',' or ')'"))
 			return NULL;
 	}
-	call->span = span_from(p, name);
+	call->span = ra_span_from(p, name);
 	return call;
 }
 
 /* zeros(D, E), zeros(D : i32) and dimension(4*D), whose arguments are dimensions. */
 static struct ra_expr *parse_of_dims(struct ra_parser *p, struct ra_span name, enum ra_expr_kind kind)
 {
-	struct ra_expr *e = new_expr(p, kind, name);
+	struct ra_expr *e = ra_make_expr(p, kind, name);
 	struct ra_span type = {0};
 	if (!ra_parse_typed_dims(p, ')', &e->dims, &type) ||
 	    (type.length && !ra_read_type(p->report, type, &e->dtype)))
 		return NULL;
-	e->span = span_from(p, name);
+	e->span = ra_span_from(p, name);
 	size_t n = e->dims.n;
 	if (kind == RA_E_DIMENSION && n != 1)
 		return ra_report(p->report, DIAG_MODEL_ARGUMENTS, name.at, NULL,
@@ -460,7 +402,7 @@ static struct ra_expr *parse_name(struct ra_parser *p)
 	struct ra_span name = p->token.span;
 	ra_advance_token(p);
 	if (!ra_take_token(p, '(')) {
-		struct ra_expr *e = new_expr(p, RA_E_NAME, name);
+		struct ra_expr *e = ra_make_expr(p, RA_E_NAME, name);
 		e->name = name;
 		return e;
 	}
@@ -474,7 +416,7 @@ static struct ra_expr *parse_name(struct ra_parser *p)
 /* children[NUMBER].NAME */
 static struct ra_expr *parse_slot(struct ra_parser *p)
 {
-	struct ra_expr *e = new_expr(p, RA_E_SLOT, p->token.span);
+	struct ra_expr *e = ra_make_expr(p, RA_E_SLOT, p->token.span);
 	ra_advance_token(p);
 	if (!ra_expect_token(p, '[', "'[' and the number of the child") ||
 	    !ra_expect_count(p, INT32_MAX, &e->slot) || !ra_expect_token(p, ']', "']'") ||
@@ -484,13 +426,13 @@ static struct ra_expr *parse_slot(struct ra_parser *p)
 		return ra_refuse_token(p, "the name of a state or of what edges carry"), NULL;
 	e->name = p->token.span;
 	ra_advance_token(p);
-	e->span = span_from(p, e->span);
+	e->span = ra_span_from(p, e->span);
 	return e;
 }
 
-static struct ra_expr *parse_number(struct ra_parser *p)
+struct ra_expr *ra_parse_number(struct ra_parser *p)
 {
-	struct ra_expr *e = new_expr(p, RA_E_NUMBER, p->token.span);
+	struct ra_expr *e = ra_make_expr(p, RA_E_NUMBER, p->token.span);
 	e->number = p->token.number;
 	ra_advance_token(p);
 	return e;
@@ -500,10 +442,10 @@ static struct ra_expr *parse_primary(struct ra_parser *p)
 {
 	struct ra_span begin = p->token.span;
 	if (p->token.kind == RA_TOKEN_NUMBER)
-		return parse_number(p);
+		return ra_parse_number(p);
 	if (ra_take_token(p, '('))
 		return parse_parentheses(p, begin);
-	if (at_word(p, RA_WORD_CHILDREN))
+	if (ra_at_word(p, RA_WORD_CHILDREN))
 		return parse_slot(p);
 	if (p->token.kind == RA_TOKEN_NAME && !p->token.word)
 		return parse_name(p);
@@ -513,12 +455,12 @@ static struct ra_expr *parse_primary(struct ra_parser *p)
 
 static struct ra_expr *lookup_by(struct ra_parser *p, struct ra_expr *base, struct ra_expr *index)
 {
-	struct ra_expr *e = new_expr(p, RA_E_LOOKUP, base->span);
+	struct ra_expr *e = ra_make_expr(p, RA_E_LOOKUP, base->span);
 	e->base = base;
 	e->index = index;
 	if (!index || !ra_expect_token(p, ']', "']'"))
 		return NULL;
-	e->span = span_from(p, base->span);
+	e->span = ra_span_from(p, base->span);
 	return e;
 }
 
@@ -529,7 +471,7 @@ static struct ra_expr *index_of(struct ra_parser *p, const struct ra_dim_text *d
 	bool name = d->terms.n == 1 && t->symbol.length == d->span.length;
 	if (d->terms.n != 1 || (!name && t->symbol.length))
 		return NULL;
-	struct ra_expr *index = new_expr(p, name ? RA_E_NAME : RA_E_NUMBER, d->span);
+	struct ra_expr *index = ra_make_expr(p, name ? RA_E_NAME : RA_E_NUMBER, d->span);
 	if (name)
 		index->name = d->span;
 	else
@@ -540,7 +482,7 @@ static struct ra_expr *index_of(struct ra_parser *p, const struct ra_dim_text *d
 /* `a:b`, of which `begin` was read. */
 static struct ra_expr *parse_slice(struct ra_parser *p, struct ra_expr *base, struct ra_dim_text *begin)
 {
-	struct ra_expr *e = new_expr(p, RA_E_SLICE, base->span);
+	struct ra_expr *e = ra_make_expr(p, RA_E_SLICE, base->span);
 	e->base = base;
 	e->begin = begin;
 	e->axis = -1;
@@ -548,48 +490,7 @@ static struct ra_expr *parse_slice(struct ra_parser *p, struct ra_expr *base, st
 		return ra_refuse_token(p, "':' and the end of the slice"), NULL;
 	if (p->token.kind != ']' && p->token.kind != ',' && !(e->end = ra_parse_dim(p)))
 		return NULL;
-	e->span = span_from(p, base->span);
-	return e;
-}
-
-/* Whether `] else` stands here. */
-static bool at_fill(const struct ra_parser *p)
-{
-	struct ra_lexer ahead = p->lexer;
-	return ra_span_is(ra_next_token(&ahead).span, "else");
-}
-
-/* `else NUMBER`, after the brackets of an element. */
-static bool parse_fill(struct ra_parser *p, struct ra_expr **fill)
-{
-	struct ra_span begin = p->token.span;
-	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(begin, "else"))
-		return true;
-	ra_advance_token(p);
-	bool negative = ra_take_token(p, '-');
-	if (p->token.kind != RA_TOKEN_NUMBER)
-		return ra_refuse_token(p, "the number that is read outside");
-	*fill = parse_number(p);
-	(*fill)->number *= negative ? -1 : 1;
-	(*fill)->span = span_from(p, begin);
-	return true;
-}
-
-/* `i, j + 1]`, of which the first index was read. */
-static struct ra_expr *parse_element(struct ra_parser *p, struct ra_expr *base, struct ra_dim_text *first)
-{
-	struct ra_expr *e = new_expr(p, RA_E_ELEMENT, base->span);
-	e->base = base;
-	vec_push(p->arena, &e->element.at, first);
-	while (ra_take_token(p, ',')) {
-		struct ra_dim_text *d = ra_parse_dim(p);
-		if (!d)
-			return NULL;
-		vec_push(p->arena, &e->element.at, d);
-	}
-	if (!ra_expect_token(p, ']', "',' or ']'") || !parse_fill(p, &e->element.fill))
-		return NULL;
-	e->span = span_from(p, base->span);
+	e->span = ra_span_from(p, base->span);
 	return e;
 }
 
@@ -599,16 +500,16 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 {
 	struct ra_dim_text *begin = NULL;
 	struct ra_expr *index, *outermost = base;
-	if (at_word(p, RA_WORD_CHILDREN))
+	if (ra_at_word(p, RA_WORD_CHILDREN))
 		return lookup_by(p, base, parse_slot(p));
 	do {
 		begin = NULL;
 		if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
 			return NULL;
-		if (outermost == base && p->token.kind == ']' && (index = index_of(p, begin)) && !at_fill(p))
+		if (outermost == base && p->token.kind == ']' && (index = index_of(p, begin)) && !ra_at_fill(p))
 			return lookup_by(p, base, index);
 		if (outermost == base && begin && (p->token.kind == ']' || p->token.kind == ','))
-			return parse_element(p, base, begin);
+			return ra_parse_element(p, base, begin);
 		for (struct ra_expr *e = outermost; e != base; e = e->base)
 			e->axis--;
 		outermost = parse_slice(p, outermost, begin);
@@ -617,7 +518,7 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 	} while (ra_take_token(p, ','));
 	if (!ra_expect_token(p, ']', "',' or ']'"))
 		return NULL;
-	outermost->span = span_from(p, base->span);
+	outermost->span = ra_span_from(p, base->span);
 	return outermost;
 }
 
@@ -641,7 +542,7 @@ static struct ra_expr *parse_unary(struct ra_parser *p)
 	p->depth--;
 	if (!base)
 		return NULL;
-	struct ra_expr *e = new_expr(p, RA_E_NEGATE, span_from(p, begin));
+	struct ra_expr *e = ra_make_expr(p, RA_E_NEGATE, ra_span_from(p, begin));
 	e->base = base;
 	return e;
 }
@@ -693,7 +594,7 @@ static struct ra_expr *parse_not(struct ra_parser *p)
 		return NULL;
 	ra_advance_token(p);
 	p->depth++;
-	struct ra_expr *arg = parse_level(p, LEVEL_NOT), *e = arg ? new_expr(p, RA_E_CALL, span_from(p, name)) : NULL;
+	struct ra_expr *arg = parse_level(p, LEVEL_NOT), *e = arg ? ra_make_expr(p, RA_E_CALL, ra_span_from(p, name)) : NULL;
 	p->depth--;
 	if (e) {
 		e->name = name;
@@ -717,7 +618,7 @@ static struct ra_expr *parse_chain(struct ra_parser *p, struct ra_expr *first, i
 		if (chain && level == LEVEL_COMPARE)
 			return refuse_comparisons(p), NULL;
 		if (!chain) {
-			chain = new_expr(p, RA_E_CHAIN, first->span);
+			chain = ra_make_expr(p, RA_E_CHAIN, first->span);
 			vec_push(p->arena, &chain->chain.operand, first);
 		}
 		vec_push(p->arena, &chain->chain.op, op);
@@ -728,7 +629,7 @@ static struct ra_expr *parse_chain(struct ra_parser *p, struct ra_expr *first, i
 		vec_push(p->arena, &chain->chain.operand, next);
 	}
 	if (chain)
-		chain->span = span_from(p, first->span);
+		chain->span = ra_span_from(p, first->span);
 	return chain ? chain : first;
 }
 

@@ -76,12 +76,15 @@ struct numbering {
 	int *symbol, *index; /* old -> new, -1 = not met yet */
 	VEC(int) computed;   /* the symbols that are computed, in their order */
 	int indices;
+	/* What is done with each size and each index variable: meet or renumber. */
+	void (*dim)(struct numbering *, struct ra_dim *);
+	int (*of_index)(struct numbering *, int);
 };
 
-static void meet_dim(struct numbering *w, const struct ra_dim *d)
+static void meet_dim(struct numbering *w, struct ra_dim *d)
 {
 	for (int t = 0; t < d->terms; t++) {
-		const struct ra_symbol *s = &w->g->model->symbols.at[d->term[t].symbol];
+		struct ra_symbol *s = &w->g->model->symbols.at[d->term[t].symbol];
 		int *number = &w->symbol[d->term[t].symbol];
 		if (!s->divisor || *number >= 0)
 			continue;
@@ -91,61 +94,16 @@ static void meet_dim(struct numbering *w, const struct ra_dim *d)
 	}
 }
 
-static void meet_index(struct numbering *w, int index)
+static int meet_index(struct numbering *w, int index)
 {
-	if (w->index[index] >= 0)
-		return;
-	w->index[index] = w->indices++;
-	meet_dim(w, &w->g->model->indices.at[index].extent);
-}
-
-static bool has_begin(const struct ra_node *n)
-{
-	return n->op == RA_SLICE || n->op == RA_ROW || n->op == RA_EXTENT;
-}
-
-static void meet_shape(struct numbering *w, const struct ra_shape *s)
-{
-	for (int d = 0; d < s->rank; d++)
-		meet_dim(w, &s->dim[d]);
-}
-
-static void meet_element(struct numbering *w, const struct ra_element *e, int rank)
-{
-	for (int d = 0; d < rank; d++) {
-		for (int t = 0; t < e->at[d].terms; t++)
-			meet_index(w, e->at[d].term[t].index);
-		meet_dim(w, &e->at[d].offset);
+	if (w->index[index] < 0) {
+		w->index[index] = w->indices++;
+		meet_dim(w, &w->g->model->indices.at[index].extent);
 	}
+	return index;
 }
 
-static void meet_node(struct numbering *w, const struct ra_node *n)
-{
-	meet_shape(w, &n->shape);
-	if (has_begin(n))
-		meet_dim(w, &n->begin);
-	for (int i = 0; ra_introduces_indices(n) && i < n->indices->n; i++)
-		meet_index(w, n->indices->index[i]);
-	if (n->op == RA_ELEMENT)
-		meet_element(w, n->element, ra_at(w->g->model, n->arg[0])->shape.rank);
-}
-
-static void meet_all(struct numbering *w)
-{
-	const struct ra_model *m = w->g->model;
-	for (size_t i = 0; i < m->inputs.n; i++)
-		meet_shape(w, &m->inputs.at[i].shape);
-	for (size_t i = 0; i < m->params.n; i++)
-		meet_shape(w, &m->params.at[i].shape);
-	for (size_t i = 0; i < m->states.n; i++)
-		meet_shape(w, &m->states.at[i].shape);
-	for (size_t i = 1; i < m->nodes.n; i++)
-		meet_node(w, &m->nodes.at[i]);
-	for (size_t i = 0; i < m->locals.n; i++)
-		meet_shape(w, &m->locals.at[i].shape);
-}
-
-static void renumber_dim(const struct numbering *w, struct ra_dim *d)
+static void renumber_dim(struct numbering *w, struct ra_dim *d)
 {
 	struct ra_dim sum = {.constant = d->constant};
 	for (int t = 0; t < d->terms; t++) {
@@ -155,51 +113,67 @@ static void renumber_dim(const struct numbering *w, struct ra_dim *d)
 	*d = sum;
 }
 
-static void renumber_shape(const struct numbering *w, struct ra_shape *s)
+static int renumber_index(struct numbering *w, int index)
 {
-	for (int d = 0; d < s->rank; d++)
-		renumber_dim(w, &s->dim[d]);
+	return w->index[index];
 }
 
-static void renumber_element(const struct numbering *w, struct ra_node *n)
+static bool has_begin(const struct ra_node *n)
+{
+	return n->op == RA_SLICE || n->op == RA_ROW || n->op == RA_EXTENT;
+}
+
+static void visit_shape(struct numbering *w, struct ra_shape *s)
+{
+	for (int d = 0; d < s->rank; d++)
+		w->dim(w, &s->dim[d]);
+}
+
+/* Nodes may share their elements and their lists of index variables, so they get copies. */
+static void visit_element(struct numbering *w, struct ra_node *n)
 {
 	struct ra_element *e = arena_copy(w->g->arena, n->element, sizeof *e);
 	for (int d = 0; d < ra_at(w->g->model, n->arg[0])->shape.rank; d++) {
 		for (int t = 0; t < e->at[d].terms; t++)
-			e->at[d].term[t].index = w->index[e->at[d].term[t].index];
-		renumber_dim(w, &e->at[d].offset);
+			e->at[d].term[t].index = w->of_index(w, e->at[d].term[t].index);
+		w->dim(w, &e->at[d].offset);
 	}
 	n->element = e;
 }
 
-static void renumber_node(const struct numbering *w, struct ra_node *n)
+static void visit_indices(struct numbering *w, struct ra_node *n)
 {
-	renumber_shape(w, &n->shape);
-	if (has_begin(n))
-		renumber_dim(w, &n->begin);
-	if (n->op == RA_ELEMENT)
-		renumber_element(w, n);
-	if (!ra_introduces_indices(n))
-		return;
 	struct ra_indices *all = arena_copy(w->g->arena, n->indices, sizeof *all);
 	for (int i = 0; i < all->n; i++)
-		all->index[i] = w->index[all->index[i]];
+		all->index[i] = w->of_index(w, all->index[i]);
 	n->indices = all;
 }
 
-static void renumber_all(const struct numbering *w)
+static void visit_node(struct numbering *w, struct ra_node *n)
+{
+	visit_shape(w, &n->shape);
+	if (has_begin(n))
+		w->dim(w, &n->begin);
+	if (ra_introduces_indices(n))
+		visit_indices(w, n);
+	if (n->op == RA_ELEMENT)
+		visit_element(w, n);
+}
+
+/* Visits the sizes and index variables of a model in the order of its text. */
+static void visit_model(struct numbering *w)
 {
 	struct ra_model *m = w->g->model;
 	for (size_t i = 0; i < m->inputs.n; i++)
-		renumber_shape(w, &m->inputs.at[i].shape);
+		visit_shape(w, &m->inputs.at[i].shape);
 	for (size_t i = 0; i < m->params.n; i++)
-		renumber_shape(w, &m->params.at[i].shape);
+		visit_shape(w, &m->params.at[i].shape);
 	for (size_t i = 0; i < m->states.n; i++)
-		renumber_shape(w, &m->states.at[i].shape);
+		visit_shape(w, &m->states.at[i].shape);
 	for (size_t i = 1; i < m->nodes.n; i++)
-		renumber_node(w, &m->nodes.at[i]);
+		visit_node(w, &m->nodes.at[i]);
 	for (size_t i = 0; i < m->locals.n; i++)
-		renumber_shape(w, &m->locals.at[i].shape);
+		visit_shape(w, &m->locals.at[i].shape);
 }
 
 /* Puts the symbols that are computed, and are needed, after the others. */
@@ -244,10 +218,14 @@ static void renumber_nodes(struct ra_graph *g)
 	w.index = ARENA_ARRAY(g->arena, int, m->indices.n + 1);
 	memset(w.symbol, -1, m->symbols.n * sizeof *w.symbol);
 	memset(w.index, -1, m->indices.n * sizeof *w.index);
-	meet_all(&w);
+	w.dim = meet_dim;
+	w.of_index = meet_index;
+	visit_model(&w);
 	order_symbols(&w);
 	order_indices(&w);
-	renumber_all(&w);
+	w.dim = renumber_dim;
+	w.of_index = renumber_index;
+	visit_model(&w);
 }
 
 static bool same_place(struct diag_at a, struct diag_at b)

@@ -1,29 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The canonical text of a model.  A node that is used more than once, or that would be nested too deeply,
  * gets a name; names are assigned in the order of the nodes, which has arguments before users. */
-#include "ra/syntax.h"
+#include "ra/print.h"
 
 #include <stdlib.h>
 
 enum { NESTING = 40 };
-
-struct printer {
-	const struct ra_model *m;
-	struct str *s;
-	struct arena *arena;
-	const char **name; /* of a node; NULL = written where it is used */
-	bool *named;	   /* shared or deep: needs a name */
-	uint32_t *home; /* of a node that depends on index variables: the innermost node that introduces one; else 0 */
-	const char **index; /* names of index variables, where they are introduced */
-	VEC(const char *) open; /* the names of those that are introduced around */
-	bool *plain;	    /* by index variable: an axis tells its extent */
-	bool *each;	   /* depends on the child that a sum is at: its name lives inside that sum */
-	uint32_t *stamp, walk; /* the last walk that visited it; walks so far */
-	struct map taken;  /* names that locals must not have: those of the model, and of index variables */
-	struct map declared; /* those of the model */
-	int locals;
-	const char *child; /* the name for a sum's child */
-};
 
 static bool is_leaf(const struct ra_node *n)
 {
@@ -34,7 +16,7 @@ static bool is_leaf(const struct ra_node *n)
 
 static const char *const kinds[] = {[RA_SEQUENCE] = "sequence", [RA_TREE] = "tree", [RA_DAG] = "dag"};
 
-static void print_structure(struct printer *p)
+static void print_structure(struct ra_printer *p)
 {
 	const struct ra_structure *t = &p->m->structure;
 	str_printf(p->s, "structure %s", kinds[t->kind]);
@@ -50,7 +32,7 @@ static void print_structure(struct printer *p)
 	str_puts(p->s, ")\n");
 }
 
-static void print_declared(struct printer *p, const char *word, const char *name,
+static void print_declared(struct ra_printer *p, const char *word, const char *name,
 			   const struct ra_shape *shape, enum dtype dtype)
 {
 	str_printf(p->s, "%s %s", word, name);
@@ -62,7 +44,7 @@ static void print_declared(struct printer *p, const char *word, const char *name
 }
 
 /* case pair = inner when children == 2 and kind == 1 */
-static void print_case(struct printer *p, const struct ra_named_case *c)
+static void print_case(struct ra_printer *p, const struct ra_named_case *c)
 {
 	const char *before = "when";
 	str_printf(p->s, "case %s = %s ", c->name, c->base == RA_LEAF ? "leaf" : "inner");
@@ -76,7 +58,7 @@ static void print_case(struct printer *p, const struct ra_named_case *c)
 	str_puts(p->s, "\n");
 }
 
-static void print_states(struct printer *p, int traversal)
+static void print_states(struct ra_printer *p, int traversal)
 {
 	for (size_t i = 0; i < p->m->states.n; i++)
 		if (p->m->states.at[i].traversal == traversal)
@@ -84,7 +66,7 @@ static void print_states(struct printer *p, int traversal)
 				       p->m->states.at[i].dtype);
 }
 
-static void print_declarations(struct printer *p)
+static void print_declarations(struct ra_printer *p)
 {
 	const struct ra_model *m = p->m;
 	str_printf(p->s, "model %s\n\n", m->name);
@@ -109,7 +91,7 @@ static void print_declarations(struct printer *p)
 
 /* A name and, if it has dots, what stands before the first: `k` would turn `k.h` into the state of a child.
  */
-static void take_name(struct printer *p, const char *name)
+static void take_name(struct ra_printer *p, const char *name)
 {
 	map_add(&p->taken, name, strlen(name), 1);
 	map_add(&p->taken, name, strcspn(name, "."), 1);
@@ -117,7 +99,7 @@ static void take_name(struct printer *p, const char *name)
 	map_add(&p->declared, name, strcspn(name, "."), 1);
 }
 
-static void take_names(struct printer *p)
+static void take_names(struct ra_printer *p)
 {
 	const struct ra_model *m = p->m;
 	p->taken = p->declared = map_in(p->arena);
@@ -141,7 +123,7 @@ static void take_names(struct printer *p)
 		map_add(&p->taken, m->indices.at[i].name, strlen(m->indices.at[i].name), 1);
 }
 
-static const char *fresh_name(struct printer *p, const char *letter, int *number)
+static const char *fresh_name(struct ra_printer *p, const char *letter, int *number)
 {
 	const char *name;
 	do
@@ -150,7 +132,7 @@ static const char *fresh_name(struct printer *p, const char *letter, int *number
 	return name;
 }
 
-static void choose_child_name(struct printer *p)
+static void choose_child_name(struct ra_printer *p)
 {
 	int number = 0;
 	p->child = map_get(&p->taken, "k", 1) < 0 ? "k" : fresh_name(p, "k", &number);
@@ -170,7 +152,7 @@ static void count_uses(const struct ra_model *m, uint32_t *uses)
 		uses[m->outputs.at[i].value.i]++;
 }
 
-static bool depends_on_each(const struct printer *p, const struct ra_node *n)
+static bool depends_on_each(const struct ra_printer *p, const struct ra_node *n)
 {
 	if (n->op == RA_CHILD || n->op == RA_PARENT || n->op == RA_STATE)
 		return n->state.slot == RA_EACH_CHILD;
@@ -186,7 +168,7 @@ static bool depends_on_each(const struct printer *p, const struct ra_node *n)
 
 /* What stands inside of a sum over children, and holds one, needs a name: sums are not written in sums.
  * Returns whether the node holds one where it is written. */
-static bool name_inner_sums(struct printer *p, size_t i, const bool *holds)
+static bool name_inner_sums(struct ra_printer *p, size_t i, const bool *holds)
 {
 	const struct ra_node *n = &p->m->nodes.at[i];
 	bool inside = p->each[i] || ra_is_each(n->op), any = ra_is_each(n->op);
@@ -198,68 +180,7 @@ static bool name_inner_sums(struct printer *p, size_t i, const bool *holds)
 	return any;
 }
 
-/* --- index notation --- */
-
-static bool is_plain(const struct ra_index_form *f)
-{
-	return f->terms == 1 && f->term[0].scale == 1 && !f->offset.terms && !f->offset.constant;
-}
-
-/* The nest that an element or what is computed of it belongs to; -1 = it depends on no index variable. */
-static int nest_of(const struct printer *p, const struct ra_node *n, const int *nest)
-{
-	int rank = n->op == RA_ELEMENT ? ra_at(p->m, n->arg[0])->shape.rank : 0;
-	for (int d = 0; d < rank; d++)
-		if (n->element->at[d].terms)
-			return p->m->indices.at[n->element->at[d].term[0].index].nest;
-	for (int j = 0; n->free && j < ra_op_arity(n->op); j++)
-		if (ra_at(p->m, n->arg[j])->free)
-			return nest[n->arg[j].i];
-	return -1;
-}
-
-static void find_plain(struct printer *p, const struct ra_node *n)
-{
-	for (int d = 0; d < ra_at(p->m, n->arg[0])->shape.rank; d++)
-		if (is_plain(&n->element->at[d]))
-			p->plain[n->element->at[d].term[0].index] = true;
-}
-
-/* The nodes that introduce the index variables of nests, by nest and position. */
-struct owners {
-	uint32_t at[RA_MAX_POSITIONS];
-};
-
-static struct owners *find_owners(struct printer *p)
-{
-	const struct ra_model *m = p->m;
-	struct owners *owner = ARENA_ARRAY(p->arena, struct owners, ra_count_nests(m) + 1);
-	for (uint32_t i = 1; i < m->nodes.n; i++)
-		for (int k = 0; ra_introduces_indices(&m->nodes.at[i]) && k < m->nodes.at[i].indices->n; k++) {
-			const struct ra_index *index = &m->indices.at[m->nodes.at[i].indices->index[k]];
-			owner[index->nest].at[index->position] = i;
-		}
-	return owner;
-}
-
-/* Users come after their arguments, so of the nodes that introduce what a node depends on the first is the innermost. */
-static void find_homes(struct printer *p)
-{
-	const struct ra_model *m = p->m;
-	const struct owners *owner = find_owners(p);
-	int *nest = ARENA_ARRAY(p->arena, int, m->nodes.n + 1);
-	for (uint32_t i = 1; i < m->nodes.n; i++) {
-		const struct ra_node *n = &m->nodes.at[i];
-		nest[i] = nest_of(p, n, nest);
-		for (int bit = 0; n->free && bit < 64; bit++)
-			if (n->free >> bit & 1 && (!p->home[i] || owner[nest[i]].at[bit] < p->home[i]))
-				p->home[i] = owner[nest[i]].at[bit];
-		if (n->op == RA_ELEMENT)
-			find_plain(p, n);
-	}
-}
-
-static void find_named(struct printer *p)
+static void find_named(struct ra_printer *p)
 {
 	size_t nodes = p->m->nodes.n;
 	uint32_t *uses = ARENA_ARRAY(p->arena, uint32_t, nodes + 1);
@@ -288,7 +209,7 @@ static int compare_indices(const void *a, const void *b)
 
 /* The nodes below `root` that need a name and have none, in order: those whose home is this node, or those of
  * none, inside a sum over children or outside. */
-static indices nodes_to_name(struct printer *p, uint32_t root, bool inside, uint32_t home)
+static indices nodes_to_name(struct ra_printer *p, uint32_t root, bool inside, uint32_t home)
 {
 	indices found = {0}, stack = {0};
 	vec_push(p->arena, &stack, root);
@@ -311,9 +232,7 @@ static indices nodes_to_name(struct printer *p, uint32_t root, bool inside, uint
 
 /* --- expressions --- */
 
-enum precedence { ANY, OR, AND, COMPARE, SUM, PRODUCT, SIGN, PRIMARY };
-
-static enum precedence precedence_of(const struct ra_node *n)
+static enum ra_precedence precedence_of(const struct ra_node *n)
 {
 	switch (n->op) {
 	case RA_OR:
@@ -345,10 +264,10 @@ static enum precedence precedence_of(const struct ra_node *n)
 	}
 }
 
-static void print_definition(struct printer *, uint32_t);
-static void print_named(struct printer *, const char *name, uint32_t);
+static void print_definition(struct ra_printer *, uint32_t);
+static void print_named(struct ra_printer *, const char *name, uint32_t);
 
-static void print_use(struct printer *p, ra_ref r, enum precedence least)
+void ra_print_use(struct ra_printer *p, ra_ref r, enum ra_precedence least)
 {
 	bool brackets = !p->name[r.i] && precedence_of(ra_at(p->m, r)) < least;
 	if (brackets)
@@ -362,7 +281,7 @@ static void print_use(struct printer *p, ra_ref r, enum precedence least)
 }
 
 /* Prints axes that are not the default, the last. */
-static void print_axes(struct printer *p, const struct ra_node *n)
+static void print_axes(struct ra_printer *p, const struct ra_node *n)
 {
 	int rank = ra_at(p->m, n->arg[0])->shape.rank;
 	bool along =
@@ -376,12 +295,12 @@ static void print_axes(struct printer *p, const struct ra_node *n)
 		str_printf(p->s, ", %d", n->order[d]);
 }
 
-static void print_call(struct printer *p, const struct ra_node *n)
+static void print_call(struct ra_printer *p, const struct ra_node *n)
 {
 	str_printf(p->s, "%s(", ra_op_spelling(n->op));
 	for (int j = 0; j < ra_op_arity(n->op); j++) {
 		str_puts(p->s, j ? ", " : "");
-		print_use(p, n->arg[j], ANY);
+		ra_print_use(p, n->arg[j], ANY);
 	}
 	if (n->op == RA_CAST)
 		str_printf(p->s, ", %s", dtype_traits_of(n->dtype)->spelling);
@@ -389,8 +308,7 @@ static void print_call(struct printer *p, const struct ra_node *n)
 	str_puts(p->s, ")");
 }
 
-/* Prints the value of a root, in parentheses with the names that it needs, if any. */
-static void print_with_names(struct printer *p, uint32_t root, bool inside, uint32_t home)
+void ra_print_with_names(struct ra_printer *p, uint32_t root, bool inside, uint32_t home)
 {
 	indices found = nodes_to_name(p, root, inside, home);
 	bool nest = p->m->nodes.at[root].op == RA_NEST && !p->name[root];
@@ -411,16 +329,16 @@ static void print_with_names(struct printer *p, uint32_t root, bool inside, uint
 	p->name[root] = nest ? NULL : p->name[root];
 }
 
-static void print_each(struct printer *p, const struct ra_node *n)
+static void print_each(struct ra_printer *p, const struct ra_node *n)
 {
 	bool parents = n->op == RA_PARENT_SUM || n->op == RA_PARENT_MAX;
 	str_puts(p->s, n->op == RA_CHILD_MAX || n->op == RA_PARENT_MAX ? "max(" : "sum(");
-	print_with_names(p, n->arg[0].i, true, 0);
+	ra_print_with_names(p, n->arg[0].i, true, 0);
 	str_printf(p->s, " for %s in %s)", p->child, parents ? "parents" : n->members ? "nodes" : "children");
 }
 
 /* Prints a state of a child, or what the edge to it carries. */
-static void print_child(struct printer *p, int slot, const char *name)
+static void print_child(struct ra_printer *p, int slot, const char *name)
 {
 	const struct ra_structure *t = &p->m->structure;
 	if (slot == RA_EACH_CHILD)
@@ -431,14 +349,14 @@ static void print_child(struct printer *p, int slot, const char *name)
 		str_printf(p->s, "children[%d].%s", slot, name);
 }
 
-static void print_parent(struct printer *p, const struct ra_node *n)
+static void print_parent(struct ra_printer *p, const struct ra_node *n)
 {
 	bool each = n->state.slot == RA_EACH_CHILD;
 	str_printf(p->s, "%s.%s", each ? p->child : ra_parent_name(p->m->structure.kind),
 		   p->m->states.at[n->state.state].name);
 }
 
-static void print_input(struct printer *p, const struct ra_node *n)
+static void print_input(struct ra_printer *p, const struct ra_node *n)
 {
 	const struct ra_input *in = &p->m->inputs.at[n->input];
 	if (in->edge)
@@ -447,10 +365,10 @@ static void print_input(struct printer *p, const struct ra_node *n)
 		str_puts(p->s, in->name);
 }
 
-static void print_slice(struct printer *p, const struct ra_node *n)
+static void print_slice(struct ra_printer *p, const struct ra_node *n)
 {
 	struct ra_dim end;
-	print_use(p, n->arg[0], PRIMARY);
+	ra_print_use(p, n->arg[0], PRIMARY);
 	str_puts(p->s, "[");
 	ra_dim_print(p->m, &n->begin, p->s);
 	str_puts(p->s, ":");
@@ -461,131 +379,33 @@ static void print_slice(struct printer *p, const struct ra_node *n)
 	str_puts(p->s, "]");
 }
 
-static void print_row(struct printer *p, const struct ra_node *n)
+static void print_row(struct ra_printer *p, const struct ra_node *n)
 {
-	print_use(p, n->arg[0], PRIMARY);
+	ra_print_use(p, n->arg[0], PRIMARY);
 	str_printf(p->s, "[%lld]", (long long)n->begin.constant);
 }
 
-/* --- index notation --- */
-
-static void print_form(struct printer *p, const struct ra_index_form *f)
-{
-	struct str rest = str_in(p->arena);
-	for (int t = 0; t < f->terms; t++) {
-		int scale = f->term[t].scale;
-		str_puts(p->s, t ? (scale < 0 ? " - " : " + ") : scale < 0 ? "-" : "");
-		if (scale != 1 && scale != -1)
-			str_printf(p->s, "%d*", scale < 0 ? -scale : scale);
-		str_puts(p->s, p->index[f->term[t].index]);
-	}
-	if (f->terms && !f->offset.terms && !f->offset.constant)
-		return;
-	ra_dim_print(p->m, &f->offset, &rest);
-	const char *text = str_text(&rest);
-	if (!f->terms)
-		str_puts(p->s, text);
-	else if (*text == '-')
-		str_printf(p->s, " - %s", text + 1);
-	else
-		str_printf(p->s, " + %s", text);
-}
-
-static void print_element(struct printer *p, const struct ra_node *n)
-{
-	print_use(p, n->arg[0], PRIMARY);
-	str_puts(p->s, "[");
-	for (int d = 0; d < ra_at(p->m, n->arg[0])->shape.rank; d++) {
-		str_puts(p->s, d ? ", " : "");
-		print_form(p, &n->element->at[d]);
-	}
-	str_puts(p->s, "]");
-	if (!n->element->written)
-		return;
-	str_puts(p->s, " else ");
-	str_double(p->s, n->element->fill);
-}
-
-static bool is_index_used(const struct printer *p, const char *name)
-{
-	for (size_t i = 0; i < p->open.n; i++)
-		if (strcmp(p->open.at[i], name) == 0)
-			return true;
-	return false;
-}
-
-/* A name for an index variable, its own unless that has a meaning here. */
-static const char *choose_index_name(struct printer *p, int index)
-{
-	const char *own = p->m->indices.at[index].name, *name = own;
-	for (int n = 1; map_get(&p->declared, name, strlen(name)) >= 0 || is_index_used(p, name); n++)
-		do
-			name = ra_format(p->arena, "%s%d", own, n);
-		while (map_get(&p->taken, name, strlen(name)) >= 0 && n++);
-	return name;
-}
-
-/* Introduces variables and prints them, with an extent that no axis tells. */
-static void print_indices(struct printer *p, const struct ra_indices *all)
-{
-	for (int i = 0; i < all->n; i++) {
-		int index = all->index[i];
-		p->index[index] = choose_index_name(p, index);
-		vec_push(p->arena, &p->open, p->index[index]);
-		str_printf(p->s, "%s%s", i ? ", " : "", p->index[index]);
-		if (p->plain[index])
-			continue;
-		str_puts(p->s, " in ");
-		ra_dim_print(p->m, &p->m->indices.at[index].extent, p->s);
-	}
-}
-
-/* Chooses the names of the variables first, which stand after the value. */
-static void print_over(struct printer *p, uint32_t i)
-{
-	const struct ra_node *n = &p->m->nodes.at[i];
-	struct str names = str_in(p->arena), *to = p->s;
-	p->s = &names;
-	print_indices(p, n->indices);
-	p->s = to;
-	str_printf(p->s, "%s(", ra_op_spelling(n->op));
-	print_with_names(p, n->arg[0].i, false, i);
-	str_printf(p->s, " for %s)", str_text(&names));
-	p->open.n -= (size_t)n->indices->n;
-}
-
-/* Prints `[i, j] = number`. */
-static void print_nest(struct printer *p, uint32_t i)
-{
-	const struct ra_node *n = &p->m->nodes.at[i];
-	str_puts(p->s, "[");
-	print_indices(p, n->indices);
-	str_puts(p->s, "] = ");
-	print_with_names(p, n->arg[0].i, false, i);
-	p->open.n -= (size_t)n->indices->n;
-}
-
 /* Prints `name = value`, or `name[i, j] = number`. */
-static void print_named(struct printer *p, const char *name, uint32_t i)
+static void print_named(struct ra_printer *p, const char *name, uint32_t i)
 {
 	str_puts(p->s, name);
 	if (p->m->nodes.at[i].op == RA_NEST) {
-		print_nest(p, i);
+		ra_print_nest(p, i);
 		return;
 	}
 	str_puts(p->s, " = ");
 	print_definition(p, i);
 }
 
-static void print_infix(struct printer *p, const struct ra_node *n)
+static void print_infix(struct ra_printer *p, const struct ra_node *n)
 {
-	enum precedence own = precedence_of(n);
-	print_use(p, n->arg[0], own + (own == COMPARE));
+	enum ra_precedence own = precedence_of(n);
+	ra_print_use(p, n->arg[0], own + (own == COMPARE));
 	str_printf(p->s, " %s ", ra_op_spelling(n->op));
-	print_use(p, n->arg[1], own + 1);
+	ra_print_use(p, n->arg[1], own + 1);
 }
 
-static void print_zero(struct printer *p, const struct ra_node *n)
+static void print_zero(struct ra_printer *p, const struct ra_node *n)
 {
 	str_puts(p->s, "zeros(");
 	for (int i = 0; i < n->shape.rank; i++) {
@@ -597,7 +417,7 @@ static void print_zero(struct printer *p, const struct ra_node *n)
 	str_puts(p->s, ")");
 }
 
-static void print_extent(struct printer *p, const struct ra_dim *d)
+static void print_extent(struct ra_printer *p, const struct ra_dim *d)
 {
 	bool symbol = d->terms == 1 && d->term[0].coefficient == 1 && !d->constant;
 	str_puts(p->s, symbol ? "" : "dimension(");
@@ -605,7 +425,7 @@ static void print_extent(struct printer *p, const struct ra_dim *d)
 	str_puts(p->s, symbol ? "" : ")");
 }
 
-static void print_leaf(struct printer *p, const struct ra_node *n)
+static void print_leaf(struct ra_printer *p, const struct ra_node *n)
 {
 	const struct ra_model *m = p->m;
 	if (n->op == RA_CONST)
@@ -628,7 +448,7 @@ static void print_leaf(struct printer *p, const struct ra_node *n)
 		str_puts(p->s, m->states.at[n->state.state].name);
 }
 
-static void print_definition(struct printer *p, uint32_t i)
+static void print_definition(struct ra_printer *p, uint32_t i)
 {
 	const struct ra_node *n = &p->m->nodes.at[i];
 	if (is_leaf(n)) {
@@ -637,14 +457,14 @@ static void print_definition(struct printer *p, uint32_t i)
 	}
 	switch (n->op) {
 	case RA_LOOKUP:
-		print_use(p, n->arg[0], PRIMARY);
+		ra_print_use(p, n->arg[0], PRIMARY);
 		str_puts(p->s, "[");
 		print_input(p, n);
 		str_puts(p->s, "]");
 		break;
 	case RA_NEG:
 		str_puts(p->s, "-");
-		print_use(p, n->arg[0], SIGN);
+		ra_print_use(p, n->arg[0], SIGN);
 		break;
 	case RA_OR:
 	case RA_AND:
@@ -668,12 +488,12 @@ static void print_definition(struct printer *p, uint32_t i)
 		print_row(p, n);
 		break;
 	case RA_ELEMENT:
-		print_element(p, n);
+		ra_print_element(p, n);
 		break;
 	case RA_SUM_OVER:
 	case RA_MAX_OVER:
 	case RA_MIN_OVER:
-		print_over(p, i);
+		ra_print_over(p, i);
 		break;
 	case RA_CHILD_SUM:
 	case RA_CHILD_MAX:
@@ -688,7 +508,7 @@ static void print_definition(struct printer *p, uint32_t i)
 
 /* --- bodies and outputs --- */
 
-static void print_statement(struct printer *p, const char *name, uint32_t i)
+static void print_statement(struct ra_printer *p, const char *name, uint32_t i)
 {
 	str_puts(p->s, "    ");
 	if (p->name[i])
@@ -699,13 +519,13 @@ static void print_statement(struct printer *p, const char *name, uint32_t i)
 }
 
 /* Whether this traversal computes the state. */
-static bool is_own(const struct printer *p, size_t state, int traversal)
+static bool is_own(const struct ra_printer *p, size_t state, int traversal)
 {
 	return p->m->states.at[state].traversal == traversal;
 }
 
 /* Marks the nodes that the states of a case need: users come after their arguments. */
-static bool *mark_needed(const struct printer *p, int traversal, int which)
+static bool *mark_needed(const struct ra_printer *p, int traversal, int which)
 {
 	const struct ra_model *m = p->m;
 	bool *mark = ARENA_ARRAY(p->arena, bool, m->nodes.n + 1);
@@ -718,7 +538,7 @@ static bool *mark_needed(const struct printer *p, int traversal, int which)
 }
 
 /* States whose value is a leaf, or the value of a state before them, come last. */
-static void print_body(struct printer *p, int traversal, int which)
+static void print_body(struct ra_printer *p, int traversal, int which)
 {
 	const struct ra_model *m = p->m;
 	if (!ra_has_own_body(m, traversal, which))
@@ -746,7 +566,7 @@ static void print_body(struct printer *p, int traversal, int which)
 }
 
 /* The first traversal goes up without a statement. */
-static void print_traversal(struct printer *p, int t)
+static void print_traversal(struct ra_printer *p, int t)
 {
 	bool down = p->m->traversals.at[t].down;
 	if (t || down)
@@ -768,17 +588,17 @@ static void print_string(struct str *s, const char *text)
 }
 
 /* Prints `= value`, or `[i, j] = number`, of an output. */
-static void print_value(struct printer *p, uint32_t i)
+static void print_value(struct ra_printer *p, uint32_t i)
 {
 	if (ra_at(p->m, (ra_ref){i})->op == RA_NEST && !p->name[i] && !nodes_to_name(p, i, false, 0).n) {
-		print_nest(p, i);
+		ra_print_nest(p, i);
 		return;
 	}
 	str_puts(p->s, " = ");
-	print_with_names(p, i, false, 0);
+	ra_print_with_names(p, i, false, 0);
 }
 
-static void print_output(struct printer *p, const struct ra_output *o)
+static void print_output(struct ra_printer *p, const struct ra_output *o)
 {
 	str_printf(p->s, "output %s", o->name);
 	print_value(p, o->value.i);
@@ -794,7 +614,7 @@ static void print_output(struct printer *p, const struct ra_output *o)
 
 void ra_print(const struct ra_model *m, struct str *s)
 {
-	struct printer p = {.m = m, .s = s, .arena = s->arena};
+	struct ra_printer p = {.m = m, .s = s, .arena = s->arena};
 	p.name = ARENA_ARRAY(p.arena, const char *, m->nodes.n + 1);
 	p.named = ARENA_ARRAY(p.arena, bool, m->nodes.n + 1);
 	p.each = ARENA_ARRAY(p.arena, bool, m->nodes.n + 1);
@@ -804,7 +624,7 @@ void ra_print(const struct ra_model *m, struct str *s)
 	p.plain = ARENA_ARRAY(p.arena, bool, m->indices.n + 1);
 	take_names(&p);
 	choose_child_name(&p);
-	find_homes(&p);
+	ra_find_homes(&p);
 	find_named(&p);
 	print_declarations(&p);
 	for (size_t t = 0; t < m->traversals.n; t++)

@@ -335,8 +335,6 @@ void ra_parse_text(struct arena *, struct ra_report *, struct ra_syntax *, const
 
 /* expression.c: NULL or false after a diagnostic. */
 struct ra_expr *ra_parse_expr(struct ra_parser *);
-/* Parses what is assigned to a name: `= value`, or `[i, j in 3] = value` in index notation. */
-struct ra_expr *ra_parse_assigned(struct ra_parser *, struct ra_span name);
 struct ra_dim_text *ra_parse_dim(struct ra_parser *);
 /* Parses a list of dimensions, and `close`: ']', ')' or the end of the text. */
 bool ra_parse_dims(struct ra_parser *, char close, ra_dim_texts *);
@@ -346,6 +344,23 @@ bool ra_parse_typed_dims(struct ra_parser *, char close, ra_dim_texts *, struct 
 bool ra_parse_type(struct ra_parser *, struct ra_span *);
 /* The infix operator of that spelling; RA_CONST = none. */
 enum ra_op ra_find_operator(struct ra_span);
+struct ra_expr *ra_make_expr(struct ra_parser *, enum ra_expr_kind, struct ra_span);
+struct ra_expr *ra_parse_number(struct ra_parser *);
+/* The span from the beginning of one piece of text to the last token that was taken. */
+struct ra_span ra_span_from(const struct ra_parser *, struct ra_span begin);
+bool ra_at_word(const struct ra_parser *, enum ra_word);
+/* Takes the end of a list: ']', ')' or the end of the text. */
+bool ra_expect_close(struct ra_parser *, char close);
+
+/* parse_nest.c: index notation.  Parses what is assigned to a name: `= value`, or `[i, j in 3] = value`. */
+struct ra_expr *ra_parse_assigned(struct ra_parser *, struct ra_span name);
+/* `base for i, u in 3)`, after sum, max or min. */
+struct ra_expr *ra_parse_over(struct ra_parser *, struct ra_span function, struct ra_expr *base);
+/* `i, j + 1]`, of which the first index was read. */
+struct ra_expr *ra_parse_element(struct ra_parser *, struct ra_expr *base, struct ra_dim_text *first);
+/* Whether `] else` stands here. */
+bool ra_at_fill(const struct ra_parser *);
+
 /* parse.c: after '(': the names of a function's arguments, and ')'. */
 bool ra_parse_names(struct ra_parser *, struct ra_def *);
 /* parse.c: `CONDITION and ...`, of a case. */
@@ -492,14 +507,27 @@ bool ra_resolve_shape(struct ra_graph *, const ra_dim_texts *, struct ra_shape *
 /* The header of the body of a case alone, up or down: its word and how it is written. */
 enum ra_word ra_case_word(bool down, enum ra_case);
 const char *ra_word_text(enum ra_word);
-/* The first body of that word, or of all nodes where the word is one of the language; NULL = there is none. */
-const struct ra_body *ra_body_for(const struct ra_graph *, int traversal, enum ra_word);
 /* What a node's parent is called where it has one at most, else NULL. */
 const char *ra_parent_name(enum ra_structure_kind);
 /* Whether the traversal of the body at hand goes down. */
 bool ra_goes_down(const struct ra_graph *);
 /* The slot of that name, or -1. */
 int ra_find_slot(const struct ra_graph *, const char *name, size_t length);
+
+/* declare_cases.c.  A traversal down splits each case into nodes with and without parents: half as many cases
+ * are possible then. */
+void ra_declare_cases(struct ra_graph *);
+/* Refuses cases without a body: most often the body has another name. */
+void ra_check_case_bodies(struct ra_graph *);
+
+/* check_bodies.c.  Adds the bodies of the text; the parser has refused headers without a word. */
+void ra_add_bodies(struct ra_graph *);
+/* The first body of that word, or of all nodes where the word is one of the language; NULL = there is none. */
+const struct ra_body *ra_body_for(const struct ra_graph *, int traversal, enum ra_word);
+/* Traversals up have bodies for leaves, inner nodes and cases; those down for roots and nodes below. */
+void ra_check_directions(struct ra_graph *);
+/* Refuses a model without a name, a structure, states, bodies or outputs. */
+void ra_check_complete(struct ra_graph *);
 
 /* expand.c: expressions to nodes.  A reference of 0 says that the fault was reported. */
 ra_ref ra_expand_expr(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);

@@ -92,27 +92,55 @@ static struct rewrite_range range_of_quotient(struct rewrite_range a, struct rew
 	return range_of_product(a, range_of_rec(b));
 }
 
-/* The range of a monotone function, which is between `least` and `most`. */
-static struct rewrite_range range_of_monotone(double (*f)(double), struct rewrite_range a, double least,
-					      double most)
-{
-	struct rewrite_range r = widen_range((struct rewrite_range){f(a.low), f(a.high), a.nan});
-	r.low = isnan(r.low) ? least : fmax(r.low, least);
-	r.high = isnan(r.high) ? most : fmin(r.high, most);
-	return r;
-}
-
 static double compute_logistic(double x)
 {
 	return 1 / (1 + exp(-x));
 }
 
+/* Functions that never fall, and the bounds of their values. */
+static const struct monotone {
+	double (*f)(double);
+	double least, most;
+} monotone[SUB_OPS] = {
+    [SUB_CAST] = {nearbyint, -INFINITY, INFINITY},
+    [SUB_ROUND] = {nearbyint, -INFINITY, INFINITY},
+    [SUB_FLOOR] = {floor, -INFINITY, INFINITY},
+    [SUB_EXP] = {exp, 0, INFINITY},
+    [SUB_SIGMOID] = {compute_logistic, 0, 1},
+    [SUB_TANH] = {tanh, -1, 1},
+    [SUB_ERF] = {erf, -1, 1},
+};
+
+static struct rewrite_range range_of_monotone(enum sub_op op, struct rewrite_range a)
+{
+	const struct monotone *m = &monotone[op];
+	struct rewrite_range r = widen_range((struct rewrite_range){m->f(a.low), m->f(a.high), a.nan});
+	r.low = isnan(r.low) ? m->least : fmax(r.low, m->least);
+	r.high = isnan(r.high) ? m->most : fmin(r.high, m->most);
+	return r;
+}
+
+static struct rewrite_range range_of_sigmoid_tanh(struct rewrite_range a, struct rewrite_range b)
+{
+	return range_of_product(range_of_monotone(SUB_SIGMOID, a), range_of_monotone(SUB_TANH, b));
+}
+
 /* The range of a logarithm that is minus infinity at `zero`. */
-static struct rewrite_range range_of_log(double (*f)(double), struct rewrite_range a, double zero)
+static struct rewrite_range range_above(double (*f)(double), struct rewrite_range a, double zero)
 {
 	struct rewrite_range r = {a.low > zero ? f(a.low) : -INFINITY, a.high > zero ? f(a.high) : INFINITY,
 				  a.nan || a.low < zero};
 	return widen_range(r);
+}
+
+static struct rewrite_range range_of_log(struct rewrite_range a)
+{
+	return range_above(log, a, 0);
+}
+
+static struct rewrite_range range_of_log1p(struct rewrite_range a)
+{
+	return range_above(log1p, a, -1);
 }
 
 static struct rewrite_range range_of_sqrt(struct rewrite_range a)
@@ -120,6 +148,36 @@ static struct rewrite_range range_of_sqrt(struct rewrite_range a)
 	struct rewrite_range r = {a.low > 0 ? sqrt(a.low) : 0, a.high > 0 ? sqrt(a.high) : 0,
 				  a.nan || a.low < 0};
 	return widen_range(r);
+}
+
+static struct rewrite_range range_of_neg(struct rewrite_range a)
+{
+	return (struct rewrite_range){-a.high, -a.low, a.nan};
+}
+
+static struct rewrite_range range_of_wave(struct rewrite_range a)
+{
+	return (struct rewrite_range){-1, 1, a.nan || may_be_infinite(&a)};
+}
+
+static struct rewrite_range keep_range(struct rewrite_range a)
+{
+	return a;
+}
+
+static struct rewrite_range range_of_smax(struct rewrite_range a, struct rewrite_range b)
+{
+	return (struct rewrite_range){fmax(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
+}
+
+static struct rewrite_range range_of_smin(struct rewrite_range a, struct rewrite_range b)
+{
+	return (struct rewrite_range){fmin(a.low, b.low), fmin(a.high, b.high), a.nan || b.nan};
+}
+
+static struct rewrite_range join_ranges(struct rewrite_range a, struct rewrite_range b)
+{
+	return (struct rewrite_range){fmin(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
 }
 
 static struct rewrite_range range_of_reduction(const struct sub_program *p, const struct sub_value *v,
@@ -139,11 +197,6 @@ static struct rewrite_range range_of_reduction(const struct sub_program *p, cons
 	r = widen_range(r);
 	r.nan |= r.low == -INFINITY && r.high == INFINITY;
 	return r;
-}
-
-static struct rewrite_range join_ranges(struct rewrite_range a, struct rewrite_range b)
-{
-	return (struct rewrite_range){fmin(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
 }
 
 static struct rewrite_range range_of_source(const struct rewriter *w, const struct sub_value *v)
@@ -168,56 +221,40 @@ static struct rewrite_range range_of_integer(const struct sub_value *v, struct r
 	return v->op == SUB_SELECT ? join_ranges(b, c) : types[v->dtype];
 }
 
+/* By operator: the range that follows from those of one or two arguments alone; NULL = see range_of. */
+static struct rewrite_range (*const range_of_one[SUB_OPS])(struct rewrite_range) = {
+    [SUB_NEG] = range_of_neg,  [SUB_ABS] = range_of_abs,     [SUB_REC] = range_of_rec,
+    [SUB_LOG] = range_of_log,  [SUB_LOG1P] = range_of_log1p, [SUB_SQRT] = range_of_sqrt,
+    [SUB_SIN] = range_of_wave, [SUB_COS] = range_of_wave,    [SUB_NOP] = keep_range,
+};
+static struct rewrite_range (*const range_of_two[SUB_OPS])(struct rewrite_range, struct rewrite_range) = {
+    [SUB_ADD] = range_of_sum,	[SUB_DIVIDE] = range_of_quotient, [SUB_SIGMOID_TANH] = range_of_sigmoid_tanh,
+    [SUB_SMAX] = range_of_smax, [SUB_SMIN] = range_of_smin,	  [SUB_COND] = join_ranges,
+};
+
+static struct rewrite_range argument_range(const struct rewriter *w, const struct sub_value *v, int a)
+{
+	return a < v->args ? w->notes.at[v->arg[a].value.i].fact.range : anything;
+}
+
 static struct rewrite_range range_of(const struct rewriter *w, const struct sub_value *v)
 {
-	struct rewrite_range a = v->args > 0 ? w->notes.at[v->arg[0].value.i].fact.range : anything;
-	struct rewrite_range b = v->args > 1 ? w->notes.at[v->arg[1].value.i].fact.range : anything;
-	struct rewrite_range c = v->args > 2 ? w->notes.at[v->arg[2].value.i].fact.range : anything;
+	struct rewrite_range a = argument_range(w, v, 0), b = argument_range(w, v, 1),
+			     c = argument_range(w, v, 2);
+	bool known = (int)v->op < SUB_OPS;
 	if (v->dtype != DTYPE_F32)
 		return range_of_integer(v, b, c);
+	if (known && monotone[v->op].f)
+		return range_of_monotone(v->op, a);
+	if (known && range_of_one[v->op])
+		return range_of_one[v->op](a);
+	if (known && range_of_two[v->op])
+		return range_of_two[v->op](a, b);
 	switch (v->op) {
-	case SUB_CAST:
-	case SUB_FLOOR:
-	case SUB_ROUND:
-		return range_of_monotone(v->op == SUB_FLOOR ? floor : nearbyint, a, -INFINITY, INFINITY);
-	case SUB_SIN:
-	case SUB_COS:
-		return (struct rewrite_range){-1, 1, a.nan || may_be_infinite(&a)};
 	case SUB_SELECT:
 		return join_ranges(b, c);
-	case SUB_SMIN:
-		return (struct rewrite_range){fmin(a.low, b.low), fmin(a.high, b.high), a.nan || b.nan};
-	case SUB_NEG:
-		return (struct rewrite_range){-a.high, -a.low, a.nan};
-	case SUB_ABS:
-		return range_of_abs(a);
-	case SUB_REC:
-		return range_of_rec(a);
-	case SUB_EXP:
-		return range_of_monotone(exp, a, 0, INFINITY);
-	case SUB_LOG:
-		return range_of_log(log, a, 0);
-	case SUB_LOG1P:
-		return range_of_log(log1p, a, -1);
-	case SUB_SQRT:
-		return range_of_sqrt(a);
-	case SUB_SIGMOID:
-		return range_of_monotone(compute_logistic, a, 0, 1);
-	case SUB_SIGMOID_TANH:
-		return range_of_product(range_of_monotone(compute_logistic, a, 0, 1),
-					range_of_monotone(tanh, b, -1, 1));
-	case SUB_TANH:
-		return range_of_monotone(tanh, a, -1, 1);
-	case SUB_ERF:
-		return range_of_monotone(erf, a, -1, 1);
-	case SUB_DIVIDE:
-		return range_of_quotient(a, b);
-	case SUB_ADD:
-		return range_of_sum(a, b);
 	case SUB_MULTIPLY:
 		return sub_same_use(&v->arg[0], &v->arg[1]) ? range_of_square(a) : range_of_product(a, b);
-	case SUB_SMAX:
-		return (struct rewrite_range){fmax(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
 	case SUB_FMA:
 		return range_of_sum(range_of_product(a, b), c);
 	case SUB_ACCUMULATE:
@@ -229,10 +266,6 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_ASSIGN:
 		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)})
 				: a;
-	case SUB_NOP:
-		return a;
-	case SUB_COND:
-		return join_ranges(a, b);
 	default:
 		return range_of_source(w, v);
 	}

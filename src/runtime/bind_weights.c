@@ -2,14 +2,20 @@
 /* Bindings: packed weights, and what depends on weights alone.
  *
  * Parameters are read some rows at a time, which stay in the second-level cache while they are packed by all
- * the recipes that use them.  Then the steps at binding run one after the other: each computes a parameter,
+ * the recipes that use them, by the threads of the team where that is profitable: most of the time goes into pages that are
+ * touched for the first time.  Then the steps at binding run one after the other: each computes a parameter,
  * which is packed before the next.  Packed buffers that only these steps use are freed. */
 #include "base/floats.h"
 #include "runtime/shared.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-enum { READ_ELEMENTS = 256 * 1024 }; /* of a parameter, at a time */
+enum {
+	LINE = 64,
+	READ_ELEMENTS = 128 * 1024, /* of a parameter, at a time */
+	PAGE_COST = 5 /* times that reading memory takes: a page is zeroed and mapped, the file's is copied to it */
+};
 
 /* --- packing --- */
 
@@ -36,24 +42,6 @@ static int64_t rows_at_once(const struct tensor_info *t)
 {
 	int64_t row = row_elements(t), rows = row < READ_ELEMENTS ? READ_ELEMENTS / (row ? row : 1) : 1;
 	return rows < rows_of(t) ? rows : rows_of(t);
-}
-
-/* Reads a parameter and packs it; where a recipe has it as it is, it is read into that buffer directly. */
-static bool bind_param(struct rt_binding *b, int param, const struct rt_source *source, void *space,
-		       struct diags *diags)
-{
-	const struct tensor_info *t = &b->image->param[param];
-	int64_t step = rows_at_once(t), row = row_elements(t);
-	int plain = rt_find_plain_recipe(b->image, param);
-	for (int64_t first = 0; first < rows_of(t); first += step) {
-		int64_t rows = step < rows_of(t) - first ? step : rows_of(t) - first;
-		void *to = plain < 0 ? space : (char *)b->packed[plain] + first * row * bytes_of(t);
-		if (!source->read(source->context, param, first * row, rows * row, to, diags))
-			return false;
-		rt_pack_rows(b->image, b->packed,
-			     &(struct rt_param_rows){param, first, rows, to, .held = plain});
-	}
-	return true;
 }
 
 static bool is_param_used(const struct image *image, int param)
@@ -89,30 +77,241 @@ static bool allocate_table(struct rt_binding *b)
 	return b->packed && memset(b->packed, 0, bytes);
 }
 
+/* Whether only steps at binding use the packed buffer of a recipe. */
+static bool is_for_binding(const struct image *image, int recipe)
+{
+	bool used = false;
+	for (int i = 0; i < image->buffers; i++) {
+		const struct image_buffer *b = &image->buffer[i];
+		if (b->kind == IMAGE_WEIGHT && b->which == recipe && !b->at_binding)
+			return false;
+		used |= b->kind == IMAGE_WEIGHT && b->which == recipe;
+	}
+	return used;
+}
+
+/* Places the packed buffers that runs use in one block, the largest of which begins it: it has huge pages, of which a few
+ * are touched sooner than many small ones.  Sets the offset of each, and returns the bytes of all, -1 when they cannot be
+ * counted. */
+static int64_t place_packed(const struct image *image, int64_t *offset)
+{
+	int64_t end = 0;
+	int largest = 0;
+	for (int i = 0; i < image->recipes; i++)
+		if (image_recipe_bytes(&image->recipe[i]) > image_recipe_bytes(&image->recipe[largest]))
+			largest = i;
+	for (int k = 0; k < image->recipes; k++) {
+		int i = k == 0 ? largest : k <= largest ? k - 1 : k;
+		int64_t bytes = image_recipe_bytes(&image->recipe[i]);
+		if (bytes < 0)
+			return -1;
+		offset[i] = end;
+		if (!is_for_binding(image, i) && __builtin_add_overflow(end, (bytes + LINE - 1) / LINE * LINE, &end))
+			return -1;
+	}
+	return end;
+}
+
+/* What steps at binding alone use is freed after them, and so has memory of its own. */
 static bool allocate_packed(struct rt_binding *b)
 {
-	const struct allocator *a = b->allocator;
-	int recipes = b->image->recipes;
-	if (!allocate_table(b))
-		return false;
-	for (int i = 0; i < recipes; i++) {
-		int64_t n = image_recipe_elements(&b->image->recipe[i]);
-		b->packed[i] = n < 0 ? NULL : rt_allocate(a, image_recipe_bytes(&b->image->recipe[i]));
-		if (!b->packed[i])
-			return false;
-		rt_clear_padding(b->image, &b->image->recipe[i], b->packed[i], n);
+	const struct image *image = b->image;
+	int64_t *offset = rt_allocate(b->allocator, (image->recipes + 1) * sizeof *offset);
+	int64_t bytes = offset ? place_packed(image, offset) : -1;
+	bool ok = bytes >= 0 && allocate_table(b) && (b->block = rt_allocate(b->allocator, bytes));
+	for (int i = 0; ok && i < image->recipes; i++) {
+		b->packed[i] = is_for_binding(image, i)
+				   ? rt_allocate(b->allocator, image_recipe_bytes(&image->recipe[i]))
+				   : (char *)b->block + offset[i];
+		ok = b->packed[i];
 	}
+	rt_free(b->allocator, offset);
+	return ok;
+}
+
+/* --- pieces of the work, any of which may be done at the same time: no two write the same element --- */
+
+/* Rows of a parameter to be read and packed, or a recipe whose padding is to be cleared. */
+struct piece {
+	int which;
+	int64_t first, rows;
+	int64_t bytes;	/* of the parameter; of the buffer */
+	int64_t before; /* the bytes of the pieces before it */
+	atomic_bool begun;
+};
+
+/* Padding is cleared first, since that may clear more. */
+enum item { CLEAR, PACK, ITEMS };
+
+struct pieces {
+	struct rt_binding *binding;
+	const struct rt_source *source;
+	struct list {
+		struct piece *piece;
+		int n;
+		int64_t bytes; /* of all */
+	} item[ITEMS];
+	char *space;   /* room for rows that are read, of each chunk */
+	int64_t space_bytes;
+	struct diags *diags; /* of each chunk */
+	atomic_bool failed;
+};
+
+static bool clear_recipe(struct pieces *w, const struct piece *p, int chunk)
+{
+	const struct rt_binding *b = w->binding;
+	const struct image_recipe *r = &b->image->recipe[p->which];
+	(void)chunk;
+	rt_clear_padding(b->image, r, b->packed[p->which], image_recipe_elements(r));
 	return true;
 }
 
-static bool pack_weights(struct rt_binding *b, const struct rt_source *source, struct diags *diags)
+/* Reads rows of a parameter and packs them; where a recipe has the parameter as it is, they are read into that buffer
+ * directly. */
+static bool bind_rows(struct pieces *w, const struct piece *p, int chunk)
 {
-	int64_t bytes = read_bytes(b->image);
-	void *space = bytes < 0 ? NULL : rt_allocate(b->allocator, bytes);
-	bool ok = (space && allocate_packed(b)) || rt_out_of_memory(diags, "packed weights");
-	for (int i = 0; ok && i < b->image->params; i++)
-		ok = !is_param_used(b->image, i) || bind_param(b, i, source, space, diags);
-	rt_free(b->allocator, space);
+	const struct rt_binding *b = w->binding;
+	const struct tensor_info *t = &b->image->param[p->which];
+	int64_t row = row_elements(t);
+	int plain = rt_find_plain_recipe(b->image, p->which);
+	char *to = plain < 0 ? w->space + chunk * w->space_bytes
+			     : (char *)b->packed[plain] + p->first * row * bytes_of(t);
+	if (!w->source->read(w->source->context, p->which, p->first * row, p->rows * row, to, &w->diags[chunk]))
+		return false;
+	rt_pack_rows(b->image, b->packed, &(struct rt_param_rows){p->which, p->first, p->rows, to, .held = plain});
+	return true;
+}
+
+/* Where a chunk begins: pieces that follow each other are written to the same pages, for which threads would wait. */
+static int first_piece(const struct list *l, int chunk, int chunks)
+{
+	int i = 0;
+	while (i < l->n - 1 && l->piece[i].before < (double)l->bytes * chunk / chunks)
+		i++;
+	return i;
+}
+
+/* Runs the pieces of an item that nobody has begun, from the chunk's own on. */
+static int run_pieces(void *context, int item, int chunk, int chunks)
+{
+	struct pieces *w = context;
+	struct list *l = &w->item[item];
+	int first = first_piece(l, chunk, chunks);
+	struct float_mode mode = float_mode_enter(w->binding->image->flush);
+	for (int k = 0; k < l->n && !atomic_load_explicit(&w->failed, memory_order_relaxed); k++) {
+		struct piece *p = &l->piece[(first + k) % l->n];
+		if (!atomic_exchange(&p->begun, true) && !(item == CLEAR ? clear_recipe : bind_rows)(w, p, chunk))
+			atomic_store(&w->failed, true);
+	}
+	float_mode_leave(&mode);
+	return 0;
+}
+
+/* Adds a piece, or counts it where there is no room. */
+static void add_piece(struct list *l, int which, int64_t first, int64_t rows, int64_t bytes)
+{
+	if (l->piece) {
+		struct piece *p = &l->piece[l->n];
+		p->which = which;
+		p->first = first;
+		p->rows = rows;
+		p->bytes = bytes;
+		p->before = l->bytes;
+		atomic_init(&p->begun, false);
+	}
+	l->bytes += bytes;
+	l->n++;
+}
+
+static void list_rows(struct list *l, const struct image *image, int param)
+{
+	const struct tensor_info *t = &image->param[param];
+	int64_t step = rows_at_once(t), left;
+	for (int64_t first = 0; (left = rows_of(t) - first) > 0; first += step) {
+		int64_t rows = step < left ? step : left;
+		add_piece(l, param, first, rows, rows * row_elements(t) * bytes_of(t));
+	}
+}
+
+static void list_pieces(struct pieces *w)
+{
+	const struct image *image = w->binding->image;
+	for (int i = 0; i < ITEMS; i++)
+		w->item[i] = (struct list){.piece = w->item[i].piece};
+	for (int i = 0; i < image->recipes; i++)
+		add_piece(&w->item[CLEAR], i, 0, 0, image_recipe_bytes(&image->recipe[i]));
+	for (int i = 0; i < image->params; i++)
+		if (is_param_used(image, i))
+			list_rows(&w->item[PACK], image, i);
+}
+
+/* The pieces of both items lie in one block. */
+static bool make_pieces(struct pieces *w)
+{
+	list_pieces(w);
+	int n = w->item[CLEAR].n + w->item[PACK].n;
+	struct piece *piece = rt_allocate(w->binding->allocator, n * sizeof *piece);
+	if (!piece)
+		return false;
+	w->item[CLEAR].piece = piece;
+	w->item[PACK].piece = piece + w->item[CLEAR].n;
+	list_pieces(w);
+	return true;
+}
+
+/* --- all pieces --- */
+
+/* What workers save is counted as the operations that they could do meanwhile. */
+static double packing_operations(const struct pieces *w, const struct rt_team *team)
+{
+	return team ? PAGE_COST * (double)w->item[PACK].bytes / team->machine->memory_rate * target_kernel_rate(team->machine) / 2 : 0;
+}
+
+/* Reports what went wrong first, by the order of chunks. */
+static void report_first(struct diags *to, struct diags *chunk, int chunks)
+{
+	for (int i = 0; i < chunks; i++) {
+		if (!to->n)
+			diags_move(to, &chunk[i]);
+		diags_free(&chunk[i]);
+	}
+}
+
+static bool run_all_pieces(struct pieces *w, struct rt_team *team, int threads, struct diags *diags)
+{
+	const struct allocator *a = w->binding->allocator;
+	int chunks = threads ? threads : 1;
+	int64_t bytes;
+	w->space_bytes = read_bytes(w->binding->image);
+	bool counted = w->space_bytes >= 0 && !__builtin_mul_overflow(w->space_bytes, chunks, &bytes);
+	w->space = counted ? rt_allocate(a, bytes) : NULL;
+	w->diags = rt_allocate(a, chunks * sizeof *w->diags);
+	bool ok = w->space && w->diags;
+	for (int i = 0; ok && i < chunks; i++)
+		diags_init(&w->diags[i], diags->allocator);
+	if (ok && threads)
+		rt_team_run(team, &(struct rt_work){run_pieces, w, ITEMS});
+	for (int i = 0; ok && !threads && i < ITEMS; i++)
+		run_pieces(w, i, 0, 1);
+	if (ok)
+		report_first(diags, w->diags, chunks);
+	else
+		rt_out_of_memory(diags, "packed weights");
+	rt_free(a, w->diags);
+	rt_free(a, w->space);
+	return ok && !atomic_load(&w->failed);
+}
+
+static bool pack_weights(struct rt_binding *b, const struct rt_source *source, struct rt_team *team, struct diags *diags)
+{
+	struct pieces w = {.binding = b, .source = source};
+	if (read_bytes(b->image) < 0 || !allocate_packed(b) || !make_pieces(&w))
+		return rt_out_of_memory(diags, "packed weights");
+	int threads = rt_enter_team(team, packing_operations(&w, team));
+	bool ok = run_all_pieces(&w, team, threads, diags);
+	if (threads)
+		rt_team_leave(team);
+	rt_free(b->allocator, w.item[CLEAR].piece);
 	return ok;
 }
 
@@ -173,18 +372,11 @@ static bool run_folds(struct rt_binding *b, void *const *buffers, struct rt_team
 /* Frees packed buffers that only steps at binding use. */
 static void free_unused(struct rt_binding *b)
 {
-	const struct image *image = b->image;
-	for (int i = 0; i < image->buffers; i++) {
-		int recipe = image->buffer[i].which;
-		bool unused = image->buffer[i].kind == IMAGE_WEIGHT && image->buffer[i].at_binding;
-		for (int k = 0; unused && k < image->buffers; k++)
-			unused = image->buffer[k].kind != IMAGE_WEIGHT || image->buffer[k].which != recipe ||
-				 image->buffer[k].at_binding;
-		if (!unused)
-			continue;
-		rt_free(b->allocator, b->packed[recipe]);
-		b->packed[recipe] = NULL;
-	}
+	for (int i = 0; i < b->image->recipes; i++)
+		if (is_for_binding(b->image, i)) {
+			rt_free(b->allocator, b->packed[i]);
+			b->packed[i] = NULL;
+		}
 }
 
 static bool fold_weights(struct rt_binding *b, struct rt_team *team, struct diags *diags)
@@ -221,7 +413,7 @@ bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const stru
 {
 	*b = (struct rt_binding){.allocator = allocator, .image = image};
 	struct float_mode mode = float_mode_enter(image->flush);
-	bool ok = pack_weights(b, source, diags) && fold_weights(b, team, diags);
+	bool ok = pack_weights(b, source, team, diags) && fold_weights(b, team, diags);
 	float_mode_leave(&mode);
 	if (ok)
 		count_bytes(b);
@@ -249,8 +441,9 @@ void rt_binding_free(struct rt_binding *b)
 	const struct allocator *a = b->allocator;
 	if (!b->packed)
 		return;
-	for (int i = 0; !b->borrowed && i < b->image->recipes; i++)
-		rt_free(a, b->packed[i]);
+	if (!b->borrowed)
+		free_unused(b);
+	rt_free(a, b->block);
 	a->resize(a->context, b->packed, (b->image->recipes + 1) * sizeof *b->packed, 0);
 	b->packed = NULL;
 }

@@ -134,6 +134,14 @@ static bool poll_next_item(struct rt_crew *c, struct rt_progress *own, uint64_t 
 	return false;
 }
 
+/* Only a change is written, as callers read it. */
+static void note_processor(struct rt_progress *own)
+{
+	int now = sched_getcpu();
+	if (atomic_load_explicit(&own->processor, memory_order_relaxed) != now)
+		atomic_store_explicit(&own->processor, now, memory_order_relaxed);
+}
+
 /* Waits for an item, claims the worker's chunk and returns the item; 0 = the crew ends. */
 static uint64_t claim_next(struct rt_crew *c, struct rt_progress *own)
 {
@@ -142,6 +150,7 @@ static uint64_t claim_next(struct rt_crew *c, struct rt_progress *own)
 		wait_to_begin(c, item);
 		if (atomic_load_explicit(&c->end, memory_order_relaxed))
 			return 0;
+		note_processor(own);
 		if (claim_chunk(own, item))
 			return item;
 	}

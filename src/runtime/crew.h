@@ -22,7 +22,9 @@ enum { RT_LINE = 64 };
 
 struct rt_progress {
 	_Alignas(RT_LINE) struct rt_gate at;
-	_Alignas(RT_LINE) char padding; /* lines are fetched in pairs */
+	/* Lines are fetched in pairs. */
+	_Alignas(RT_LINE) atomic_int processor; /* where the worker claimed a chunk last */
+	atomic_int thread;			/* its number, if it may be moved to other processors; or 0 */
 };
 
 struct rt_crew {
@@ -36,6 +38,7 @@ struct rt_crew {
 	/* set before there are threads */
 	_Alignas(RT_LINE) struct rt_processors processors;
 	bool pinned;
+	int apart;	     /* the processor that workers are kept from; -1 = none */
 	int wanted;	     /* workers */
 	bool oversubscribed; /* more threads than processors: spinning keeps others from working */
 	/* valid once `up` is 1 */
@@ -55,6 +58,11 @@ void rt_crew_end(struct rt_crew *);
 void rt_crew_run(struct rt_crew *, const struct rt_work *);
 /* Runs the chunks of one worker until the crew ends. */
 void rt_crew_serve(struct rt_crew *, int chunk);
+/* Binds the calling thread, the worker of a chunk, to where the team may run or, when the host's environment binds
+ * threads, to OpenMP's place of its number. */
+void rt_crew_place(struct rt_crew *, int chunk);
+/* Keeps workers off the caller's processor: called before they are woken. */
+void rt_crew_part(struct rt_crew *);
 /* Measures an item in which nothing is computed [ns]. */
 double rt_crew_barrier_cost(struct rt_crew *);
 

@@ -22,10 +22,24 @@ static int64_t elements_of(const struct image_buffer *b)
 	return n;
 }
 
-/* Advances the index in row-major order and returns its offset in the buffer. */
-static int64_t next_element(const struct image_buffer *b, int64_t *index, int64_t at)
+/* The last dimensions of a row that lie in the buffer without gaps, in the caller's order. */
+struct piece {
+	int first;	  /* dimension; those before it are stepped through */
+	int64_t elements; /* 1 = the last dimension has gaps as well */
+};
+
+static struct piece find_piece(const struct image_buffer *b)
 {
-	for (int d = b->rank; d-- > 0;) {
+	struct piece p = {b->rank, 1};
+	while (p.first > 0 && (b->shape[p.first - 1] == 1 || b->stride[p.first - 1] == p.elements))
+		p.elements *= b->shape[--p.first];
+	return p;
+}
+
+/* Advances the index of the dimensions before the piece in row-major order and returns its offset in the buffer. */
+static int64_t next_piece(const struct image_buffer *b, const struct piece *p, int64_t *index, int64_t at)
+{
+	for (int d = p->first; d-- > 0;) {
 		at += b->stride[d];
 		if (++index[d] < b->shape[d])
 			break;
@@ -43,23 +57,21 @@ static size_t width_of(const struct image_buffer *b)
 
 static void gather_row(const struct image_buffer *b, const char *from, char *to)
 {
+	struct piece p = find_piece(b);
 	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
 	size_t width = width_of(b);
-	for (int64_t i = 0; i < n; i++, at = next_element(b, index, at))
-		memcpy(to + (size_t)i * width, from + (size_t)at * width, width);
+	for (int64_t i = 0; i < n; i += p.elements, at = next_piece(b, &p, index, at))
+		memcpy(to + (size_t)i * width, from + (size_t)at * width, (size_t)p.elements * width);
 }
 
 void rt_put_row(const struct image_buffer *b, const void *from, int64_t row, void *to)
 {
+	struct piece p = find_piece(b);
 	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
 	size_t width = width_of(b);
 	char *begin = (char *)to + (size_t)(row * b->row_elements) * width;
-	if (rt_is_dense(b)) {
-		memcpy(begin, from, (size_t)n * width);
-		return;
-	}
-	for (int64_t i = 0; i < n; i++, at = next_element(b, index, at))
-		memcpy(begin + (size_t)at * width, (const char *)from + (size_t)i * width, width);
+	for (int64_t i = 0; i < n; i += p.elements, at = next_piece(b, &p, index, at))
+		memcpy(begin + (size_t)at * width, (const char *)from + (size_t)i * width, (size_t)p.elements * width);
 }
 
 /* A dense copy of a row is valid until the next run.  No other thread uses the session meanwhile. */

@@ -24,15 +24,19 @@ static struct lin_rules rules_of(const struct image *image)
 	struct lin_rules rules = {
 	    .children = image->children,
 	    .shared = image->shared_children,
-	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST),
+	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST) ||
+		     has_buffer(image, IMAGE_EDGE_NODE),
 	    .places = has_buffer(image, IMAGE_PLACE),
 	    .parent = has_buffer(image, IMAGE_PARENT),
 	    .parents = has_buffer(image, IMAGE_PARENT_BEGIN) || has_buffer(image, IMAGE_PARENT_LIST),
 	    .origins = has_buffer(image, IMAGE_ORIGIN),
+	    .edge_nodes = has_buffer(image, IMAGE_EDGE_NODE),
 	    .unlinked = !has_buffer(image, IMAGE_CHILD) && !has_buffer(image, IMAGE_CHILD_LIST),
 	};
 	for (int i = 0; i < image->states; i++)
 		rules.places |= image->state[i].layout == IMAGE_BY_PARENT;
+	for (int i = 0; i < image->sorts; i++)
+		rules.edges |= image->sort[i].edges || image->sort[i].slot >= 0;
 	return rules;
 }
 
@@ -49,9 +53,10 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	s->walk_state.downwards = rt_allocate_zeroed(a, image->steps * sizeof *s->walk_state.downwards);
 	s->walk_state.stage = rt_allocate_zeroed(a, image->steps * sizeof *s->walk_state.stage);
 	s->walk_state.rows = rt_allocate_zeroed(a, image->kernels * sizeof *s->walk_state.rows);
+	s->sorts.at = rt_allocate_zeroed(a, image->sorts * sizeof *s->sorts.at);
 	bool chosen = rt_choices_init(&s->walk_state.choices, a, image->steps);
 	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->offsets &&
-	    s->walk_state.downwards && s->walk_state.stage && s->walk_state.rows && chosen)
+	    s->walk_state.downwards && s->walk_state.stage && s->walk_state.rows && s->sorts.at && chosen)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
@@ -78,6 +83,9 @@ void rt_session_trim(struct rt_session *s)
 	rt_free(s->allocator, s->own.memory);
 	rt_free(s->allocator, s->own.tables);
 	s->own = (struct rt_own){0};
+	rt_free(s->allocator, s->sorts.memory);
+	s->sorts.memory = NULL;
+	s->sorts.capacity = 0;
 	lin_order_free(&s->order);
 	memset(s->sizes, 0, sizeof s->sizes);
 }
@@ -93,6 +101,7 @@ void rt_session_free(struct rt_session *s)
 	rt_free(s->allocator, s->walk_state.downwards);
 	rt_free(s->allocator, s->walk_state.stage);
 	rt_free(s->allocator, s->walk_state.rows);
+	rt_free(s->allocator, s->sorts.at);
 	rt_choices_free(&s->walk_state.choices);
 	s->buffers = s->dense = NULL;
 	s->offsets = NULL;
@@ -100,6 +109,7 @@ void rt_session_free(struct rt_session *s)
 	s->walk_state.downwards = NULL;
 	s->walk_state.stage = NULL;
 	s->walk_state.rows = NULL;
+	s->sorts.at = NULL;
 }
 
 /* --- buffers --- */
@@ -116,18 +126,17 @@ static int64_t buffer_bytes(const struct rt_session *s, const struct image_buffe
 }
 
 /* Capacities at least double, so that growing minibatches cost their own size.  The old content is lost. */
-static bool reserve_memory(struct rt_session *s, void **at, size_t *has, int64_t bytes,
-			   void *(*allocate)(const struct allocator *, size_t), const char *name,
-			   struct diags *diags)
+bool rt_reserve_memory(const struct allocator *a, void **at, size_t *has, int64_t bytes,
+		       void *(*allocate)(const struct allocator *, size_t), const char *name, struct diags *diags)
 {
 	if (bytes >= 0 && (size_t)bytes <= *has)
 		return true;
 	size_t capacity = (size_t)bytes > 2 * *has ? (size_t)bytes : 2 * *has;
-	void *p = bytes < 0 ? NULL : allocate(s->allocator, capacity);
+	void *p = bytes < 0 ? NULL : allocate(a, capacity);
 	if (!p)
 		return rt_out_of_memory(diags, name);
 	if (*has)
-		rt_free(s->allocator, *at);
+		rt_free(a, *at);
 	*at = p;
 	*has = capacity;
 	return true;
@@ -139,10 +148,10 @@ static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
 	const struct image_buffer *b = &s->image->buffer[i];
 	int64_t bytes = buffer_bytes(s, b);
 	bool copied = (b->kind == IMAGE_STATE || b->kind == IMAGE_OUTPUT) && !rt_is_dense(b);
-	return reserve_memory(s, &s->buffers[i], &s->capacities[i], bytes, rt_allocate_zeroed, b->name,
+	return rt_reserve_memory(s->allocator, &s->buffers[i], &s->capacities[i], bytes, rt_allocate_zeroed, b->name,
 			      diags) &&
 	       (!copied ||
-		reserve_memory(s, &s->dense[i], &s->dense_capacities[i], bytes, rt_allocate, b->name, diags));
+		rt_reserve_memory(s->allocator, &s->dense[i], &s->dense_capacities[i], bytes, rt_allocate, b->name, diags));
 }
 
 /* Whether the session has memory for this buffer alone.  Weights are the binding's and index arrays the
@@ -186,6 +195,14 @@ static void *shared_array(const struct rt_session *s, const struct rt_binding *b
 		return s->order.number;
 	case IMAGE_ORIGIN:
 		return s->order.origin;
+	case IMAGE_EDGE_NODE:
+		return s->order.edge_node;
+	case IMAGE_SORTED:
+		return s->sorts.at[b->which].sorted;
+	case IMAGE_SEGMENT_OF:
+		return s->sorts.at[b->which].segment_of;
+	case IMAGE_SEGMENT_BEGIN:
+		return s->sorts.at[b->which].segment_begin;
 	case IMAGE_SCRATCH:
 		return s->scratch && !b->at_binding ? (char *)s->scratch + s->offsets[b - s->image->buffer]
 						    : NULL;
@@ -216,14 +233,14 @@ static bool reserve_scratch(struct rt_session *s, struct diags *diags)
 	int64_t bytes;
 	if (!rt_lay_out_scratch(s->image, s->sizes, s->offsets, &bytes))
 		bytes = -1;
-	return reserve_memory(s, &s->scratch, &s->scratch_capacity, bytes, rt_allocate_zeroed,
+	return rt_reserve_memory(s->allocator, &s->scratch, &s->scratch_capacity, bytes, rt_allocate_zeroed,
 			      "intermediates", diags);
 }
 
 static bool prepare_buffers(struct rt_session *s, const struct rt_binding *binding,
 			    const struct rt_minibatch *m, struct diags *diags)
 {
-	if (!reserve_scratch(s, diags))
+	if (!reserve_scratch(s, diags) || !rt_sort_rows(s, m, diags))
 		return false;
 	for (int i = 0; i < s->image->buffers; i++) {
 		const struct image_buffer *b = &s->image->buffer[i];
@@ -282,8 +299,8 @@ static bool reserve_own(struct rt_session *s, int threads, struct diags *diags)
 	if (bytes < 0 || __builtin_mul_overflow(bytes, threads, &all) ||
 	    __builtin_add_overflow(all, OWN_ALIGNMENT, &all)) /* a minibatch may be empty */
 		all = -1;
-	if (!reserve_memory(s, &own->memory, &own->capacity, all, rt_allocate_zeroed, "intermediates", diags) ||
-	    !reserve_memory(s, (void **)&own->tables, &own->tables_capacity,
+	if (!rt_reserve_memory(s->allocator, &own->memory, &own->capacity, all, rt_allocate_zeroed, "intermediates", diags) ||
+	    !rt_reserve_memory(s->allocator, (void **)&own->tables, &own->tables_capacity,
 			    (int64_t)threads * s->image->buffers * sizeof *own->tables, rt_allocate, "a session",
 			    diags))
 		return false;
@@ -385,16 +402,17 @@ static bool requires_subtrees(const struct image *image)
 	return required;
 }
 
-/* Levels of a span; 0 = no spans in this run, as while workers sleep, unless the image requires them. */
+/* Levels of a span; 0 = no spans in this run: where rows are sorted by level; while workers sleep and in the first run of a
+ * session, which may be its only one, unless the image requires them. */
 static int choose_span(struct rt_session *s, const struct rt_team *team, int threads)
 {
 	struct rt_walk_state *state = &s->walk_state;
 	bool profitable = team && state->gained > team->machine->span_node * s->order.nodes;
-	if (!team || threads < 2 || s->image->unroll < 2)
+	if (s->image->sorts || !team || threads < 2 || s->image->unroll < 2)
 		return 0;
 	state->rest = state->rest ? state->rest - 1 : s->order.span && !profitable ? REST : 0;
 	state->gained = 0;
-	bool useless = state->rest || !rt_team_awake(team);
+	bool useless = !s->runs || state->rest || !rt_team_awake(team);
 	return useless && !requires_subtrees(s->image) ? 0 : s->image->unroll;
 }
 

@@ -32,6 +32,7 @@ struct rt_binding {
 	const struct allocator *allocator;
 	const struct image *image;
 	void **packed; /* by recipe, 64-byte aligned, NULL = no run needs it; NULL = freed */
+	void *block;   /* of those that runs need */
 	bool borrowed; /* they are the image's, and read-only */
 	size_t packed_bytes, folded_bytes; /* held for runs; of the parameters that steps computed */
 	double folding; /* seconds that these steps took, with the packing of their results */
@@ -58,6 +59,11 @@ struct rt_walk_state {
 	int64_t *rows;		/* by kernel: the most that a range of this run has */
 };
 
+/* The rows of a sort (struct image_sort). */
+struct rt_sorted {
+	int32_t *sorted, *segment_of, *segment_begin;
+};
+
 struct rt_session {
 	const struct allocator *allocator;
 	const struct image *image;
@@ -74,6 +80,11 @@ struct rt_session {
 		void **tables; /* copies of `buffers`, one a thread */
 		size_t tables_capacity;
 	} own; /* what threads have for themselves: buffers of the kind local */
+	struct rt_sorts {
+		struct rt_sorted *at; /* by sort of the image */
+		void *memory;
+		size_t capacity;
+	} sorts;
 	int64_t *offsets; /* by buffer: of an intermediate in `scratch` */
 	void **dense;	  /* by buffer: dense copies of result rows that are not dense where they are */
 	size_t *dense_capacities;

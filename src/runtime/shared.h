@@ -70,6 +70,13 @@ bool rt_check_present(const struct image *, const struct rt_minibatch *, int whi
 void rt_permute_data(const struct image *, const struct lin_order *, const struct rt_minibatch *,
 		     const struct image_buffer *, void *to);
 
+/* Sorts the rows of a minibatch whose data were checked, as the image's sorts say.  False when there is no memory. */
+bool rt_sort_rows(struct rt_session *, const struct rt_minibatch *, struct diags *);
+/* Enlarges memory to so many bytes, negative = they cannot be counted; its content is lost.  False after a
+ * diagnostic that names what it is for. */
+bool rt_reserve_memory(const struct allocator *, void **at, size_t *has, int64_t bytes,
+		       void *(*allocate)(const struct allocator *, size_t), const char *name, struct diags *);
+
 /* Assigns each intermediate an offset in the memory that they share, a multiple of 64 bytes, and counts its
  * bytes.  False when they cannot be counted.  Intermediates that are never live at once may overlap. */
 bool rt_lay_out_scratch(const struct image *, const int64_t *sizes, int64_t *offset, int64_t *bytes);

@@ -65,19 +65,29 @@ static double iterations_of(const struct target *m, const struct image_step *s, 
 	return operations_of(s) * share / (2.0 * m->lanes * target_most_vectors(m, most_rows(s)));
 }
 
-/* Nanoseconds of some of the blocks of one kernel call, whose weights are in a working set of so many bytes: the first
- * tile reads them from where the last range left them, further ones find them in the second-level cache. */
+/* Nanoseconds of an iteration of each tile that the rows are cut into: the first reads weights from where the last range
+ * left them, further ones find them in the second-level cache.  The image specifies the greatest tile alone; the rows
+ * behind the last whole one are assumed to have tiles of half its rows, of a quarter and so on. */
+static double tiles_time(const struct target *m, const struct image_step *s, int64_t rows, double near)
+{
+	double times = 0;
+	for (int64_t size = most_rows(s), left = rows; left; left %= size, size = size > 1 ? size / 2 : 1) {
+		int64_t tiles = left / size;
+		if (!tiles)
+			continue;
+		times += iteration_time(m, s, size, near) + (tiles - 1) * iteration_time(m, s, size, 1);
+		near = 1;
+	}
+	return times;
+}
+
+/* Nanoseconds of some of the blocks of one kernel call, whose weights are in a working set of so many bytes. */
 static double blocks_time(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks, double set)
 {
 	double share = (double)blocks / s->blocks, read = (double)s->block_bytes * blocks;
 	if (!s->block_bytes)
 		return moving_time(m, operations_of(s) * share * rows);
-	int64_t most = most_rows(s), first = rows < most ? rows : most, left = (rows - first) % most;
-	double times = iteration_time(m, s, first, near_share(m, set));
-	times += (rows - first) / most * iteration_time(m, s, most, 1);
-	if (left)
-		times += iteration_time(m, s, left, 1);
-	double time = times * iterations_of(m, s, share);
+	double time = tiles_time(m, s, rows, near_share(m, set)) * iterations_of(m, s, share);
 	return set > m->l3_bytes ? fmax(time, read / m->memory_rate) : time;
 }
 

@@ -6,7 +6,7 @@
  * caller's alone.  The caller runs a range at once while nothing is queued yet, and while the team wakes up.
  *
  * All neighbours in the table with one domain run over one of its ranges before the next; those of them with
- * the same cases are a stage.  In a batch a stage has the ranges of its cases. */
+ * the same cases, and the same order of their rows, are a stage.  In a batch a stage has the ranges of its cases. */
 #include "base/floats.h"
 #include "runtime/range.h"
 #include "runtime/shared.h"
@@ -210,6 +210,20 @@ static bool run_range(struct walk *w, const struct rt_stage *stage, int32_t leve
 	return ok;
 }
 
+static bool has_edges(const struct image *image, const struct image_step *s)
+{
+	return s->sort && image->sort[s->sort - 1].edges;
+}
+
+/* Runs a stage over a range of nodes; one whose rows are edges over those to their children. */
+static bool run_nodes(struct walk *w, const struct rt_stage *stage, int32_t level, int64_t begin, int64_t end)
+{
+	const int32_t *edges = w->order ? w->order->child_begin : NULL;
+	if (edges && has_edges(w->calls.image, stage->step))
+		return run_range(w, stage, level, edges[begin], edges[end]);
+	return run_range(w, stage, level, begin, end);
+}
+
 /* The ranges of a stage's cases in a batch; adjacent ones are one range. */
 static bool run_cases(struct walk *w, const struct rt_stage *stage, int32_t level, int64_t batch)
 {
@@ -221,19 +235,19 @@ static bool run_cases(struct walk *w, const struct rt_stage *stage, int32_t leve
 		if (!(stage->step->cases >> c & 1) || begin[c] == begin[c + 1])
 			continue;
 		if (begin[c] != to) {
-			ok = run_range(w, stage, level, from, to);
+			ok = run_nodes(w, stage, level, from, to);
 			from = begin[c];
 		}
 		to = begin[c + 1];
 	}
-	return ok && run_range(w, stage, level, from, to);
+	return ok && run_nodes(w, stage, level, from, to);
 }
 
 static bool run_batch(struct walk *w, const struct rt_stage *stage, int64_t b)
 {
 	const int32_t *begin = w->order->batch_begin;
 	return stage->step->cases ? run_cases(w, stage, b, b)
-				  : run_range(w, stage, b, begin[b], begin[b + 1]);
+				  : run_nodes(w, stage, b, begin[b], begin[b + 1]);
 }
 
 /* Ranges of one node are never divided. */
@@ -248,7 +262,7 @@ static bool run_whole_range(struct walk *w, const struct rt_stage *stage, int64_
 {
 	if (stage->step->cases && begin < end)
 		return run_cases(w, stage, -1, 0);
-	return run_range(w, stage, -1, begin, end);
+	return run_nodes(w, stage, -1, begin, end);
 }
 
 /* Runs the steps first .. next - 1 over a batch or a node. */
@@ -423,7 +437,7 @@ double rt_worker_operations(const struct image *image, int64_t nodes)
 
 static bool share_ranges(const struct image_step *a, const struct image_step *b)
 {
-	return a->domain == b->domain && a->cases == b->cases;
+	return a->domain == b->domain && a->cases == b->cases && a->sort == b->sort;
 }
 
 static void find_stages(const struct image *image, struct rt_stage *stage)
@@ -470,28 +484,34 @@ bool rt_run_steps(const struct image *image, struct rt_tables tables, const int6
 
 /* --- code --- */
 
+static int64_t count_rows(const struct lin_order *o, bool edges, int64_t begin, int64_t end)
+{
+	return edges ? o->child_begin[end] - o->child_begin[begin] : end - begin;
+}
+
 /* The most rows of a stage's cases in a batch. */
-static int64_t rows_of_batch(const struct lin_order *o, unsigned cases, int64_t b)
+static int64_t rows_of_batch(const struct lin_order *o, unsigned cases, bool edges, int64_t b)
 {
 	const int32_t *begin = o->case_begin + b * o->cases;
-	int64_t rows = cases ? 0 : o->batch_begin[b + 1] - o->batch_begin[b];
+	int64_t rows = cases ? 0 : count_rows(o, edges, o->batch_begin[b], o->batch_begin[b + 1]);
 	for (int c = 0; cases && c < o->cases; c++)
-		rows += cases >> c & 1 ? begin[c + 1] - begin[c] : 0;
+		rows += cases >> c & 1 ? count_rows(o, edges, begin[c], begin[c + 1]) : 0;
 	return rows;
 }
 
 /* The most rows that a range of the step has. */
-static int64_t rows_of_step(const struct image_step *s, const int64_t *sizes, const struct lin_order *o)
+static int64_t rows_of_step(const struct image *image, const struct image_step *s, const int64_t *sizes, const struct lin_order *o)
 {
 	const struct domain *d = &domains[s->domain];
-	int64_t rows = sizes[d->rows] - (d->past_leaves ? sizes[IMAGE_LEAVES] : 0), most = 0;
+	bool edges = has_edges(image, s);
+	int64_t rows = edges ? o->edges : sizes[d->rows] - (d->past_leaves ? sizes[IMAGE_LEAVES] : 0), most = 0;
 	bool in_batches = d->cut == BATCHES, at_leaves = d->cut == WHOLE && s->cases && rows;
 	if (d->cut == NODES)
 		return rows ? 1 : 0;
 	if (!in_batches && !at_leaves)
 		return rows;
 	for (int64_t b = in_batches && d->past_leaves; b < (at_leaves ? 1 : sizes[IMAGE_BATCHES]); b++) {
-		int64_t here = rows_of_batch(o, s->cases, b);
+		int64_t here = rows_of_batch(o, s->cases, edges, b);
 		most = here > most ? here : most;
 	}
 	return most;
@@ -514,7 +534,7 @@ bool rt_need_code(const struct image *image, const int64_t *sizes, const struct 
 		return true;
 	memset(rows, 0, image->kernels * sizeof *rows);
 	for (int i = image->folds; i < image->steps; i++)
-		note_rows(&image->step[i], rows_of_step(&image->step[i], sizes, order), rows);
+		note_rows(&image->step[i], rows_of_step(image, &image->step[i], sizes, order), rows);
 	return need_rows(image, rows, diags);
 }
 

@@ -55,6 +55,7 @@ static bool make_crew(struct rt_team *t)
 	struct rt_crew *c = rt_allocate_zeroed(t->allocator, sizeof *c + t->threads * sizeof *c->progress);
 	if (!c)
 		return false;
+	c->apart = -1;
 	c->wanted = t->threads - 1;
 	c->processors = t->processors;
 	c->pinned = t->pinned;
@@ -110,6 +111,7 @@ static bool prepare_crew(struct rt_team *t, double operations, int64_t now)
 		t->missed = 0;
 	if (!t->crew)
 		return missed_enough(t, operations) && make_crew(t);
+	rt_crew_part(t->crew);
 	if (operations >= rt_wake_operations(t))
 		rt_gate_wake(&t->crew->last);
 	measure_barrier(t, now);

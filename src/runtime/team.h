@@ -13,6 +13,7 @@
  *   asleep     workers spin for some time, then sleep.  Handing over work takes less than a microsecond, but
  *              waking up takes a hundred.  So what comes while they sleep is counted, and they are woken only
  *              when enough was missed
+ *   apart      workers are kept off the processor of the caller that wakes them (affinity.c)
  *   beside     a worker that loses its processor to another process keeps the chunk that it has begun, and the
  *              caller waits for it.  After a run that took longer than the caller alone would have, callers do
  *              without workers for a while

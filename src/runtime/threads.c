@@ -3,7 +3,6 @@
 #include "runtime/crew.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <omp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,45 +10,6 @@
 
 /* What isspace() takes in the C locale. */
 #define SPACES " \t\n\v\f\r"
-
-/* --- affinity --- */
-
-/* The processors of one of OpenMP's places; false when there are none. */
-static bool find_omp_place(int thread, struct rt_processors *p)
-{
-	int id[CPU_SETSIZE], places = omp_get_proc_bind() == omp_proc_bind_false ? 0 : omp_get_num_places();
-	int ids = places ? omp_get_place_num_procs(thread % places) : 0;
-	if (ids < 1 || ids > CPU_SETSIZE)
-		return false;
-	omp_get_place_proc_ids(thread % places, id);
-	memset(p, 0, sizeof *p);
-	for (int i = 0; i < ids; i++)
-		CPU_SET_S(id[i], sizeof p->set, p->set);
-	return true;
-}
-
-/* The n-th of the team's processors, counted round and round. */
-static struct rt_processors nth_processor(const struct rt_crew *c, int n)
-{
-	struct rt_processors own = c->processors;
-	int processors = CPU_COUNT_S(sizeof own.set, own.set), before = processors ? n % processors : 0;
-	for (size_t i = 0, met = 0; processors && i < sizeof own.set * CHAR_BIT; i++)
-		if (CPU_ISSET_S(i, sizeof own.set, own.set) && met++ != (size_t)before)
-			CPU_CLR_S(i, sizeof own.set, own.set);
-	return own;
-}
-
-/* A new thread inherits the affinity of the caller that made it, which has work to do there.  It is moved to
- * where the team may run or, when the host's environment binds threads, to OpenMP's place of its number. */
-static void set_affinity(const struct rt_crew *c, int thread)
-{
-	struct rt_processors place;
-	if (!find_omp_place(thread, &place))
-		place = c->pinned ? nth_processor(c, thread) : c->processors;
-	if (CPU_COUNT_S(sizeof place.set, place.set))
-		sched_setaffinity(0, sizeof place.set, place.set);
-	pthread_setname_np(pthread_self(), "espalier");
-}
 
 #define MOST_STACK ((size_t)PTRDIFF_MAX & ~(size_t)0xffff)
 
@@ -141,7 +101,8 @@ static void *run_master(void *crew)
 			c->threads = omp_get_num_threads() + 1;
 			rt_gate_raise(&c->up, 1);
 		}
-		set_affinity(c, worker + 1);
+		rt_crew_place(c, worker + 1);
+		pthread_setname_np(pthread_self(), "espalier");
 		rt_crew_serve(c, worker + 1);
 	}
 	return NULL;

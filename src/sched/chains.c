@@ -21,7 +21,7 @@ struct sched_fact *sched_fact(const struct sched_values *values, sub_ref r)
 bool sched_is_index(const struct sub_program *p, const struct sched_values *values, sub_ref r)
 {
 	const struct sched_fact *f = sched_fact(values, r);
-	return sub_class_of(sub_at(p, r)->op) == SUB_MOVE && f->uses == 1 && !f->result;
+	return sub_class_of(sub_at(p, r)->op) == SUB_MOVE && f->uses == 1 && !f->result && !f->copied;
 }
 
 void sched_mark_expensive(const struct sub_program *p, struct sched_values *values)

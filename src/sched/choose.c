@@ -6,8 +6,8 @@
  * holds the weights, is part of the description of the machine (base/target.h).  All times are in
  * nanoseconds.
  *
- * The first tile of a level reads its weights from the second-level cache if all weights fit there, else from
- * beyond.  Later tiles find them in the first level if the weights of the block of columns fit there beside
+ * The first tile of a level reads its weights from the second-level cache if they fit those of two cores, since a
+ * team divides their columns, else from beyond.  Later tiles find them in the first level if the weights of the block of columns fit there beside
  * the rows, else in the second.
  *
  * More gates than `accumulators` allow are computed in several loops, each with its own panel of weights;
@@ -29,6 +29,9 @@ enum {
 	MOST_COLUMNS = SCHED_MAX_COLUMNS,
 	MOST_BY_ROWS = 4, /* vectors of rows without products */
 	MOST_BODIES = 4,
+	LEAST_ROWS = 4, /* of a node for itself */
+	LEAST_TEAM = 2, /* threads that divide the columns of weights, and keep them in their caches */
+	TRANSPOSED_ROWS = 8, /* elements that a transposition moves at once */
 	READING_MARGIN = 2, /* how many times as long as reading an operand its use should take */
 	/* Bytes of a weight, of a narrow one as well: widening it takes about the time that reading fewer
 	 * bytes saves.  Tiles chosen by the bytes of narrow types were slower, by up to a third of an i8
@@ -42,9 +45,12 @@ enum {
  * the first weights are waited for; and what each vector of columns adds to the latter. */
 static const double loop_chain = 2.5, tile_chain = 30, vector_chain = 10;
 
-static const int level_widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 0};
+static const int level_widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 24, 32, 38, 48, 64, 100, 0};
+static const int batches[] = {1, 2, 4, 8, 10, 16, 20, 32, 64, 0}; /* sequences that run together */
 static const int edges_of_row[] = {1, 2, 2, 2, 3, 4, 0};
-static const int whole_range[] = {64, 0}; /* rows of all levels at once, or of a table */
+static const int few_or_many[] = {1, 2, 64, 0}; /* rows that are images: there may be one */
+/* rows of all levels at once, or of a table */
+static const int whole_range[] = {19, 29, 41, 53, 67, 100, 190, 1000, 0};
 
 /* The least gain, as a share of the time, that justifies compiling one more sum of a loop body. */
 static const double body_cost = 0.0012;
@@ -86,6 +92,8 @@ struct subject {
 	enum target_cache first; /* where the first tile of a level finds them */
 	double after;	  /* time of a row after the loops, for one vector of columns [ns] */
 	int along, across; /* the dimensions of columns and rows, as in a tile */
+	bool all_rows;	   /* not those of a level */
+	int unroll;
 };
 
 /* Vectors of weights that a row reads, if they lie as the caller has them, for each of so many: whole cache
@@ -109,6 +117,23 @@ static double iteration_time(const struct subject *x, const struct sched_loop *l
 	return read > g ? max_double(time, target_iteration_time(t, 1, read * v, cache)) : time;
 }
 
+/* The time until the rows of a tile are in the first-level cache, where the measured iterations find them [ns]. Those
+ * of a level stay near; of all rows at once each block of columns reads all again. */
+static double rows_time(const struct subject *x, const struct sched_loop *loop, int m)
+{
+	return x->all_rows ? ROW_BYTES * m * (double)loop->extent / x->s->target->l2_rate : 0;
+}
+
+/* Whether the registers hold a loop for m rows and n vectors.  In unrolled iterations each row but the first
+ * has read, for each of the last ones, an element that its neighbour will read. */
+static bool holds_loop(const struct subject *x, const struct sched_loop *loop, int m, int n)
+{
+	const struct target *t = x->s->target;
+	int64_t shift = x->across == SCHED_NODES ? 0 : loop->shift[x->across];
+	bool kept = shift > 0 && shift < x->unroll;
+	return target_holds(t, m, n) && (!kept || m * n + (m - 1) * shift + n <= t->registers);
+}
+
 /* The time of one loop for m nodes and v vectors of columns, and of the further loops of the gates that
  * find no accumulator [ns].  A panel holds `panel` gates and is read whole, even if a loop needs a few of
  * them. */
@@ -117,13 +142,13 @@ static double loop_cost(const struct subject *x, const struct sched_loop *loop, 
 {
 	int g = sched_gates_at_once(x->s->accumulators, loop->gates, m * v);
 	double time = 0;
-	if (!target_holds(x->s->target, m, min_int(g, loop->gates) * v))
+	if (!holds_loop(x, loop, m, min_int(g, loop->gates) * v))
 		return INFINITY;
 	for (int first = 0; first < loop->gates; first += g) {
 		int gates = min_int(g, loop->gates - first), last = (first + gates - 1) / panel;
 		int read = min_int((last - first / panel + 1) * panel, loop->gates);
 		time += iteration_time(x, loop, m, gates, v, read, cache) * (double)loop->extent +
-			loop_chain * x->s->target->multiply_add;
+			rows_time(x, loop, m) + loop_chain * x->s->target->multiply_add;
 	}
 	return time;
 }
@@ -190,13 +215,23 @@ static double level_cost(const struct sched_tile *t, const struct costs *c, int 
 	return time;
 }
 
+/* How often a node goes through the rows of a block with the weights of one block of columns. */
+static double count_repeats(const struct subject *x, const struct sched_tile *t)
+{
+	double n = 1;
+	for (int d = 0; d < x->group->dims; d++)
+		n *= d == t->along || d == t->across ? 1 : (double)x->group->extent[d];
+	return n;
+}
+
 /* The time of so many nodes, for each element along the dimension that a tile's rows run across [ns]. */
 static double nodes_cost(const struct subject *x, const struct sched_tile *t, const struct costs *c, int nodes)
 {
 	if (t->across == SCHED_NODES)
 		return level_cost(t, c, nodes);
-	int rows = t->block ? t->block : (int)x->group->extent[t->across];
-	return nodes * level_cost(t, c, rows) / rows;
+	int rows = t->block ? t->block : (int)x->group->extent[t->across], first = min_int(t->nodes[0], rows);
+	double repeats = count_repeats(x, t), saved = (c->first[first] - c->next[first]) * (1 - 1 / repeats);
+	return nodes * (level_cost(t, c, rows) - saved) / rows;
 }
 
 /* The fewest rows for which the other operand is read again from node to node without being waited for. */
@@ -281,10 +316,12 @@ static void try_sizes(const struct subject *x, struct sched_tile t, int most, co
 		      sched_tile_visit *visit, void *user)
 {
 	struct costs c = costs_of(x, t.columns, most);
-	for (unsigned smaller = 0; smaller < 1u << most; smaller += 2) {
-		set_sizes(&t, smaller | 1u << most);
-		if (t.sizes > MOST_BODIES)
+	if (!isfinite(c.next[most]))
+		return;
+	for (unsigned smaller = 0; smaller < 1u << most; smaller += 4) {
+		if (__builtin_popcount(smaller | 1u << most | 2) > MOST_BODIES)
 			continue;
+		set_sizes(&t, smaller | 1u << most);
 		t.block = choose_block(x, t, &c);
 		double e = mean_excess(x, &t, &c, width);
 		if (isfinite(e))
@@ -292,23 +329,37 @@ static void try_sizes(const struct subject *x, struct sched_tile t, int most, co
 	}
 }
 
-/* The most that divides the extents of all innermost loops, up to four; large tiles gain nothing beyond two. */
-static int choose_unroll(const struct sched_group *g, const struct sched_tile *t)
+/* A window; else the most that divides the extents of all innermost loops, up to four. */
+static int choose_unroll(const struct sched_group *g)
 {
-	int most = t->nodes[0] * g->gates * t->columns > 8 ? 2 : 4, n = most;
+	int n = 4;
+	if (g->loops.n == 1 && g->loops.at[0].window > 1)
+		return g->loops.at[0].window;
 	for (size_t i = 0; i < g->loops.n; i++)
 		while (n > 1 && g->loops.at[i].innermost % n)
 			n--;
 	return n;
 }
 
-/* The numbers of nodes to expect at once: edges of a row, nodes of a level, or all rows. */
+/* Whether a node has many rows of a tile itself, along dimensions other than that of the columns. */
+static bool has_rows_of_its_own(const struct sched_group *g)
+{
+	int large = 0;
+	for (int d = 0; d < g->dims; d++)
+		large += g->extent[d] >= LEAST_ROWS;
+	return large > 1;
+}
+
+/* The numbers of nodes to expect at once: edges of a row, nodes of a level, which has one of each sequence, or all
+ * rows. */
 static const int *widths_of(const struct sched_plan *plan, const struct sched_group *g)
 {
 	if (g->over_edges)
 		return edges_of_row;
 	const struct sub_body *b = &plan->p->bodies.at[g->body];
-	return sub_is_recursive(b) && b->domain != SUB_LEAF ? level_widths : whole_range;
+	if (!sub_is_recursive(b) || b->domain == SUB_LEAF)
+		return has_rows_of_its_own(g) ? few_or_many : whole_range;
+	return plan->p->tree && plan->p->children == 1 ? batches : level_widths;
 }
 
 /* The time of a row and one vector of columns beside the products, each operation taken for a multiply-add
@@ -342,6 +393,30 @@ static struct sched_tile choose_by_rows(const struct sched_group *g, struct sche
 	return tile;
 }
 
+bool sched_moves_images(const struct sched *s, const struct sched_group *g)
+{
+	double bytes = ROW_BYTES;
+	for (int d = 0; d < g->dims; d++)
+		bytes *= (double)g->extent[d];
+	return g->dims > 1 && !g->gates && g->rows && !g->edges && !g->local && bytes > s->target->l1_bytes;
+}
+
+/* The same for rows that are images: threads divide one of them.  What cannot
+ * be vectors, a transposition, goes along the neighbours that it reads in the outer loop, and along those that it stores
+ * in the inner one: both are in the cache. */
+static struct sched_tile choose_by_parts(const struct sched_group *g, struct sched_tile tile, bool vectors)
+{
+	if (vectors)
+		tile = choose_by_rows(g, tile);
+	tile.by_rows = false;
+	tile.rows_outside = true;
+	tile.across = tile.along == g->dims - 1 ? g->dims - 2 : g->dims - 1;
+	tile.sizes = vectors ? 1 : 2;
+	tile.nodes[0] = vectors ? 1 : TRANSPOSED_ROWS;
+	tile.nodes[1] = 1;
+	return tile;
+}
+
 static struct subject subject_of(const struct sched *s, const struct sched_plan *plan,
 				 const struct sched_group *g, const struct sched_tile *like)
 {
@@ -352,8 +427,10 @@ static struct subject subject_of(const struct sched *s, const struct sched_plan 
 			    TARGET_L2,
 			    after_loops(s, plan, g),
 			    like->along,
-			    like->across};
-	if (weight_bytes(g, x.columns) > s->target->l2_bytes)
+			    like->across,
+			    widths_of(plan, g) == whole_range,
+			    like->unroll};
+	if (weight_bytes(g, x.columns) > (double)LEAST_TEAM * s->target->l2_bytes)
 		x.first = TARGET_BEYOND;
 	return x;
 }
@@ -369,6 +446,19 @@ static void try_columns(const struct sched *s, const struct sched_plan *plan, co
 			try_sizes(&x, t, most, widths_of(plan, g), visit, user);
 }
 
+/* Whether blocks of columns go through the rows of a node in turn: the operand of the rows, read again for each block of
+ * columns, does not stay in the second-level cache, and that of the columns does. */
+static bool choose_rows_outside(const struct sched *s, const struct sched_group *g, const struct sched_tile *t)
+{
+	double kept = s->target->l2_bytes * 0.75;
+	if (t->across == SCHED_NODES || t->along < 0 || g->loops.n != 1 || g->dims < 3)
+		return false;
+	const struct sched_loop *loop = &g->loops.at[0];
+	int columns = loop->operand[0] >> t->along & 1 ? 0 : 1;
+	return !(loop->operand[!columns] >> t->along & 1) && loop->bytes[!columns] > kept &&
+	       loop->gates * loop->bytes[columns] <= kept;
+}
+
 void sched_each_tile(const struct sched *s, const struct sched_plan *plan, int group,
 		     const struct sched_tile *like, sched_tile_visit *visit, void *user)
 {
@@ -376,9 +466,12 @@ void sched_each_tile(const struct sched *s, const struct sched_plan *plan, int g
 	struct sched_tile t = *like;
 	if (!g->dims || !g->gates)
 		return;
-	for (t.across = SCHED_NODES; t.across < g->dims; t.across++)
+	for (int i = 0; i <= g->dims; i++) {
+		t.across = i ? g->dims - i : SCHED_NODES;
+		t.rows_outside = choose_rows_outside(s, g, &t);
 		if (t.across != t.along)
 			try_columns(s, plan, g, t, visit, user);
+	}
 }
 
 double sched_predict(const struct sched *s, const struct sched_plan *plan, int group,
@@ -404,21 +497,51 @@ static void keep_best(void *user, const struct sched_tile *t, double excess)
 		*best = (struct best){*t, excess};
 }
 
+/* Whether each element of a node's row has operands of its own but for small ones, as in a depthwise convolution: what it
+ * reads is read in the order in which it lies. */
+static bool reads_images(const struct sched_group *g)
+{
+	bool own = false;
+	for (int a = 0; g->loops.n == 1 && g->gates == 1 && g->dims > 2 && g->rows && a < 2; a++)
+		own |= g->loops.at[0].operand[a] == (((1u << g->dims) - 1) | SCHED_ROW);
+	return own && !g->edges && !g->over_edges;
+}
+
+/* A row without dimensions has one chain of sums for each reduction, so several rows are computed at once: as many as
+ * multiply-adds begin before the first of them ends. */
+static struct sched_tile choose_chains(const struct target *t, const struct sched_group *g, struct sched_tile tile)
+{
+	double chains = t->multiply_add / target_multiply_add_time(t) / g->reductions;
+	tile.nodes[0] = chains < 2 ? 1 : min_int((int)chains, SCHED_MAX_NODES);
+	tile.sizes = tile.nodes[0] > 1 ? 2 : 1;
+	tile.nodes[tile.sizes - 1] = 1;
+	return tile;
+}
+
 static struct sched_tile choose_tile(const struct sched *s, const struct sched_plan *plan,
-				     const struct sched_group *g, int along)
+				     const struct sched_group *g, int along, bool vectors)
 {
 	struct sched_tile tile = {
 	    .sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .across = SCHED_NODES, .along = along,
 	    .lanes = s->lanes};
 	struct best best = {tile, INFINITY};
+	if (sched_moves_images(s, g))
+		return choose_by_parts(g, tile, vectors);
 	if (g->dims && !g->gates && g->rows)
 		return choose_by_rows(g, tile);
+	if (!g->dims && g->rows && g->products)
+		return choose_chains(s->target, g, tile);
 	if (!g->dims || !g->gates)
 		return tile;
+	best.tile.unroll = tile.unroll = choose_unroll(g);
+	if (vectors && reads_images(g))
+		return choose_by_parts(g, tile, true);
 	sched_each_tile(s, plan, g - plan->groups.at, &tile, keep_best, &best);
-	best.tile.unroll = choose_unroll(g, &best.tile);
 	return best.tile;
 }
+
+/* Levels of a span, so many that a tree's is one: each run decides whether threads divide it by subtrees. */
+enum { USUAL_SPAN = 16 };
 
 void sched_choose(struct sched *s, const struct sched_plan *plan, const struct target *target)
 {
@@ -429,7 +552,7 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 			    .peel = true,
 			    .persist = true,
 			    .specialize_leaf = true,
-			    .unroll = 1,
+			    .unroll = plan->p->tree ? USUAL_SPAN : 1,
 			    .lanes = target->lanes};
 	/* the other registers hold operands: 3 of 16, 6 of 32 */
 	s->accumulators = target->registers * 13 / 16;
@@ -439,6 +562,6 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 	}
 	sched_choose_order(s, plan);
 	for (size_t g = 0; g < plan->groups.n; g++)
-		s->tiles.at[g] = choose_tile(s, plan, &plan->groups.at[g], s->tiles.at[g].along);
+		s->tiles.at[g] = choose_tile(s, plan, &plan->groups.at[g], s->tiles.at[g].along, s->tiles.at[g].lanes > 1);
 	sched_choose_layout(s, plan);
 }

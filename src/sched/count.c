@@ -15,8 +15,8 @@ struct sched_counts sched_count(const struct sched_plan *plan, int body)
 		if (group->local)
 			continue;
 		c.groups++;
-		c.stages += group->stage != last;
-		last = group->stage;
+		c.supersteps += group->superstep != last;
+		last = group->superstep;
 		for (size_t t = 0; t < group->targets.n; t++)
 			c.stored += !sched_fact(&plan->values[body], group->targets.at[t])->result;
 	}

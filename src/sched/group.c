@@ -1,12 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Stages, and groups of targets that one nest computes.
+/* Supersteps, and groups of targets that one nest computes.
  *
- * A target that reads another one at the same element that it computes joins the other's stage if their
- * blocks may join; for all other reads it goes to a later stage.  Then targets of one stage and one shape
- * form a group as far as the planner lets their blocks join: the gates of a cell, the parallel sums of a
- * softmax. */
+ * A target that reads another one at the same element that it computes joins the other's superstep if their
+ * blocks may join; for all other reads it goes to a later one.  It goes to the last superstep of its block if
+ * no reader needs it before.  Then targets of one superstep and one shape form a group as far as the planner
+ * lets their blocks join: the gates of a cell, the parallel sums of a softmax. */
 #include "sched/group.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 int sched_find_target(struct sched_grouper *gr, int body, sub_ref value)
@@ -73,10 +74,10 @@ static bool join_blocks(struct sched_grouper *gr, int a, int b)
 	return true;
 }
 
-/* --- stages --- */
+/* --- supersteps --- */
 
 struct target_key {
-	int body, stage;
+	int body, superstep;
 	uint32_t value;
 	int target;
 };
@@ -86,41 +87,110 @@ static int compare_keys(const void *a, const void *b)
 	const struct target_key *x = a, *y = b;
 	if (x->body != y->body)
 		return x->body < y->body ? -1 : 1;
-	if (x->stage != y->stage)
-		return x->stage < y->stage ? -1 : 1;
+	if (x->superstep != y->superstep)
+		return x->superstep < y->superstep ? -1 : 1;
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* Sorts targets by body, stage and value. */
+/* Sorts targets by body, superstep and value. */
 static struct target_key *sorted_targets(struct sched_grouper *gr)
 {
 	struct target_key *keys = ARENA_ARRAY(gr->pl.arena, struct target_key, gr->targets.n);
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		const struct sched_target *t = &gr->targets.at[i];
-		keys[i] = (struct target_key){t->body, t->stage, t->value.i, i};
+		keys[i] = (struct target_key){t->body, t->superstep, t->value.i, i};
 	}
 	qsort(keys, gr->targets.n, sizeof *keys, compare_keys);
 	return keys;
 }
 
-/* Operands have smaller numbers than values computed from them, so one pass in that order assigns all
- * stages. */
-static void set_stages(struct sched_grouper *gr)
+static struct sched_target *read_target(struct sched_grouper *gr, const struct sched_target *t, int k)
 {
-	for (size_t i = 0; i < gr->targets.n; i++)
-		gr->targets.at[i].stage = 0;
-	gr->united = arena_copy(gr->pl.arena, gr->pl.blocks.at, gr->pl.blocks.n * sizeof *gr->united);
-	const struct target_key *keys = sorted_targets(gr);
+	return &gr->targets.at[sched_find_target(gr, t->body, t->read[k].value)];
+}
+
+/* Operands have smaller numbers than values computed from them, so one pass in that order assigns each
+ * target the earliest superstep. */
+static void set_first_supersteps(struct sched_grouper *gr, const struct target_key *keys)
+{
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target *t = &gr->targets.at[keys[i].target];
 		for (int k = 0; k < t->reads; k++) {
-			const struct sched_target *from =
-			    &gr->targets.at[sched_find_target(gr, t->body, t->read[k].value)];
+			const struct sched_target *from = read_target(gr, t, k);
 			int least =
-			    from->stage + !(t->read[k].inside && join_blocks(gr, from->block, t->block));
-			t->stage = t->stage > least ? t->stage : least;
+			    from->superstep + !(t->read[k].inside && join_blocks(gr, from->block, t->block));
+			t->superstep = t->superstep > least ? t->superstep : least;
 		}
 	}
+}
+
+/* Whether one nest can compute both values: they have the same leading dimensions and extents. */
+static bool have_one_shape(const struct sub_program *p, sub_ref a, sub_ref b)
+{
+	const struct sub_value *x = sub_at(p, a), *y = sub_at(p, b);
+	bool same = x->vars == y->vars && sub_leading_dims(p, a) == sub_leading_dims(p, b);
+	for (int i = 0; same && i < x->vars; i++)
+		same = sub_same_range(p, x->var[i], y->var[i]);
+	return same;
+}
+
+/* By block: the target with the latest superstep; -1 = none. */
+static int *find_last_targets(struct sched_grouper *gr)
+{
+	int *last = ARENA_ARRAY(gr->pl.arena, int, gr->pl.blocks.n);
+	for (size_t b = 0; b < gr->pl.blocks.n; b++)
+		last[b] = -1;
+	for (size_t i = 0; i < gr->targets.n; i++) {
+		const struct sched_target *t = &gr->targets.at[i];
+		if (last[t->block] < 0 || t->superstep > gr->targets.at[last[t->block]].superstep)
+			last[t->block] = i;
+	}
+	return last;
+}
+
+/* Whether a target follows from another one of its superstep, in registers. */
+static bool follows_target(struct sched_grouper *gr, const struct sched_target *t)
+{
+	for (int k = 0; k < t->reads; k++)
+		if (read_target(gr, t, k)->superstep == t->superstep)
+			return true;
+	return false;
+}
+
+/* Moves targets to the last superstep of their block, as far as their readers allow, where the nest there
+ * computes what they need, too.  Otherwise a value that both need, such as a gate that is a state of its own,
+ * would be computed twice. */
+static void delay_targets(struct sched_grouper *gr, const struct target_key *keys)
+{
+	const int *last = find_last_targets(gr);
+	int *most = ARENA_ARRAY(gr->pl.arena, int, gr->targets.n);
+	for (size_t i = 0; i < gr->targets.n; i++)
+		most[i] = INT_MAX;
+	for (size_t i = gr->targets.n; i-- > 0;) {
+		struct sched_target *t = &gr->targets.at[keys[i].target];
+		const struct sched_target *to = &gr->targets.at[last[t->block]];
+		if (to->superstep > t->superstep && to->superstep <= most[keys[i].target] &&
+		    have_one_shape(gr->pl.p, t->value, to->value) && !follows_target(gr, t))
+			t->superstep = to->superstep;
+		for (int k = 0; k < t->reads; k++) {
+			const struct sched_target *from = read_target(gr, t, k);
+			bool one =
+			    t->read[k].inside && root_block(gr, from->block) == root_block(gr, t->block);
+			int *least = &most[from - gr->targets.at];
+			*least = t->superstep - !one < *least ? t->superstep - !one : *least;
+		}
+	}
+}
+
+static void set_supersteps(struct sched_grouper *gr)
+{
+	for (size_t i = 0; i < gr->targets.n; i++)
+		gr->targets.at[i].superstep = 0;
+	gr->united = arena_copy(gr->pl.arena, gr->pl.blocks.at, gr->pl.blocks.n * sizeof *gr->united);
+	const struct target_key *keys = sorted_targets(gr);
+	set_first_supersteps(gr, keys);
+	if (gr->pl.plan->fusion.planner != SCHED_NONE)
+		delay_targets(gr, keys);
 }
 
 /* --- groups --- */
@@ -132,7 +202,7 @@ static struct sched_group shape_of(const struct sched_grouper *gr, const struct 
 	const struct sub_value *v = sub_at(p, t->value);
 	int leading = sub_leading_dims(p, t->value);
 	struct sched_group g = {.body = t->body,
-				.stage = t->stage,
+				.superstep = t->superstep,
 				.rows = leading > 0,
 				.edges = leading > 1,
 				.dims = v->vars - leading};
@@ -144,13 +214,13 @@ static struct sched_group shape_of(const struct sched_grouper *gr, const struct 
 /* Identifies a group; `block` 0: the newest group of this shape. */
 struct group_key {
 	int64_t extent[SUB_MAX_VARS];
-	int body, stage, leading, dims, block, zero;
+	int body, superstep, leading, dims, block, zero;
 };
 
 static struct group_key key_of(const struct sched_group *g, int block)
 {
 	struct group_key key = {.body = g->body,
-				.stage = g->stage,
+				.superstep = g->superstep,
 				.leading = g->rows + g->edges,
 				.dims = g->dims,
 				.block = block};
@@ -209,7 +279,7 @@ void sched_make_groups(struct sched_grouper *gr)
 	struct groups gs = {.of = map_in(gr->pl.arena),
 			    .held = ARENA_ARRAY(gr->pl.arena, struct sched_block, gr->targets.n),
 			    .number = ARENA_ARRAY(gr->pl.arena, int, gr->pl.p->bodies.n)};
-	set_stages(gr);
+	set_supersteps(gr);
 	gr->pl.plan->groups.n = 0;
 	const struct target_key *keys = sorted_targets(gr);
 	for (size_t i = 0; i < gr->targets.n; i++) {
@@ -230,15 +300,43 @@ static int number_of(struct map *m, uint64_t a, uint64_t b, int next)
 }
 
 /* Notes what the operands of a product depend on.  One that depends on all dimensions of a row, and differs
- * from row to row, is each row's own. */
-static void note_operands(struct sched_loop *loop, const struct sched_reduction *r, int dims)
+ * from row to row, is each row's own; but sorted rows share it. */
+static void note_operands(struct sched_loop *loop, const struct sched_reduction *r, int dims, bool sorted)
 {
 	unsigned all = (1u << dims) - 1;
 	for (int a = 0; a < 2; a++) {
-		loop->own |= all && r->operand[a] == (all | SCHED_ROW);
+		unsigned operand = r->operand[a] & all && sorted ? r->operand[a] & all : r->operand[a];
+		loop->own |= all && operand == (all | SCHED_ROW);
 		for (int d = 0; d < dims; d++)
-			loop->beside[d] |= r->operand[a] >> d & 1 ? r->operand[a] & ~(1u << d) : 0;
+			loop->beside[d] |= operand >> d & 1 ? operand & ~(1u << d) : 0;
 	}
+}
+
+/* Bytes of what a value moves: of a row, or of weights. */
+static double bytes_moved(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	while (v->op == SUB_ASSIGN)
+		v = sub_at(p, v->arg[0].value);
+	return sub_row_elements(p, v) * dtype_traits_of(v->dtype)->bytes;
+}
+
+/* The extent of the last reduced variable that has more than one element, if any. */
+static int64_t innermost_of(const struct sub_program *p, const struct sub_value *v)
+{
+	int i = v->reduced.n - 1;
+	while (i > 0 && p->vars.at[v->reduced.var[i]].extent == 1)
+		i--;
+	return p->vars.at[v->reduced.var[i]].extent;
+}
+
+/* The elements of the last of several reduced variables, as far as loops over all of them can be written out. */
+static int window_of(const struct sub_program *p, const struct sub_value *v)
+{
+	int64_t n = 1;
+	for (int i = v->reduced.n; i-- > 0 && v->reduced.n > 1 && n * p->vars.at[v->reduced.var[i]].extent <= SCHED_MAX_UNROLL;)
+		n *= p->vars.at[v->reduced.var[i]].extent;
+	return (int)n;
 }
 
 static void count_reduction(struct sched_grouper *gr, struct map *shared, int group,
@@ -252,11 +350,17 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	bool per_edge = !g->edges && !ragged && sub_leading_dims(p, r->value) > 1;
 	struct sched_loop fresh = {.shared = r->shared, .per_edge = per_edge};
 	fresh.extent = ragged ? 0 : sub_reduced_extent(p, v);
-	fresh.innermost = p->vars.at[v->reduced.var[v->reduced.n - 1]].extent;
+	fresh.innermost = innermost_of(p, v);
+	fresh.window = window_of(p, v);
+	for (int a = 1; a < v->args && a <= 2; a++) {
+		fresh.operand[a - 1] = r->operand[a - 1];
+		fresh.bytes[a - 1] = bytes_moved(p, v->arg[a].value);
+	}
+	memcpy(fresh.shift, r->shift, sizeof fresh.shift);
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);
 	int gates = ++g->loops.at[loop].gates;
-	note_operands(&g->loops.at[loop], r, g->dims);
+	note_operands(&g->loops.at[loop], r, g->dims, g->sort);
 	if (!ragged)
 		g->over_edges = per_edge && (g->over_edges || !g->products);
 	g->products += !ragged;
@@ -283,5 +387,6 @@ void sched_finish_groups(struct sched_grouper *gr)
 		const struct sched_target *t = &gr->targets.at[i];
 		sched_fact(&gr->pl.values[t->body], t->value)->group = t->group + 1;
 	}
+	sched_choose_sorts(gr);
 	count_reductions(gr);
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Targets, their stages and groups. */
+/* Targets, their supersteps and groups. */
 #ifndef ESPALIER_SCHED_GROUP_H
 #define ESPALIER_SCHED_GROUP_H
 
@@ -8,7 +8,7 @@
 /* A value that a group computes: a stored intermediate, a state or an output. */
 struct sched_target {
 	sub_ref value;
-	int body, stage, group, block;
+	int body, superstep, group, block;
 	bool pinned; /* was dropped once; stays from now on, so that planning ends */
 	const struct sched_read *read;
 	const struct sched_reduction *reduction;
@@ -27,9 +27,11 @@ struct sched_grouper {
 int sched_find_target(struct sched_grouper *, int body, sub_ref);
 /* Gives a target a group of its own. */
 void sched_set_apart(struct sched_grouper *, int body, sub_ref);
-/* Assigns stages and groups to the targets, from what they read. */
+/* Assigns supersteps and groups to the targets, from what they read. */
 void sched_make_groups(struct sched_grouper *);
 /* Tells values their groups and counts the reductions of each group. */
 void sched_finish_groups(struct sched_grouper *);
+/* Chooses the groups whose rows are sorted by a token that selects their weights (sort.c). */
+void sched_choose_sorts(struct sched_grouper *);
 
 #endif

@@ -70,6 +70,15 @@ static bool runs_by_levels(enum sub_domain domain)
 	return domain == SUB_INNER || domain == SUB_TOP || domain == SUB_BELOW;
 }
 
+/* The rows of a call that is made for positions are not known before its loop. */
+static bool has_sorted_reader(const struct sched_plan *plan, int group)
+{
+	for (size_t i = group + 1; i < plan->groups.n; i++)
+		if (plan->groups.at[i].sort && has_group(&plan->groups.at[i].reads, group))
+			return true;
+	return false;
+}
+
 static bool is_profitable(const struct sched_plan *plan, int group)
 {
 	const struct sched_group *g = &plan->groups.at[group];
@@ -102,6 +111,7 @@ void sched_make_local(struct sched_plan *plan, struct arena *a)
 		find_reads(plan, &w, g);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		plan->groups.at[g].local = how != MOVE_OFF && can_be_local(plan, &plan->groups.at[g]) &&
+					   !has_sorted_reader(plan, g) &&
 					   (how == MOVE_ALL || is_profitable(plan, g));
 	for (size_t g = 0; g < plan->groups.n; g++)
 		find_heads(plan, a, g);

@@ -6,8 +6,8 @@
  * dimension in memory, or not at all.  Weights are packed, so they allow any dimension.  Outputs, and
  * tables whose rows are looked up, are as the caller has them.  The order of states and intermediates is
  * chosen, greedily: tensors that the dominant group (the one with most accesses) touches come first, each
- * getting the order that leaves the least volume of accesses in groups without vectors.  Tensors without
- * an order yet are assumed to suit. */
+ * getting the order by which groups make the fewest accesses, of single elements or of vectors, of which some lie past
+ * the end of a dimension.  Tensors without an order yet are assumed to suit. */
 #include "base/map.h"
 #include "sched/plan.h"
 
@@ -342,22 +342,33 @@ static bool can_vectorize(const struct order *o, const struct group_accesses *g,
 	return true;
 }
 
-/* The last dimension of the group that vectors can run along; -1 = none. */
-static int vector_dim(const struct order *o, const struct group_accesses *g)
+/* Vectors along a dimension of a group, those past its end included, for each of its elements. */
+static double vectors_along(const struct order *o, int group, int dim)
 {
-	for (int dim = g->dims; dim-- > 0;)
-		if (can_vectorize(o, g, dim))
-			return dim;
-	return -1;
+	int64_t extent = o->plan->groups.at[group].extent[dim], lanes = o->s->lanes;
+	return (double)((extent + lanes - 1) / lanes) / (double)extent;
 }
 
-static double left_over(const struct order *o)
+/* The dimension of the group that the fewest vectors run along, the last of several; -1 = none. */
+static int vector_dim(const struct order *o, int group)
 {
-	double volume = 0;
-	for (size_t g = 0; g < o->plan->groups.n; g++)
-		if (o->groups[g].dims && vector_dim(o, &o->groups[g]) < 0)
-			volume += o->groups[g].volume;
-	return volume;
+	int best = -1;
+	for (int dim = o->groups[group].dims; dim-- > 0;)
+		if (can_vectorize(o, &o->groups[group], dim) &&
+		    (best < 0 || vectors_along(o, group, dim) < vectors_along(o, group, best)))
+			best = dim;
+	return best;
+}
+
+/* The accesses of all groups, as vectors where these can be. */
+static double count_accesses(const struct order *o)
+{
+	double accesses = 0;
+	for (size_t g = 0; g < o->plan->groups.n; g++) {
+		int dim = o->groups[g].dims ? vector_dim(o, (int)g) : -1;
+		accesses += o->groups[g].volume * (dim < 0 ? 1 : vectors_along(o, (int)g, dim));
+	}
+	return accesses;
 }
 
 /* --- choosing --- */
@@ -382,9 +393,9 @@ static void settle_order(struct order *o, struct tensor *t)
 	t->settled = true;
 	for (int last = t->rank; last-- > 0;) {
 		t->last = last;
-		double left = left_over(o);
-		if (choice < 0 || left < best)
-			best = left, choice = last;
+		double accesses = count_accesses(o);
+		if (choice < 0 || accesses < best * (1 - 1e-9))
+			best = accesses, choice = last;
 	}
 	t->last = choice;
 }
@@ -405,6 +416,22 @@ static void add_intermediate(struct order *o, const struct tensor *t, struct sch
 	vec_push(o->arena, &o->s->intermediates, (struct sched_intermediate){t->which, t->value, name, order});
 }
 
+/* The dimension of a group without vectors whose neighbours lie side by side in what it reads most, where that is not the
+ * last one of the group; else the last one. */
+static int neighbours_dim(const struct order *o, const struct group_accesses *g)
+{
+	int found = g->dims - 1;
+	double most = 0;
+	for (size_t i = 0; i < g->all.n; i++) {
+		const struct access *a = &g->all.at[i];
+		const struct tensor *t = tensor_of(o, a);
+		int moves = a->rank ? a->moves[t ? t->last : a->rank - 1] : NONE;
+		if (moves >= 0 && moves < g->dims - 1 && a->volume > most)
+			found = moves, most = a->volume;
+	}
+	return found;
+}
+
 static void record_orders(struct order *o)
 {
 	for (size_t i = 0; i < o->tensors.n; i++) {
@@ -418,8 +445,11 @@ static void record_orders(struct order *o)
 			add_intermediate(o, t, order);
 	}
 	for (size_t g = 0; g < o->plan->groups.n; g++) {
-		int dims = o->groups[g].dims, dim = vector_dim(o, &o->groups[g]);
-		o->s->tiles.at[g].along = dim >= 0 ? dim : dims ? dims - 1 : 0;
+		int dims = o->groups[g].dims, dim = vector_dim(o, (int)g);
+		bool large = sched_moves_images(o->s, &o->plan->groups.at[g]);
+		int scalars = dims && large ? neighbours_dim(o, &o->groups[g]) : dims ? dims - 1 : 0;
+		o->s->tiles.at[g].along = dim >= 0 ? dim : scalars;
+		o->s->tiles.at[g].lanes = dim >= 0 ? o->s->lanes : 1;
 	}
 }
 

@@ -211,14 +211,34 @@ const char *sched_not_stored(const struct sched_plan *plan, const struct sched_s
 	return "the program computes no value of this name";
 }
 
+/* What windows read is a group of its own, and never dropped. */
+static void store_padded_copies(struct sched_planner *pl, int body)
+{
+	const struct sched_values *values = &pl->values[body];
+	int pressure = sched_pressure_limit(pl->plan->target) + 1;
+	for (int i = 0; i < values->n; i++) {
+		const struct sub_value *v = sub_at(pl->p, values->value[i]);
+		if (v->op != SUB_ASSIGN || !move_is_padded_copy(pl->p, v->arg[0].value))
+			continue;
+		struct sched_fact *fact = sched_fact(values, v->arg[0].value);
+		if (fact->stored || fact->result)
+			continue;
+		fact->stored = fact->dropped = fact->copied = true;
+		fact->block = sched_new_block(pl, (struct sched_block){.reductions = 2, .pressure = pressure});
+	}
+}
+
 static void run_planner(struct sched_planner *pl)
 {
 	static void (*const planners[])(struct sched_planner *, int) = {
 	    [SCHED_GROW] = sched_grow, [SCHED_GREEDY] = sched_greedy, [SCHED_NONE] = sched_store_all};
 	for (size_t b = 0; b < pl->p->bodies.n; b++)
 		planners[pl->plan->fusion.planner](pl, b);
-	for (size_t b = 0; b < pl->p->bodies.n; b++)
+	for (size_t b = 0; b < pl->p->bodies.n; b++) {
 		store_named_values(pl, b);
+		store_padded_copies(pl, b);
+		sched_store_selected(pl, b);
+	}
 }
 
 void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p,

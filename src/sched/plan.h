@@ -2,7 +2,7 @@
 /* How a plan is made; for this folder only.
  *
  * A planner (grow.c, baseline.c) marks the values to be stored and assigns values to blocks; plan.c stores
- * what else must be stored, and makes targets, stages and groups.  A step of a chain whose only consumer
+ * what else must be stored, and makes targets, supersteps and groups.  A step of a chain whose only consumer
  * is the next step is never stored (chains.c): storing it would change no bit, but split a loop nest in
  * two. */
 #ifndef ESPALIER_SCHED_PLAN_H
@@ -48,6 +48,7 @@ struct sched_fact {
 	bool expensive;	   /* a reduction or transcendental function is in it, or in what is fused into it */
 	bool recomputed;   /* computed several times although expensive: measured to be profitable */
 	bool dropped;	   /* was stored once although no other group read it */
+	bool copied;	   /* is stored although it is data movement: what windows read, with a border */
 	int uses;	   /* by other values and by stores */
 	int block;	   /* 0 = a block of its own */
 	int target, group; /* the number of its target + 1, and of its group + 1; 0 = none */
@@ -78,6 +79,8 @@ void sched_mark_expensive(const struct sub_program *, struct sched_values *);
 void sched_count_operations(struct sched_plan *, bool *needed);
 /* Finds what groups read of each other, and makes groups local as the schedule says (local.c). */
 void sched_make_local(struct sched_plan *, struct arena *);
+/* Whether a group has no products, and rows that are larger than the first-level cache, such as images. */
+bool sched_moves_images(const struct sched *, const struct sched_group *);
 /* Whether a directive `store` names the value. */
 bool sched_is_named(const struct sched_plan *, int body, sub_ref);
 /* --- planners --- */
@@ -105,6 +108,9 @@ int sched_new_block(struct sched_planner *, struct sched_block);
 void sched_grow(struct sched_planner *, int body);
 void sched_greedy(struct sched_planner *, int body);
 void sched_store_all(struct sched_planner *, int body);
+/* Stores the products of a body's edges whose weights a token selects, as the schedule says, so that groups of their own
+ * compute them (sort.c). */
+void sched_store_selected(struct sched_planner *, int body);
 /* The most vectors that a block may keep live. */
 int sched_pressure_limit(const struct target *);
 static inline bool sched_spaces_agree(unsigned a, unsigned b)
@@ -132,6 +138,7 @@ struct sched_reduction {
 	uint64_t instance; /* identifies the value and its index */
 	uint64_t shared;   /* identifies the operand that other reductions of the group may share */
 	unsigned operand[2]; /* what those of a product depend on: dimensions of a row, a mask, and SCHED_ROW */
+	int64_t shift[SUB_MAX_VARS]; /* as of the loop */
 };
 
 struct sched_walk {

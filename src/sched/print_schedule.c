@@ -19,6 +19,8 @@ void sched_print_tile(const struct sched_tile *t, const struct sched_group *grou
 		str_printf(s, " block %d", t->block);
 	if (group->dims > 1)
 		str_printf(s, " along %d", t->along);
+	if (!nodes && group->dims > 2)
+		str_printf(s, " outside %s", t->rows_outside ? "rows" : "columns");
 	str_puts(s, "\n");
 }
 
@@ -32,6 +34,7 @@ static void print_group(const struct sched_group *g, struct str *s)
 	str_printf(s, ", %zu results, %d reductions", g->targets.n, g->reductions);
 	if (g->gates > 1)
 		str_printf(s, ", %d side by side", g->gates);
+	str_puts(s, g->sort ? ", sorted" : "");
 	str_puts(s, g->local ? ", computed by its readers\n" : "\n");
 }
 
@@ -86,6 +89,12 @@ static void print_local(const struct sched_plan *plan, struct str *s)
 		   words_moving[sched_has_local(plan) ? plan->fusion.local : MOVE_OFF]);
 }
 
+static void print_sorting(const struct sched_plan *plan, struct str *s)
+{
+	str_printf(s, "%s %s\n", sched_spelling(SCHED_SORT),
+		   words_moving[sched_has_sorts(plan) ? plan->fusion.sorting : MOVE_OFF]);
+}
+
 static void print_switches(const struct sched *sc, struct str *s)
 {
 	for (int d = 0; d < SCHED_DIRECTIVES; d++) {
@@ -101,8 +110,8 @@ static void print_counts(const struct sched_plan *plan, struct str *s)
 {
 	for (size_t b = 0; b < plan->p->bodies.n; b++) {
 		struct sched_counts c = sched_count(plan, b);
-		str_printf(s, "# %s: %d groups in %d stages, %d reductions, %d intermediates stored",
-			   plan->p->bodies.at[b].name, c.groups, c.stages, c.reductions, c.stored);
+		str_printf(s, "# %s: %d groups in %d supersteps, %d reductions, %d intermediates stored",
+			   plan->p->bodies.at[b].name, c.groups, c.supersteps, c.reductions, c.stored);
 		if (c.local)
 			str_printf(s, ", %d local groups", c.local);
 		str_puts(s, "\n");
@@ -144,6 +153,7 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	print_fusion(&plan->fusion, s);
 	print_movers(plan, s);
 	print_local(plan, s);
+	print_sorting(plan, s);
 	print_switches(sc, s);
 	sched_print_cases(sc, plan->p, s);
 	str_printf(s, "%s %d\n", sched_spelling(SCHED_UNROLL), sc->unroll);

@@ -42,19 +42,7 @@ static bool read_unroll(struct line *l, struct sched *s, const struct sched_plan
 		    "a node of this structure may have several parents, and so belong to several "
 		    "subtrees, which must not wait for each other");
 	s->unroll = levels;
-	s->dense_index &= levels == 1;
 	return true;
-}
-
-/* Levels of a span overlap in time: none may reuse the rows of another. */
-static bool read_dense(struct line *l, struct sched *s, const struct sched_plan *plan)
-{
-	if (!read_switch(l, s, plan))
-		return false;
-	return !s->dense_index || s->unroll == 1 ||
-	       line_refuse(
-		   l, 1,
-		   "levels that are unrolled run at the same time, and none can reuse the rows of another");
 }
 
 /* Properties of a tile that are a single number; most 0: a dimension of the group. */
@@ -79,11 +67,17 @@ static int tile_word(const struct line *l, int word)
 	return i;
 }
 
+/* Whether a property of a tile begins at a word. */
+static bool is_property(const struct line *l, int word)
+{
+	return tile_word(l, word) < TILE_WORDS || line_is(l, word, "by") || line_is(l, word, "outside");
+}
+
 /* Reads the sizes after `nodes` or `rows`, up to the next property. */
 static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 {
 	t->sizes = 0;
-	for (; *word < l->words && tile_word(l, *word) == TILE_WORDS && !line_is(l, *word, "by"); ++*word) {
+	for (; *word < l->words && !is_property(l, *word); ++*word) {
 		int n = line_number(l, *word, 1, SCHED_MAX_NODES);
 		if (n < 0)
 			return false;
@@ -104,12 +98,20 @@ static bool read_sweep(struct line *l, int *word, struct sched_tile *t)
 	       line_refuse(l, *word - 1, "expects rows or columns here");
 }
 
+static bool read_outside(struct line *l, int *word, struct sched_tile *t)
+{
+	t->rows_outside = line_is(l, *word + 1, "rows");
+	*word += 2;
+	return t->rows_outside || line_is(l, *word - 1, "columns") ||
+	       line_refuse(l, *word - 1, "expects rows or columns here");
+}
+
 static bool read_number(struct line *l, int *word, struct sched_tile *t, int dims)
 {
 	int which = tile_word(l, *word);
 	if (which == TILE_WORDS)
 		return line_refuse(
-		    l, *word, "expects nodes, rows, columns, unroll, along, across, block or by here");
+		    l, *word, "expects nodes, rows, columns, unroll, along, across, block, outside or by here");
 	int most = tile_words[which].most;
 	int n = line_number(l, *word + 1, most > 0, most ? most : dims ? dims - 1 : 0);
 	*word += 2;
@@ -126,6 +128,8 @@ static bool read_property(struct line *l, int *word, struct sched_tile *t, int d
 	bool nodes = line_is(l, *word, "nodes");
 	if (line_is(l, *word, "by"))
 		return read_sweep(l, word, t);
+	if (line_is(l, *word, "outside"))
+		return read_outside(l, word, t);
 	if (!nodes && !line_is(l, *word, "rows"))
 		return read_number(l, word, t, dims);
 	t->block = nodes ? 0 : t->block;
@@ -249,6 +253,10 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 		return line_refuse(l, 1, "the group has no rows, or they have no columns");
 	if (!t.by_rows && group->local)
 		return line_refuse(l, 1, "each thread computes this local group for itself, row by row");
+	if (t.rows_outside && t.across == SCHED_NODES && !names_word(l, "outside"))
+		t.rows_outside = false;
+	if (t.rows_outside && t.across == SCHED_NODES)
+		return line_refuse(l, 1, "nodes are inside of all blocks: give rows, and the loop that they run across");
 	if (t.by_rows && t.nodes[0] > 1)
 		return line_refuse(l, 1, "by rows there is one node at a time");
 	if (t.by_rows && s->strategies.at[g] == IMAGE_COLUMNS)
@@ -396,6 +404,15 @@ static bool read_local(struct line *l, struct sched_fusion *to)
 	return true;
 }
 
+static bool read_sort(struct line *l, struct sched_fusion *to)
+{
+	int how = line_word(l, 1, words_moving);
+	if (how < 0 || !line_ends(l, 2))
+		return false;
+	to->sorting = how;
+	return true;
+}
+
 /* Once the plan is made, a directive may only repeat what the plan was made by. */
 static bool repeat_fuse(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
@@ -430,6 +447,29 @@ static bool repeat_local(struct line *l, struct sched *s, const struct sched_pla
 	       line_refuse(l, 1, "each group that others read has products, or as much to do as a reader");
 }
 
+/* Why a mover finds nothing to move. */
+static const char *why_nothing_moves(const struct sched_mover *m, enum move_extent how,
+				     const struct sub_program *p)
+{
+	struct str s = str_in(p->arena);
+	if (how == MOVE_ON)
+		return m->worthless;
+	str_printf(&s, "%s%s", m->cannot, m->details ? m->details(p) : "");
+	return str_text(&s);
+}
+
+static bool repeat_sort(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	(void)s;
+	struct sched_fusion f;
+	bool any = sched_has_sorts(plan);
+	if (!read_sort(l, &f))
+		return false;
+	if (f.sorting == MOVE_OFF ? any : f.sorting != plan->fusion.sorting)
+		return line_refuse(l, 1, "another line contradicts this one");
+	return f.sorting == MOVE_OFF || any || line_refuse(l, 1, "no token selects the weights of all products of a group");
+}
+
 static bool repeat_moving(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	(void)s;
@@ -441,7 +481,7 @@ static bool repeat_moving(struct line *l, struct sched *s, const struct sched_pl
 	enum move_extent how = sched_extent_of(m, &f);
 	if (how == MOVE_OFF ? moved : how != sched_extent_of(m, &plan->fusion))
 		return line_refuse(l, 1, "another line contradicts this one");
-	return how == MOVE_OFF || moved || line_refuse(l, 1, how == MOVE_ALL ? m->cannot : m->worthless);
+	return how == MOVE_OFF || moved || line_refuse(l, 1, why_nothing_moves(m, how, plan->p));
 }
 
 /* --- directives --- */
@@ -455,10 +495,12 @@ static const struct {
     [SCHED_FUSE] = {repeat_fuse, read_fuse},
     [SCHED_STORE] = {repeat_store, read_store},
     [SCHED_LOCAL] = {repeat_local, read_local},
+    [SCHED_SORT] = {repeat_sort, read_sort},
     [SCHED_REFACTOR] = {repeat_moving, read_moving},
     [SCHED_HOIST] = {repeat_moving, read_moving},
+    [SCHED_PAD] = {repeat_moving, read_moving},
     [SCHED_DYNAMIC_BATCH] = {.schedule = read_batch},
-    [SCHED_DENSE_INDEX] = {.schedule = read_dense},
+    [SCHED_DENSE_INDEX] = {.schedule = read_switch},
     [SCHED_PEEL] = {.schedule = read_switch},
     [SCHED_PERSIST] = {.schedule = read_switch},
     [SCHED_BARRIER] = {.schedule = read_switch},
@@ -479,7 +521,9 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 				   .profit = SCHED_PROFIT_MEASURED,
 				   .refactoring = MOVE_ON,
 				   .hoisting = MOVE_ON,
-				   .local = MOVE_ON};
+				   .padding = MOVE_ON,
+				   .local = MOVE_ON,
+				   .sorting = MOVE_ON};
 	for (const char *end = text + length; text < end;) {
 		if (!line_next(&l, &text, end))
 			return false;

@@ -22,10 +22,17 @@ struct sched_loop {
 	int gates;	 /* reductions */
 	int64_t extent;	 /* its iterations: the product of the extents of what is reduced */
 	int64_t innermost; /* the extent of the innermost one */
+	int window;	   /* the iterations of the innermost ones that can be written out; 1 = of none */
 	bool per_edge; /* once for each edge of a row */
 	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
+	/* of the operands of its first product: the dimensions that they depend on, as `beside`; bytes in memory */
+	unsigned operand[2];
+	double bytes[2];
 	/* by dimension of a row: what else the operands that depend on it depend on, a mask with SCHED_ROW */
 	unsigned beside[SUB_MAX_VARS];
+	/* by dimension of a row: after how many iterations an element reads through its window what the next element reads
+	 * now; 0 = never */
+	int64_t shift[SUB_MAX_VARS];
 };
 
 /* Numbers of groups. */
@@ -35,7 +42,7 @@ typedef VEC(int) sched_groups;
 struct sched_group {
 	const char *name; /* body and number: inner.0 */
 	int body;	  /* of the program */
-	int stage; /* stages of a body run in this order; a group reads what earlier stages have stored */
+	int superstep;	  /* those of a body run in this order; a group reads what earlier ones have stored */
 	bool rows, edges; /* edges: also over the child edges of each row */
 	int dims;
 	int64_t extent[SUB_MAX_VARS];
@@ -47,8 +54,16 @@ struct sched_group {
 	VEC(struct sched_loop) loops;
 	bool over_edges; /* products are per edge of a row: the nodes of a tile are the ends of its edges */
 	bool local; /* computed by each group that reads it, at the head of its kernel (local.c) */
+	int sort; /* the number + 1 of the sort in whose order its rows, or edges, are computed (sort.c); 0 = none */
 	sched_groups reads; /* those whose values it reads */
 	sched_groups heads; /* the local ones that it computes first, in this order */
+};
+
+/* An order of the rows of a body, nodes or edges to children, by a token that selects weights for them. */
+struct sched_sort {
+	int input; /* whose tokens they are */
+	int slot;  /* of nodes by the token of their edges: that to the child in this slot; else -1 */
+	bool edges;
 };
 
 /* The planners, which decide what is fused. */
@@ -69,7 +84,7 @@ enum { SCHED_MAX_STORES = 32 };
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_profit profit;
-	enum move_extent refactoring, hoisting, local;
+	enum move_extent refactoring, hoisting, padding, local, sorting;
 	int stores; /* values to be stored, by name; the names lie in the schedule's text */
 	struct sched_store {
 		const char *name;
@@ -82,6 +97,7 @@ struct sched_plan {
 	const struct target *target;
 	struct sched_fusion fusion;
 	VEC(struct sched_group) groups;	   /* in execution order */
+	VEC(struct sched_sort) sorts;
 	const struct sched_values *values; /* facts about them, by body (plan.h) */
 };
 
@@ -92,8 +108,8 @@ bool sched_split_cases(struct sub_program *, const char *file, const char *text,
 /* Makes the plan.  Results are the same to the bit, whichever planner decides. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
-/* Reads the directives of a schedule's text that the plan depends on: `fuse`, `store`, `local`, `refactor` and
- * `hoist`.  All others are read by sched_read.  The plan refers to the text. */
+/* Reads the directives of a schedule's text that the plan depends on: `fuse`, `store`, `local`, `refactor`,
+ * `hoist` and `pad`.  All others are read by sched_read.  The plan refers to the text. */
 bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length,
 		       struct diags *);
 /* The reason why the plan does not store a value that a directive names; NULL = it stores it. */
@@ -103,7 +119,7 @@ bool sched_verify(const struct sched_plan *, struct diags *);
 
 /* Totals of a plan in one body. */
 struct sched_counts {
-	int groups, stages; /* stages run one after the other in each level; local groups are in none */
+	int groups, supersteps; /* which run one after the other in each level; local groups are in none */
 	int stored;	    /* intermediates that are stored for other groups, states and outputs excluded */
 	int local;	    /* groups that are computed by their readers */
 	int reductions;
@@ -123,6 +139,7 @@ bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 /* Whether a value is a step of a chain, computed together with the chain's end. */
 bool sched_is_step(const struct sched_plan *, int body, sub_ref);
 bool sched_has_local(const struct sched_plan *);
+bool sched_has_sorts(const struct sched_plan *);
 /* The group of the body that computes and stores the value; -1 = none. */
 int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
@@ -130,7 +147,7 @@ int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 enum {
 	SCHED_MAX_SIZES = 8,
-	SCHED_MAX_NODES = 8,
+	SCHED_MAX_NODES = 12,
 	SCHED_MAX_ACCUMULATORS = 64,
 	SCHED_MAX_COLUMNS = 8,
 	SCHED_MAX_UNROLL = 16,
@@ -150,6 +167,7 @@ struct sched_tile {
 	int along; /* the dimension of the group that columns and vectors run along */
 	int lanes; /* 1 = no vectors */
 	bool by_rows; /* one row at a time, all its columns before the next row */
+	bool rows_outside; /* of the loops outside the nodes, that over blocks of columns is the innermost, not the outermost */
 };
 
 /* The dimensions of a stored value in memory order, the last one innermost. */

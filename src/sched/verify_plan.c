@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Checks the rules of a plan, independently of the planners.
  *
- * Groups run in the order of stages.  A value that a group reads was stored by an earlier stage, or is a
+ * Groups run in the order of supersteps.  A value that a group reads was stored by an earlier one, or is a
  * target of the group itself, read at the same element that is computed.  It follows that groups are
  * convex (no path leaves a group and comes back) and that no result of a reduction passes from one column
  * or row of a group to another, which may be computed by another thread. */
@@ -87,9 +87,9 @@ static void check_read(struct verifier *v, const struct sched_group *g, const st
 		report_fault(v, body, read->value, "is read by %s, and nothing computes it", g->name);
 	else if (from == g && !read->inside)
 		report_fault(v, body, read->value, "crosses from one element of %s to another", g->name);
-	else if (from != g && from->stage >= g->stage)
-		report_fault(v, body, read->value, "is read by %s in stage %d before %s has stored it",
-			     g->name, g->stage, from->name);
+	else if (from != g && from->superstep >= g->superstep)
+		report_fault(v, body, read->value, "is read by %s in superstep %d before %s has stored it",
+			     g->name, g->superstep, from->name);
 }
 
 /* Checks a value that is computed in the nest of a target. */
@@ -130,12 +130,24 @@ static void check_local(struct verifier *v, const struct sched_group *g)
 			report_fault(v, g->body, g->targets.at[t], "every reader of %s would compute it", g->name);
 }
 
+/* The positions that a kernel is called for are those of all that it computes. */
+static void check_sorted(struct verifier *v, const struct sched_group *g)
+{
+	if (!g->sort)
+		return;
+	bool known = g->sort > 0 && (size_t)g->sort <= v->plan->sorts.n && g->targets.n;
+	if (!known || g->heads.n || g->local || !g->rows || v->plan->sorts.at[g->sort - 1].edges != g->edges)
+		report_fault(v, g->body, g->targets.at[0], "%s has rows that its sort does not have", g->name);
+}
+
 static void check_group(struct verifier *v, size_t at)
 {
 	const struct sched_group *g = &v->plan->groups.at[at];
 	check_local(v, g);
-	if (at && v->plan->groups.at[at - 1].body == g->body && v->plan->groups.at[at - 1].stage > g->stage)
-		report_fault(v, g->body, g->targets.at[0], "%s stands behind a later stage", g->name);
+	check_sorted(v, g);
+	if (at && v->plan->groups.at[at - 1].body == g->body &&
+	    v->plan->groups.at[at - 1].superstep > g->superstep)
+		report_fault(v, g->body, g->targets.at[0], "%s stands behind a later superstep", g->name);
 	if (!at || v->plan->groups.at[at - 1].body != g->body)
 		mark_expensive(v, values_of(v, g->body));
 	for (size_t t = 0; v->ok && t < g->targets.n; t++)

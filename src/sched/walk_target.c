@@ -147,6 +147,60 @@ static struct own_indices open_reduced(struct sched_walk *w, const struct sub_va
 	return own;
 }
 
+/* The index of a variable of the value. */
+static struct sched_index index_of(const struct sub_value *v, const struct sched_index *index, int var)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return index[i];
+	return (struct sched_index){0};
+}
+
+/* The place of the loops of an index among those of a reduction; -1 = it is not that of one of them alone. */
+static int find_reduced(const struct own_indices *reduced, struct sched_index at)
+{
+	for (int i = 0; i < reduced->vars.n; i++)
+		if (reduced->index[i].loops == at.loops)
+			return i;
+	return -1;
+}
+
+/* Notes that an index is `step` times that of an element plus `scale` times that of a reduction. */
+static void note_window(const struct sched_walk *w, struct sched_reduction *r,
+			const struct own_indices *reduced, struct sched_index element, int64_t step,
+			struct sched_index window, int64_t scale)
+{
+	int leading = sub_leading_dims(w->p, w->target), dims = sub_at(w->p, w->target)->vars - leading;
+	int at = find_reduced(reduced, window);
+	if (at < 0 || !step || !scale || step % scale || step / scale < 0)
+		return;
+	int64_t shift = step / scale;
+	if (shift >= w->p->vars.at[reduced->vars.var[at]].extent)
+		return;
+	for (int i = at + 1; i < reduced->vars.n; i++)
+		shift *= w->p->vars.at[reduced->vars.var[i]].extent;
+	for (int d = 0; d < dims; d++)
+		if (element.loops == 1ull << (leading + d))
+			r->shift[d] = shift;
+}
+
+/* Notes through which windows a reduction reads an operand. */
+static void note_windows(const struct sched_walk *w, struct sched_reduction *r,
+			 const struct sched_index *index, const struct own_indices *reduced, int a)
+{
+	const struct sub_value *v = sub_at(w->p, r->value), *read = sub_at(w->p, v->arg[a].value);
+	struct sched_index out[SUB_MAX_VARS] = {{0}};
+	find_use_index(v, index, &v->arg[a], reduced, out);
+	for (int i = 0; read->op == SUB_ASSIGN && i < read->arg[0].vars; i++) {
+		const struct sub_map *m = &read->map[i];
+		if (m->function != SUB_AFFINE || !m->scale2)
+			continue;
+		struct sched_index first = index_of(read, out, m->var), second = index_of(read, out, m->var2);
+		note_window(w, r, reduced, first, m->scale, second, m->scale2);
+		note_window(w, r, reduced, second, m->scale2, first, m->scale);
+	}
+}
+
 static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_index *index,
 			   uint64_t instance)
 {
@@ -166,20 +220,13 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 	w->loops -= v->reduced.n;
 	w->leading &= (1ull << w->loops) - 1;
 	if (!edge) {
-		struct sched_reduction found = {r, instance, shared_operand(w, v, index, &own), {0}};
-		for (int a = 1; a < v->args && a <= 2; a++)
+		struct sched_reduction found = {r, instance, shared_operand(w, v, index, &own), {0}, {0}};
+		for (int a = 1; a < v->args && a <= 2; a++) {
 			found.operand[a - 1] = dims_of_operand(w, v, index, &own, a);
+			note_windows(w, &found, index, &own, a);
+		}
 		vec_push(w->arena, &w->reductions, found);
 	}
-}
-
-/* The index of a variable of the value. */
-static struct sched_index index_of(const struct sub_value *v, const struct sched_index *index, int var)
-{
-	for (int i = 0; i < v->vars; i++)
-		if (v->var[i] == var)
-			return index[i];
-	return (struct sched_index){0};
 }
 
 static struct sched_index index_of_map(const struct sub_value *v, const struct sched_index *index,

@@ -34,11 +34,17 @@ const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {
 const struct sched_mover sched_movers[SCHED_DIRECTIVES] = {
     [SCHED_REFACTOR] =
 	{offsetof(struct sched_fusion, refactoring), move_is_refactored,
-	 "each f32 product with weights needs more than one child's states, or continues a sum that does",
-	 "no f32 product of weights and one child's states is common to all children and saves more than "
+	 "each product with weights needs more than one child's states, or continues a sum that does",
+	 "no product of weights and one child's states is common to all children and saves more than "
 	 "storing "
-	 "it costs"},
+	 "it costs",
+	 move_explain_tails},
     [SCHED_HOIST] = {offsetof(struct sched_fusion, hoisting), move_is_hoisted,
-		     "each f32 product with weights needs a state, or continues a sum that does",
-		     "no f32 product with weights that needs no state saves more than storing it costs"},
+		     "each product with weights needs a state, or continues a sum that does",
+		     "no product with weights that needs no state saves more than storing it costs",
+		     NULL},
+    [SCHED_PAD] = {offsetof(struct sched_fusion, padding), move_is_padded,
+		   "nothing is reduced of a row that is read through windows that leave it",
+		   "no element is read through windows that leave their row so often that a copy pays",
+		   NULL},
 };

@@ -28,6 +28,7 @@ struct sched_mover {
 	size_t offset; /* of its extent in struct sched_fusion */
 	bool (*moved)(const struct sub_program *);
 	const char *cannot, *worthless; /* why `all` and `on` are refused where nothing moved */
+	const char *(*details)(const struct sub_program *); /* of `cannot`, state by state; may be NULL */
 };
 extern const struct sched_mover sched_movers[SCHED_DIRECTIVES];
 

@@ -3,8 +3,6 @@
  * becomes an index variable: n in bodies that run over nodes, t in outputs that run over inputs. */
 #include "subop/lower_operator.h"
 
-typedef sub_ref lower_op(struct lowering *, const struct ra_node *);
-
 /* --- shapes and uses --- */
 
 int sub_lower_shape(struct lowering *l, const struct ra_shape *shape, int *vars)
@@ -32,7 +30,7 @@ static int find_free_var(struct lowering *l, int64_t extent, const int *taken, i
 	}
 }
 
-static bool is_dim(const struct sub_program *p, int var)
+bool sub_is_dim(const struct sub_program *p, int var)
 {
 	return p->vars.at[var].set == SUB_DIM;
 }
@@ -44,41 +42,38 @@ static int dims_of(const struct lowering *l, sub_ref r)
 	const struct sub_value *v = sub_at(l->p, r);
 	int dims = 0;
 	for (int i = 0; i < v->vars; i++)
-		dims += is_dim(l->p, v->var[i]);
+		dims += sub_is_dim(l->p, v->var[i]);
 	return dims;
 }
 
-/* The value with its dimensions named `vars`, aligned at the last.  Leading dimensions keep their names. */
-static struct sub_use use_under(const struct lowering *l, sub_ref r, const int *vars, int n)
+struct sub_use sub_use_under(const struct lowering *l, sub_ref r, const int *vars, int n)
 {
 	struct sub_use u = sub_as_is(l->p, r);
 	int at = n - dims_of(l, r);
 	for (int i = 0; i < u.vars; i++)
-		if (is_dim(l->p, u.var[i]))
+		if (sub_is_dim(l->p, u.var[i]))
 			u.var[i] = vars[at++];
 	return u;
 }
 
-static sub_ref value_of_argument(const struct lowering *l, const struct ra_node *n, int i)
+sub_ref sub_value_of_argument(const struct lowering *l, const struct ra_node *n, int i)
 {
 	return l->values[n->arg[i].i];
 }
 
-static struct sub_map affine_map(int var, int64_t offset)
+struct sub_map sub_affine_map(int var, int64_t offset)
 {
 	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = 1, .offset = offset};
 }
 
-/* A constant index. */
-static struct sub_map fixed_map(int64_t index)
+struct sub_map sub_fixed_map(int64_t index)
 {
 	return (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = index};
 }
 
-/* Appends the leading dimensions of a use that the value lacks. */
-static void add_leading_vars(const struct lowering *l, struct sub_value *v, const struct sub_use *u)
+void sub_add_leading_vars(const struct lowering *l, struct sub_value *v, const struct sub_use *u)
 {
-	for (int i = 0; i < u->vars && !is_dim(l->p, u->var[i]); i++) {
+	for (int i = 0; i < u->vars && !sub_is_dim(l->p, u->var[i]); i++) {
 		int j = 0;
 		while (j < v->vars && v->var[j] != u->var[i])
 			j++;
@@ -87,32 +82,30 @@ static void add_leading_vars(const struct lowering *l, struct sub_value *v, cons
 	}
 }
 
-static void add_dims(struct sub_value *v, const int *vars, int n)
+void sub_add_dims(struct sub_value *v, const int *vars, int n)
 {
 	for (int i = 0; i < n; i++)
 		v->var[v->vars++] = vars[i];
 }
 
-/* A copy with dimensions `vars`; dimension d of what is copied is reached by `map[d]`.  Where that is outside, the
- * copy is `fill`; NULL = it never is. */
-static sub_ref move_filled(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars,
+sub_ref sub_move_filled(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars,
 			   int rank, const double *fill)
 {
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}, .map = maps};
 	v.fills = fill;
 	v.fill = fill ? *fill : 0;
-	add_leading_vars(l, &v, &v.arg[0]);
+	sub_add_leading_vars(l, &v, &v.arg[0]);
 	for (int i = 0; i < v.arg[0].vars; i++)
-		maps[i] = i < v.vars ? affine_map(v.var[i], 0) : map[i - v.vars];
-	add_dims(&v, vars, rank);
+		maps[i] = i < v.vars ? sub_affine_map(v.var[i], 0) : map[i - v.vars];
+	sub_add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
 }
 
 static sub_ref move_value(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars,
 			  int rank)
 {
-	return move_filled(l, from, map, vars, rank, NULL);
+	return sub_move_filled(l, from, map, vars, rank, NULL);
 }
 
 /* The value with a dimension for each axis. */
@@ -121,187 +114,25 @@ static sub_ref expand_value(struct lowering *l, sub_ref r, const struct ra_shape
 	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, shape, vars), dims = dims_of(l, r);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < dims; d++)
-		map[d] = affine_map(vars[rank - dims + d], 0);
+		map[d] = sub_affine_map(vars[rank - dims + d], 0);
 	return dims == rank ? r : move_value(l, r, map, vars, rank);
 }
 
-static sub_ref expand_argument(struct lowering *l, const struct ra_node *n, int i)
+sub_ref sub_expand_argument(struct lowering *l, const struct ra_node *n, int i)
 {
-	return expand_value(l, value_of_argument(l, n, i), &ra_at(l->model, n->arg[i])->shape);
+	return expand_value(l, sub_value_of_argument(l, n, i), &ra_at(l->model, n->arg[i])->shape);
 }
 
-/* The sub-operator that ra/ra_ops.def names. */
-static const enum sub_op sub_of[RA_OPS] = {
+const enum sub_op sub_op_of_ra[RA_OPS] = {
 #define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = SUB_##sub,
 #include "ra/ra_ops.def"
 };
-
-/* --- index notation: numbers whose values have the dimensions of the variables that they depend on --- */
-
-/* The extents of the variables of a nest, by position. */
-struct nest_extents {
-	int64_t at[RA_MAX_POSITIONS];
-};
-
-static struct nest_extents *find_nest_extents(struct lowering *l)
-{
-	const struct ra_model *m = l->model;
-	struct nest_extents *extents = ARENA_ARRAY(l->p->arena, struct nest_extents, ra_count_nests(m) + 1);
-	for (size_t i = 0; i < m->indices.n; i++)
-		extents[m->indices.at[i].nest].at[m->indices.at[i].position] =
-		    ra_dim_value(&m->indices.at[i].extent, l->sizes);
-	return extents;
-}
-
-const int *sub_lower_indices(struct lowering *l)
-{
-	const struct ra_model *m = l->model;
-	const struct nest_extents *extents = find_nest_extents(l);
-	int *var = ARENA_ARRAY(l->p->arena, int, m->indices.n + 1);
-	for (size_t i = 0; i < m->indices.n; i++) {
-		const int64_t *of = extents[m->indices.at[i].nest].at;
-		int at = m->indices.at[i].position, ordinal = 0;
-		for (int k = 0; k < at; k++)
-			ordinal += of[k] == of[at];
-		var[i] = sub_dim(l->p, of[at], ordinal);
-	}
-	return var;
-}
-
-/* Whether an element is one of a whole value, under these names of its dimensions. */
-static bool renames_dims(const struct lowering *l, const struct ra_node *n, int *vars)
-{
-	const struct ra_shape *from = &ra_at(l->model, n->arg[0])->shape;
-	for (int d = 0; d < from->rank; d++) {
-		const struct ra_index_form *f = &n->element->at[d];
-		vars[d] = f->terms ? l->index[f->term[0].index] : -1;
-		if (f->terms != 1 || f->term[0].scale != 1 || ra_dim_value(&f->offset, l->sizes) ||
-		    l->p->vars.at[vars[d]].extent != ra_dim_value(&from->dim[d], l->sizes))
-			return false;
-		for (int e = 0; e < d; e++)
-			if (vars[e] == vars[d])
-				return false;
-	}
-	return true;
-}
-
-/* The i-th argument of a number, under the names of index notation. */
-static struct sub_use number_use(struct lowering *l, const struct ra_node *n, int i)
-{
-	const struct ra_node *arg = ra_at(l->model, n->arg[i]);
-	int vars[RA_MAX_RANK];
-	if (arg->op == RA_ELEMENT && renames_dims(l, arg, vars))
-		return use_under(l, value_of_argument(l, n, i), vars, ra_at(l->model, arg->arg[0])->shape.rank);
-	return sub_as_is(l->p, value_of_argument(l, n, i));
-}
-
-/* A copy of a value under other variables, among which are all of its own. */
-static struct sub_use arrange_vars(struct lowering *l, struct sub_use u, const int *dims, int n)
-{
-	struct sub_map map[SUB_MAX_VARS];
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = map};
-	for (int i = 0; i < u.vars; i++)
-		map[i] = affine_map(u.var[i], 0);
-	add_leading_vars(l, &v, &u);
-	add_dims(&v, dims, n);
-	return sub_as_is(l->p, sub_add(l->p, v, l->diags));
-}
-
-/* Writes the dimensions of a use, without its leading ones; returns their number. */
-static int dims_of_use(const struct lowering *l, const struct sub_use *u, int *dims)
-{
-	int n = 0;
-	for (int i = 0; i < u->vars; i++)
-		if (is_dim(l->p, u->var[i]))
-			dims[n++] = u->var[i];
-	return n;
-}
-
-/* The use with its dimensions in an order that all values share. */
-static struct sub_use sort_dims(struct lowering *l, struct sub_use u)
-{
-	int dims[SUB_MAX_VARS], n = dims_of_use(l, &u, dims);
-	bool sorted = true;
-	for (int i = 1; i < n; i++)
-		for (int j = i; j > 0 && dims[j] < dims[j - 1]; j--) {
-			int var = dims[j];
-			dims[j] = dims[j - 1], dims[j - 1] = var;
-			sorted = false;
-		}
-	return sorted ? u : arrange_vars(l, u, dims, n);
-}
-
-/* Adds an operator of numbers; where these order their variables in contradictory ways, they are transposed. */
-static sub_ref add_numbers(struct lowering *l, struct sub_value v)
-{
-	struct sub_value trial = v;
-	for (int a = 0; a < sub_traits_of(v.op)->arity && !sub_infer_vars(l->p, &trial); a++)
-		trial.arg[a] = v.arg[a] = sort_dims(l, v.arg[a]);
-	return sub_add(l->p, v, l->diags);
-}
-
-static sub_ref lower_element(struct lowering *l, const struct ra_node *n)
-{
-	sub_ref from = expand_argument(l, n, 0);
-	int vars[RA_MAX_RANK], rank = ra_at(l->model, n->arg[0])->shape.rank, dims[SUB_MAX_VARS], used = 0;
-	struct sub_map map[RA_MAX_RANK];
-	if (renames_dims(l, n, vars))
-		return from;
-	for (int d = 0; d < rank; d++) {
-		const struct ra_index_form *f = &n->element->at[d];
-		map[d] = fixed_map(ra_dim_value(&f->offset, l->sizes));
-		for (int t = 0; t < f->terms; t++) {
-			int var = l->index[f->term[t].index], i = 0;
-			*(t ? &map[d].var2 : &map[d].var) = var;
-			*(t ? &map[d].scale2 : &map[d].scale) = f->term[t].scale;
-			while (i < used && dims[i] != var)
-				i++;
-			if (i == used)
-				dims[used++] = var;
-		}
-	}
-	return move_filled(l, from, map, dims, used, &n->element->fill);
-}
-
-/* The variables of a list of indices. */
-static struct sub_vars vars_of(const struct lowering *l, const struct ra_indices *indices)
-{
-	struct sub_vars all = {.n = indices->n};
-	for (int i = 0; i < all.n; i++)
-		all.var[i] = l->index[indices->index[i]];
-	return all;
-}
-
-/* A reduction; the number is repeated along variables that it does not depend on. */
-static sub_ref lower_over(struct lowering *l, const struct ra_node *n)
-{
-	struct sub_use u = number_use(l, n, 0);
-	struct sub_vars over = vars_of(l, n->indices);
-	int dims[SUB_MAX_VARS], had = dims_of_use(l, &u, dims), has = had;
-	for (int i = 0; i < over.n; i++)
-		if (!sub_use_has(&u, over.var[i]))
-			dims[has++] = over.var[i];
-	struct sub_value v = {.op = sub_of[n->op], .reduced = over};
-	v.arg[0] = has == had ? u : arrange_vars(l, u, dims, has);
-	return sub_add(l->p, v, l->diags);
-}
-
-/* The numbers of a nest as a value with an axis for each index. */
-static sub_ref lower_nest(struct lowering *l, const struct ra_node *n)
-{
-	struct sub_use u = number_use(l, n, 0);
-	struct sub_vars axes = vars_of(l, n->indices);
-	int dims[SUB_MAX_VARS], has = dims_of_use(l, &u, dims);
-	if (has == axes.n && memcmp(dims, axes.var, has * sizeof *dims) == 0)
-		return u.value;
-	return arrange_vars(l, u, axes.var, axes.n).value;
-}
 
 /* --- elementwise --- */
 
 static sub_ref lower_cast(struct lowering *l, const struct ra_node *n)
 {
-	struct sub_value v = {.op = SUB_CAST, .dtype = n->dtype, .arg = {number_use(l, n, 0)}};
+	struct sub_value v = {.op = SUB_CAST, .dtype = n->dtype, .arg = {sub_number_use(l, n, 0)}};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -317,7 +148,7 @@ static sub_ref add_unary(struct lowering *l, enum sub_op op, sub_ref r)
 
 static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
 {
-	return add_unary_of(l, sub_of[n->op], number_use(l, n, 0));
+	return add_unary_of(l, sub_op_of_ra[n->op], sub_number_use(l, n, 0));
 }
 
 /* An argument of an elementwise operator whose shape `to` has the variables `vars`.  Drops axes of extent 1
@@ -329,13 +160,13 @@ static struct sub_use repeat_axes(struct lowering *l, sub_ref value, const struc
 	int kept[RA_MAX_RANK], n = 0, lacks = to->rank - from->rank;
 	for (int d = 0; d < from->rank; d++) {
 		bool same = d + lacks >= 0 && ra_dim_equal(&from->dim[d], &to->dim[d + lacks]);
-		map[d] = same ? affine_map(vars[d + lacks], 0) : fixed_map(0);
+		map[d] = same ? sub_affine_map(vars[d + lacks], 0) : sub_fixed_map(0);
 		if (same)
 			kept[n++] = vars[d + lacks];
 	}
 	if (all_axes)
 		return sub_as_is(l->p, move_value(l, value, map, vars, to->rank));
-	return n == from->rank ? use_under(l, value, vars, to->rank)
+	return n == from->rank ? sub_use_under(l, value, vars, to->rank)
 			       : sub_as_is(l->p, move_value(l, value, map, kept, n));
 }
 
@@ -389,24 +220,24 @@ static const struct ra_shape *argument_shape(const struct lowering *l, const str
 
 static sub_ref add_numbers_of(struct lowering *l, enum sub_op op, struct sub_use a, struct sub_use b)
 {
-	return add_numbers(l, (struct sub_value){.op = op, .arg = {a, b}});
+	return sub_add_numbers(l, (struct sub_value){.op = op, .arg = {a, b}});
 }
 
 static sub_ref lower_binary(struct lowering *l, const struct ra_node *n)
 {
 	if (!n->shape.rank)
-		return add_numbers_of(l, sub_of[n->op], number_use(l, n, 0), number_use(l, n, 1));
-	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0),
-			       argument_shape(l, n, 0), value_of_argument(l, n, 1), argument_shape(l, n, 1));
+		return add_numbers_of(l, sub_op_of_ra[n->op], sub_number_use(l, n, 0), sub_number_use(l, n, 1));
+	return add_elementwise(l, sub_op_of_ra[n->op], &n->shape, sub_value_of_argument(l, n, 0),
+			       argument_shape(l, n, 0), sub_value_of_argument(l, n, 1), argument_shape(l, n, 1));
 }
 
 static sub_ref lower_sub(struct lowering *l, const struct ra_node *n)
 {
 	if (!n->shape.rank)
-		return add_numbers_of(l, sub_of[n->op], number_use(l, n, 0),
-				      sub_as_is(l->p, add_unary_of(l, SUB_NEG, number_use(l, n, 1))));
-	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 0),
-			       argument_shape(l, n, 0), add_unary(l, SUB_NEG, value_of_argument(l, n, 1)),
+		return add_numbers_of(l, sub_op_of_ra[n->op], sub_number_use(l, n, 0),
+				      sub_as_is(l->p, add_unary_of(l, SUB_NEG, sub_number_use(l, n, 1))));
+	return add_elementwise(l, sub_op_of_ra[n->op], &n->shape, sub_value_of_argument(l, n, 0),
+			       argument_shape(l, n, 0), add_unary(l, SUB_NEG, sub_value_of_argument(l, n, 1)),
 			       argument_shape(l, n, 1));
 }
 
@@ -414,9 +245,9 @@ static sub_ref lower_sub(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_swapped(struct lowering *l, const struct ra_node *n)
 {
 	if (!n->shape.rank)
-		return add_numbers_of(l, sub_of[n->op], number_use(l, n, 1), number_use(l, n, 0));
-	return add_elementwise(l, sub_of[n->op], &n->shape, value_of_argument(l, n, 1),
-			       argument_shape(l, n, 1), value_of_argument(l, n, 0), argument_shape(l, n, 0));
+		return add_numbers_of(l, sub_op_of_ra[n->op], sub_number_use(l, n, 1), sub_number_use(l, n, 0));
+	return add_elementwise(l, sub_op_of_ra[n->op], &n->shape, sub_value_of_argument(l, n, 1),
+			       argument_shape(l, n, 1), sub_value_of_argument(l, n, 0), argument_shape(l, n, 0));
 }
 
 static sub_ref lower_negated(struct lowering *l, const struct ra_node *n)
@@ -427,7 +258,7 @@ static sub_ref lower_negated(struct lowering *l, const struct ra_node *n)
 /* The i-th argument, copied along the axes that it lacks. */
 static struct sub_use repeat_argument(struct lowering *l, const struct ra_node *n, int i, const int *vars)
 {
-	sub_ref r = value_of_argument(l, n, i);
+	sub_ref r = sub_value_of_argument(l, n, i);
 	struct ra_shape from = last_axes(argument_shape(l, n, i), dims_of(l, r));
 	return repeat_axes(l, r, &from, &n->shape, vars, i == 0 && !ends_with_axes(&from, &n->shape));
 }
@@ -438,9 +269,9 @@ static sub_ref lower_where(struct lowering *l, const struct ra_node *n)
 	int vars[RA_MAX_RANK];
 	struct sub_value v = {.op = SUB_SELECT};
 	for (int i = 0; i < 3; i++)
-		v.arg[i] = number_use(l, n, i);
+		v.arg[i] = sub_number_use(l, n, i);
 	if (!n->shape.rank)
-		return add_numbers(l, v);
+		return sub_add_numbers(l, v);
 	sub_lower_shape(l, &n->shape, vars);
 	for (int i = 0; i < 3; i++)
 		v.arg[i] = repeat_argument(l, n, i, vars);
@@ -470,7 +301,7 @@ static sub_ref lower_zero(struct lowering *l, const struct ra_node *n)
 {
 	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &n->shape, vars);
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, add_constant(l, n->dtype, 0))}};
-	add_dims(&v, vars, rank);
+	sub_add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -484,7 +315,7 @@ static sub_ref add_source(struct lowering *l, enum sub_op op, int which, int lea
 		v.var[v.vars++] = l->p->node;
 	if (leading >= 0)
 		v.var[v.vars++] = leading;
-	add_dims(&v, vars, rank);
+	sub_add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -497,11 +328,11 @@ static sub_ref lower_param(struct lowering *l, const struct ra_node *n)
 static sub_ref select_slot(struct lowering *l, sub_ref vector, int slot)
 {
 	struct sub_use u = sub_as_is(l->p, vector);
-	struct sub_map map[SUB_MAX_VARS] = {affine_map(l->row, 0)};
+	struct sub_map map[SUB_MAX_VARS] = {sub_affine_map(l->row, 0)};
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->row}, .vars = 1, .map = map};
 	map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->row};
 	for (int i = 2; i < u.vars; i++) {
-		map[i] = affine_map(u.var[i], 0);
+		map[i] = sub_affine_map(u.var[i], 0);
 		v.var[v.vars++] = u.var[i];
 	}
 	return sub_add(l->p, v, l->diags);
@@ -536,7 +367,7 @@ static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, b
 		for (int j = 1; j < i; j++)
 			ordinal += l->p->vars.at[u.var[j]].extent == extent;
 		int var = sub_dim(l->p, extent, ordinal);
-		map[i] = affine_map(var, 0);
+		map[i] = sub_affine_map(var, 0);
 		v.var[v.vars++] = var;
 	}
 	return sub_add(l->p, v, l->diags);
@@ -547,7 +378,7 @@ static sub_ref lower_lookup(struct lowering *l, const struct ra_node *n)
 	bool edge = l->model->inputs.at[n->input].edge, each = edge && n->slot == RA_EACH_CHILD;
 	struct sub_map row = {.function = SUB_TOKEN, .which = n->input, .var = each ? l->p->edge : l->row};
 	row.slot = edge && !each ? n->slot : 0;
-	return pick_rows(l, value_of_argument(l, n, 0), row, each);
+	return pick_rows(l, sub_value_of_argument(l, n, 0), row, each);
 }
 
 static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
@@ -624,8 +455,8 @@ static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 	bool all_axes = a->rank > 1 && !ends_with_axes(a, &left.shape);
 	struct sub_value product = {
 	    .op = SUB_MULTIPLY,
-	    .arg = {repeat_axes(l, expand_argument(l, n, 0), a, &left.shape, left.var, all_axes),
-		    repeat_axes(l, expand_argument(l, n, 1), b, &right.shape, right.var, false)}};
+	    .arg = {repeat_axes(l, sub_expand_argument(l, n, 0), a, &left.shape, left.var, all_axes),
+		    repeat_axes(l, sub_expand_argument(l, n, 1), b, &right.shape, right.var, false)}};
 	sub_ref r = sub_add(l->p, product, l->diags);
 	if (!r.i)
 		return r;
@@ -640,8 +471,8 @@ static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
 	int k = find_free_var(l, ra_dim_value(&from->dim[n->axis], l->sizes), out, rank);
 	for (int d = 0, o = 0; d < from->rank; d++)
 		under[d] = d == n->axis ? k : out[o++];
-	struct sub_value v = {.op = sub_of[n->op],
-			      .arg = {use_under(l, expand_argument(l, n, 0), under, from->rank)},
+	struct sub_value v = {.op = sub_op_of_ra[n->op],
+			      .arg = {sub_use_under(l, sub_expand_argument(l, n, 0), under, from->rank)},
 			      .reduced = sub_one_var(k)};
 	return sub_add(l->p, v, l->diags);
 }
@@ -656,7 +487,7 @@ static sub_ref add_binary(struct lowering *l, enum sub_op op, struct sub_use a, 
 static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 {
 	struct ra_node largest = *n;
-	sub_ref x = expand_argument(l, n, 0);
+	sub_ref x = sub_expand_argument(l, n, 0);
 	const struct ra_shape *from = &ra_at(l->model, n->arg[0])->shape;
 	int out[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, out), under[RA_MAX_RANK];
 	int64_t extent = ra_dim_value(&from->dim[n->axis], l->sizes);
@@ -664,8 +495,8 @@ static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 	for (int d = 0, o = 0; d < from->rank; d++)
 		under[d] = d == n->axis ? k : out[o++];
 	largest.op = RA_MAX;
-	struct sub_use u = use_under(l, x, under, from->rank),
-		       most = use_under(l, lower_reduce(l, &largest), out, rank);
+	struct sub_use u = sub_use_under(l, x, under, from->rank),
+		       most = sub_use_under(l, lower_reduce(l, &largest), out, rank);
 	sub_ref is_largest = add_binary(l, SUB_EQUALS, u, most), is_number = add_binary(l, SUB_EQUALS, u, u);
 	sub_ref is = add_binary(l, SUB_OR, sub_as_is(l->p, is_largest),
 				sub_as_is(l->p, add_unary(l, SUB_NOT, is_number)));
@@ -687,8 +518,8 @@ static sub_ref repeat_per_edge(struct lowering *l, sub_ref r)
 	for (int i = 0; i < u.vars; i++) {
 		if (u.var[i] == ragged_var(l))
 			return r;
-		map[i] = affine_map(u.var[i], 0);
-		if (is_dim(l->p, u.var[i]))
+		map[i] = sub_affine_map(u.var[i], 0);
+		if (sub_is_dim(l->p, u.var[i]))
 			v.var[v.vars++] = u.var[i];
 	}
 	return sub_add(l->p, v, l->diags);
@@ -696,8 +527,8 @@ static sub_ref repeat_per_edge(struct lowering *l, sub_ref r)
 
 static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 {
-	sub_ref r = repeat_per_edge(l, value_of_argument(l, n, 0));
-	struct sub_value v = {.op = sub_of[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = sub_one_var(ragged_var(l))};
+	sub_ref r = repeat_per_edge(l, sub_value_of_argument(l, n, 0));
+	struct sub_value v = {.op = sub_op_of_ra[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = sub_one_var(ragged_var(l))};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -705,24 +536,24 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 
 static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 {
-	struct ra_shape shape = last_axes(&n->shape, dims_of(l, value_of_argument(l, n, 0)));
+	struct ra_shape shape = last_axes(&n->shape, dims_of(l, sub_value_of_argument(l, n, 0)));
 	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &shape, vars),
 	    axis = n->axis - (n->shape.rank - rank);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[d] = affine_map(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
-	return move_value(l, value_of_argument(l, n, 0), map, vars, rank);
+		map[d] = sub_affine_map(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
+	return move_value(l, sub_value_of_argument(l, n, 0), map, vars, rank);
 }
 
 static sub_ref lower_row(struct lowering *l, const struct ra_node *n)
 {
 	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &n->shape, vars);
-	struct sub_map map[RA_MAX_RANK] = {fixed_map(n->begin.constant)};
-	if (dims_of(l, value_of_argument(l, n, 0)) <= rank)
-		return value_of_argument(l, n, 0);
+	struct sub_map map[RA_MAX_RANK] = {sub_fixed_map(n->begin.constant)};
+	if (dims_of(l, sub_value_of_argument(l, n, 0)) <= rank)
+		return sub_value_of_argument(l, n, 0);
 	for (int d = 0; d < rank; d++)
-		map[d + 1] = affine_map(vars[d], 0);
-	return move_value(l, expand_argument(l, n, 0), map, vars, rank);
+		map[d + 1] = sub_affine_map(vars[d], 0);
+	return move_value(l, sub_expand_argument(l, n, 0), map, vars, rank);
 }
 
 static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
@@ -730,8 +561,8 @@ static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
 	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &n->shape, vars);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[n->order[d]] = affine_map(vars[d], 0);
-	return move_value(l, expand_argument(l, n, 0), map, vars, rank);
+		map[n->order[d]] = sub_affine_map(vars[d], 0);
+	return move_value(l, sub_expand_argument(l, n, 0), map, vars, rank);
 }
 
 static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
@@ -743,11 +574,11 @@ static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
 		int under[RA_MAX_RANK];
 		memcpy(under, out, sizeof under);
 		under[n->axis] = find_free_var(l, ra_dim_value(&shape->dim[n->axis], l->sizes), out, rank);
-		v.arg[a] = use_under(l, expand_argument(l, n, a), under, rank);
-		add_leading_vars(l, &v, &v.arg[a]);
+		v.arg[a] = sub_use_under(l, sub_expand_argument(l, n, a), under, rank);
+		sub_add_leading_vars(l, &v, &v.arg[a]);
 	}
 	v.axis = v.vars + n->axis;
-	add_dims(&v, out, rank);
+	sub_add_dims(&v, out, rank);
 	return sub_add(l->p, v, l->diags);
 }
 /* --- results --- */
@@ -758,18 +589,18 @@ static sub_ref repeat_per_row(struct lowering *l, sub_ref r)
 	struct sub_use u = sub_as_is(l->p, r);
 	struct sub_map map[SUB_MAX_VARS];
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 1, .var = {l->row}, .map = map};
-	if (u.vars && !is_dim(l->p, u.var[0]))
+	if (u.vars && !sub_is_dim(l->p, u.var[0]))
 		return r;
 	for (int i = 0; i < u.vars; i++)
-		map[i] = affine_map(u.var[i], 0);
-	add_dims(&v, u.var, u.vars);
+		map[i] = sub_affine_map(u.var[i], 0);
+	sub_add_dims(&v, u.var, u.vars);
 	return sub_add(l->p, v, l->diags);
 }
 
 struct sub_use sub_lower_result(struct lowering *l, sub_ref r, const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, shape, vars);
-	return use_under(l, repeat_per_row(l, expand_value(l, r, shape)), vars, rank);
+	return sub_use_under(l, repeat_per_row(l, expand_value(l, r, shape)), vars, rank);
 }
 
 /* --- the table --- */

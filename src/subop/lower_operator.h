@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What lower_model.c and lower_operator.c share: a model being lowered. */
+/* What lower_model.c, lower_operator.c and lower_nest.c share: a model being lowered. */
 #ifndef ESPALIER_SUBOP_LOWER_OPERATOR_H
 #define ESPALIER_SUBOP_LOWER_OPERATOR_H
 
@@ -24,5 +24,41 @@ const int *sub_lower_indices(struct lowering *);
 sub_ref sub_lower_node(struct lowering *, const struct ra_node *);
 /* A value with all dimensions of a shape, in each row of the body, as a store reads it. */
 struct sub_use sub_lower_result(struct lowering *, sub_ref, const struct ra_shape *);
+
+/* --- lower_operator.c: for operators in other files --- */
+
+typedef sub_ref lower_op(struct lowering *, const struct ra_node *);
+
+/* The sub-operators that ra/ra_ops.def names. */
+extern const enum sub_op sub_op_of_ra[];
+/* Whether a variable is a dimension, not a leading one (node, edge, member, input). */
+bool sub_is_dim(const struct sub_program *, int var);
+/* The value of the i-th argument; with a dimension for each axis. */
+sub_ref sub_value_of_argument(const struct lowering *, const struct ra_node *, int i);
+sub_ref sub_expand_argument(struct lowering *, const struct ra_node *, int i);
+/* The value with its dimensions named `vars`, aligned at the last.  Leading dimensions keep their names. */
+struct sub_use sub_use_under(const struct lowering *, sub_ref, const int *vars, int n);
+/* The index var + offset, and a constant one. */
+struct sub_map sub_affine_map(int var, int64_t offset);
+struct sub_map sub_fixed_map(int64_t index);
+/* Appends the leading dimensions of a use that the value lacks. */
+void sub_add_leading_vars(const struct lowering *, struct sub_value *, const struct sub_use *);
+void sub_add_dims(struct sub_value *, const int *vars, int n);
+/* A copy with dimensions `vars`; dimension d of what is copied is reached by `map[d]`.  Where that is outside, the
+ * copy is `fill`; NULL = it never is. */
+sub_ref sub_move_filled(struct lowering *, sub_ref from, const struct sub_map *map, const int *vars, int rank,
+			const double *fill);
+
+/* --- lower_nest.c: index notation --- */
+
+/* The i-th argument of a number, under the names of index notation. */
+struct sub_use sub_number_use(struct lowering *, const struct ra_node *, int i);
+/* Adds an operator of numbers; where these order their variables in contradictory ways, they are transposed. */
+sub_ref sub_add_numbers(struct lowering *, struct sub_value);
+lower_op lower_element;
+/* A reduction; the number is repeated along variables that it does not depend on. */
+lower_op lower_over;
+/* The numbers of a nest as a value with an axis for each index. */
+lower_op lower_nest;
 
 #endif

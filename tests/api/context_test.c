@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static const char *weights;
@@ -171,6 +172,7 @@ struct caller {
 	struct gate *gate;
 	esp_status status;
 	volatile bool returned;
+	char path[140];
 };
 
 /* The first run of a session takes memory. */
@@ -191,6 +193,67 @@ static void *close_context(void *user)
 	return NULL;
 }
 
+/* --- a call that waits for a pipe --- */
+
+static void *read_pipe(void *user)
+{
+	struct caller *c = user;
+	esp_treebank *t = NULL;
+	esp_error *error = NULL;
+	int more;
+	c->status = esp_treebank_open(c->kit->context, c->path, NULL, &t, &error);
+	sem_post(&c->gate->reached);
+	if (!c->status)
+		c->status = esp_treebank_next(t, c->kit->forest, &more, &error);
+	c->returned = error && error_is(error, "context-closed");
+	esp_treebank_free(t);
+	return NULL;
+}
+
+/* Of a pipe, or of a named one that nobody writes to. */
+static void test_pipe(bool named)
+{
+	struct gate gate = {0};
+	struct kit k;
+	pthread_t reader;
+	int ends[2] = {-1, -1};
+	sem_init(&gate.reached, 0, 0);
+	make_kit(&k, NULL, weights, NULL);
+	struct caller read = {.kit = &k, .gate = &gate};
+	if (named ? mkfifo(path_of("pipe"), 0600) : pipe(ends))
+		abort();
+	snprintf(read.path, sizeof read.path, "/dev/fd/%d", ends[0]);
+	if (named)
+		snprintf(read.path, sizeof read.path, "%s", path_of("pipe"));
+	pthread_create(&reader, NULL, read_pipe, &read);
+	sem_wait(&gate.reached);
+	nanosleep(&(struct timespec){0, 50000000}, NULL);
+	tap_ok(esp_context_close(k.context, NULL) == ESP_OK, "a context is closed while a call waits for a %s",
+	       named ? "writer of a named pipe" : "pipe");
+	pthread_join(reader, NULL);
+	tap_ok(read.status == ESP_ERROR_CLOSED && read.returned, "the call ends, and says why");
+	if (named) {
+		unlink(path_of("pipe"));
+	} else {
+		close(ends[0]);
+		close(ends[1]);
+	}
+	sem_destroy(&gate.reached);
+	free_kit(&k);
+}
+
+/* --- a deadline --- */
+
+static void test_create_deadline(void)
+{
+	esp_context_options o = {.size = sizeof o, .cache = ESP_CACHE_OFF, .compile_seconds = 1e-9};
+	struct kit k;
+	esp_error *error = NULL;
+	tap_ok(make_kit(&k, &o, weights, &error) == ESP_ERROR_BACKEND && !k.program && error_is(error, "compile-deadline"),
+	       "a program that is not made in time is none");
+	free_kit(&k);
+}
+
 static void test_in_flight(void)
 {
 	struct gate gate = {0};
@@ -202,7 +265,7 @@ static void test_in_flight(void)
 	sem_init(&gate.open, 0, 0);
 	make_kit(&k, &o, weights, NULL);
 	esp_forest_add(k.forest, &pair, NULL);
-	struct caller run = {&k, &gate, 0, false}, close = run;
+	struct caller run = {.kit = &k, .gate = &gate}, close = run;
 	pthread_create(&runner, NULL, run_gated, &run);
 	sem_wait(&gate.reached);
 	tap_ok(esp_session_run(k.session, k.forest, &error) == ESP_ERROR_BUSY &&
@@ -324,6 +387,9 @@ int main(void)
 	test_accounts();
 	test_cap();
 	test_closed();
+	test_pipe(false);
+	test_pipe(true);
+	test_create_deadline();
 	test_in_flight();
 	test_strangers();
 	test_fork();

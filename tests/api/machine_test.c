@@ -139,8 +139,13 @@ static void test_file(const char *folder, const char *machines)
 	refuses(folder, "a file without a number");
 	write_changed(text, "identity ", "identity another");
 	refuses(folder, "a file of another processor");
-	write_changed(text, "espalier machine ", "espalier machine 0");
-	refuses(folder, "a file of another version");
+	write_changed(text, "espalier machine ", "espalier machine 2");
+	tap_ok(is_from(ESP_MACHINE_KEPT, folder, "system", &h) && !h.damaged && !h.others,
+	       "a file of another version is ignored, and no damage");
+	tap_ok(strstr(describe(ESP_MACHINE_MEASURED, folder, 0, &h), "source system") && !h.damaged,
+	       "also where the machine may be measured");
+	write_changed(text, "espalier machine ", "espalier gadget");
+	refuses(folder, "a file that is no description");
 	char damaged[4000];
 	strcpy(damaged, text);
 	damaged[n / 2] ^= 1;

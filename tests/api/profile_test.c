@@ -106,7 +106,8 @@ static bool in_order(const esp_profile *p)
 	bool ok = true;
 	for (size_t i = 0; (e = esp_profile_event(p, i)); i++, before = e) {
 		const esp_range *r = esp_profile_range(p, e->range);
-		ok &= e->start <= e->stop && r && e->start >= r->start && e->stop <= r->stop;
+		ok &= e->start <= e->stop && r && e->stop <= r->stop;
+		ok &= r && (r->split == ESP_SPLIT_SUBTREES || e->start >= r->start);
 		ok &= !before || e->thread > before->thread || e->start >= before->stop;
 		ok &= e->thread >= 0 && e->thread < esp_profile_describe(p)->threads;
 	}

@@ -75,6 +75,36 @@ named 'echo before >$map; chmod 600 $map'
 tap_is "$status,$(head -n 1 <<<"$text"),$(wc -l <<<"$text")" "0,before,$((kernels + 1))" "one of the user's own is added to"
 rm -f "$map"
 
+unset ESPALIER_PERF_MAP
+export ESPALIER_JITDUMP=1 JITDUMPDIR=$tmp/dumps
+esp "${model[@]}"
+tap_like "$err" perf-map-unusable "a dump in no folder is told"
+mkdir "$JITDUMPDIR"
+esp "${model[@]}"
+dump=$(echo "$tmp"/dumps/.debug/jit/espalier-*/jit-*.dump)
+tap_is "$status,$([[ -f $dump ]] && stat -c %a "$dump")" 0,600 "when asked, code is dumped to a private file"
+tap_is "$(head -c 4 "$dump")" DTiJ "of perf's format"
+tap_is "$(grep -c '^kernel inner' "$tmp"/dumps/.debug/jit/espalier-*/tiny-*.loops)" 1 "the loops stand beside it"
+# lines_of PROGRAM ARGUMENT...: how many files of loops stand beside the dump of a run.
+lines_of()
+{
+	rm -rf "$JITDUMPDIR/.debug"
+	esp run "$@" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
+	found=$(ls "$tmp"/dumps/.debug/jit/espalier-*/ 2>/dev/null | grep -c loops)
+}
+
+lines_of "$here/tiny.ra" --no-cache --compile-in helper
+tap_is "$status,$found" 0,1 "a helper makes lines, too"
+ESPALIER_JITDUMP=0 ESPALIER_LINES=1 esp compile "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --output "$tmp/tiny.program"
+tap_is "$status" 0 "a program is saved with lines"
+lines_of "$tmp/tiny.program"
+tap_is "$status,$found" 0,1 "they are in its dump"
+ESPALIER_JITDUMP=0 esp compile "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --output "$tmp/tiny.program"
+lines_of "$tmp/tiny.program"
+tap_is "$status,$found" 0,0 "and not in that of one that was saved without"
+unset ESPALIER_JITDUMP JITDUMPDIR
+export ESPALIER_PERF_MAP=1
+
 perf=$(command -v perf)
 if [[ -n $perf ]] && "$perf" record -o "$tmp/perf.data" -e cpu-clock true >/dev/null 2>&1; then
 	yes "$(cat "$tmp/trees")" | head -n 200000 >"$tmp/many"
@@ -83,7 +113,17 @@ if [[ -n $perf ]] && "$perf" record -o "$tmp/perf.data" -e cpu-clock true >/dev/
 	"$perf" report -i "$tmp/perf.data" --sort symbol 2>/dev/null | grep -q 'tiny:'
 	tap_ok $? "perf shows a kernel by its name"
 	for pid in $("$perf" script -i "$tmp/perf.data" -F pid 2>/dev/null | sort -u); do rm -f "/tmp/perf-$pid.map"; done
+	unset ESPALIER_PERF_MAP
+	rm -rf "$tmp/dumps"
+	mkdir "$tmp/dumps"
+	ESPALIER_JITDUMP=1 JITDUMPDIR=$tmp/dumps "$perf" record -k 1 -F 10000 -e cpu-clock -o "$tmp/perf.data" "$ESPALIER" "${model[@]}" >/dev/null 2>&1
+	"$perf" inject --jit -i "$tmp/perf.data" -o "$tmp/perf.jit" >/dev/null 2>&1
+	"$perf" report -i "$tmp/perf.jit" --sort symbol 2>/dev/null | grep -q 'tiny:'
+	tap_ok $? "perf inject takes the dump"
+	objdump -d -l "$tmp"/dumps/.debug/jit/espalier-*/jitted-*.so 2>/dev/null | grep -qE 'tiny-[0-9a-f]+\.loops:[0-9]+'
+	tap_ok $? "and its lines"
 else
 	tap_skip "no perf" "perf shows a kernel by its name"
+	tap_skip "no perf" "perf inject takes the dump, and its lines"
 fi
 tap_done

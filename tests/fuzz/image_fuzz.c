@@ -87,7 +87,12 @@ static void make_image(struct arena *a, struct diags *d, int i)
 	if (i >= TEXTS)
 		pack_image(a, d, &image);
 	int64_t *places = ARENA_ARRAY(a, int64_t, image.kernels);
-	image.blob = (struct image_blob){code, sizeof code, 16, EM_X86_64, image.kernels, places};
+	image.blob = (struct image_blob){.bytes = code,
+					.size = sizeof code,
+					.alignment = 16,
+					.machine = EM_X86_64,
+					.kernels = image.kernels,
+					.kernel = places};
 	image.key = "key";
 	image_write(&image, &file);
 	image_code_release(&image.code);

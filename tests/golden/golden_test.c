@@ -15,6 +15,7 @@ static const struct {
     {"steps", "D=4", NULL, "steps", "outline"},
     {"edges", "D=16 V=9", NULL, "edges", "refactor"},
     {"labels", "D=10 V=7 R=3", NULL, "labels", "pack"},
+    {"labels", "D=10 V=7 R=3", "sort all\n", "sorted", "pack"},
     {"down", "D=32 V=7", NULL, "down", "outline"},
     {"nest", "C=2 D=8 H=5", NULL, "nest", "lower"},
 };

@@ -44,18 +44,24 @@ static bool puts_in_front(const char *body, const char *lines)
 static void test_prefetched_rows(void)
 {
 	tap_ok(puts_in_front("let w = to_index(word[n]) h[n, 0] = sum[] + table[w, 1]\n",
-			     "let w = to_index(word[n])\nprefetch table[w, 1]\nprefetch h[n, 0]\n"),
+			     "let w = to_index(word[n])\nprefetch table[w, 1]\nprefetch write h[n, 0]\n"),
 	       "a row of a table, its number, and the place of the result");
-	tap_ok(
-	    puts_in_front(
-		"alloc w : index [2:node] w[0] = to_index(word[n]) w[1] = to_index(word[n]) h[n, 0] = sum[] + table[w[1], 1]\n",
-		"alloc w : index [2:node]\nw[0] = to_index(word[n])\nw[1] = to_index(word[n])\n"
-		"prefetch table[w[1], 1]\nprefetch h[n, 0]\n"),
-	    "numbers in registers");
+	tap_ok(puts_in_front("alloc w : index [2:node] w[0] = to_index(word[n]) w[1] = to_index(word[n]) "
+			     "h[n, 0] = sum[] + table[w[1], 1]\n",
+			     "alloc w : index [2:node]\nw[0] = to_index(word[n])\nw[1] = to_index(word[n])\n"
+			     "prefetch table[w[1], 1]\nprefetch write h[n, 0]\n"),
+	       "numbers in registers");
 	tap_ok(puts_in_front("h[n, 0] = sum[] + bias[1] h[n, 1] = h[n, 0] * sum[] h[n, 0] = 1.0\n",
-			     "prefetch h[n, 0]\n"),
+			     "prefetch write h[n, 0]\n"),
 	       "each line once; what all rows share is near");
-	tap_ok(puts_in_front("let c = to_index(child[n]) h[n, 0] = sum[] + h[c, 1]\n", "prefetch h[n, 0]\n"),
+	tap_ok(puts_in_front("h[n, 0] = h[n, 1] + sum[]\n", "prefetch write h[n, 1]\n"),
+	       "a line that is loaded and then stored to is written");
+	tap_ok(puts_in_front("let a = h[n, 1] h[n, 0] = a * sum[]\n", "prefetch write h[n, 1]\n"),
+	       "also if another statement loads it");
+	tap_ok(puts_in_front("alloc a : f32 [] a[] = h[n, 1] * sum[]\n", "prefetch h[n, 1]\n"),
+	       "a line that is only loaded is not");
+	tap_ok(puts_in_front("let c = to_index(child[n]) h[n, 0] = sum[] + h[c, 1]\n",
+			     "prefetch write h[n, 0]\n"),
 	       "and so are the states of children, of which no number moves");
 }
 
@@ -63,11 +69,11 @@ static void test_unmoved_statements(void)
 {
 	tap_ok(
 	    puts_in_front("alloc w : index [] for i:k in 0..2 { w[] = i } h[n, 0] = sum[] + table[w[], 1]\n",
-			  "prefetch h[n, 0]\n"),
+			  "prefetch write h[n, 0]\n"),
 	    "a register that a loop changes stays where it is");
 	tap_ok(puts_in_front("alloc w : index [] for i:k in 0..2 { w[] = i } let v = w[] "
 			     "h[n, 0] = sum[] + table[v, 1]\n",
-			     "prefetch h[n, 0]\n"),
+			     "prefetch write h[n, 0]\n"),
 	       "and so does what depends on it");
 	tap_ok(puts_in_front("let w = to_index(word[n]) h[n, 0] = select(w < 3, table[w, 1], sum[])\n",
 			     ""),

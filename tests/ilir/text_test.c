@@ -51,6 +51,7 @@ static const char tree[] =
     "  for j:D in 0..64 step 8 swept {\n"
     "    for n.1:node in begin..end {\n"
     "      prefetch h[n.1, ramp(8, j)]\n"
+    "      prefetch write h[n.1, ramp(8, j)]\n"
     "      let wide = (-9223372036854775808l + 9223372036854775807l) ^ 0l\n"
     "      let chosen = select(not(true), to_i8(1i), to_i8(wrap_i32(wide)))\n"
     "      h[n.1, ramp(8, j)] = broadcast(8, 1.0)\n"

@@ -9,7 +9,8 @@ static const char head[] =
     "buffer c : child 0 i32 [nodes:node]\n"
     "buffer y : output 0 f32 [nodes:node, 64:i]\n"
     "buffer own : local 0 f32 [nodes:node, 64:i]\n"
-    "buffer kept : scratch 0 f32 [nodes:node, 64:i]\n"
+    "buffer kept : scratch 0 f32 [widest:node, 64:i]\n"
+    "buffer derived : scratch 0 f32 [nodes:node, 64:i]\n"
     "kernel k in once {\n";
 
 static bool open_body(struct bench *b, const char *body)
@@ -28,6 +29,9 @@ static const struct {
 } accepted[] = {
     {"for n:node in begin..end { for i:i in 0..60 { h[n, i] = h[to_index(c[n]), i] } }", ILIR_BOUNDED | ILIR_IN_BOUNDS},
     {"for n:node in ?..? { h[n, 0] = 1.0 }", 0},
+    {"for n:node in begin..end { own[n, 0] = derived[to_index(c[n]), 5] } "
+     "for i:i in 0..8 swept { for m:node in begin..end { derived[m, i] = own[m, 0] } }",
+     ILIR_IN_BOUNDS},
     {"for n:node in begin..end { for v:lane in 0..8 vector { h[n, v] = 1.0 } }", ILIR_BOUNDED},
     {"for n:node in begin..end { for t:node in n..n + 4 unrolled { h[t, 0] = 1.0 } }", ILIR_VECTORIZED},
     {"step s in 0..leaves { h[0, 0] = 1.0 } barrier step t in leaves..nodes { h[0, 0] = 2.0 }", 0},
@@ -88,6 +92,7 @@ static const struct {
     {"let x = shr(1i, as_i32(1.0))", "shr by something else than a constant in 0..31", 0},
     {"prefetch 1.0", "a prefetch of what is not in memory", 0},
     {"alloc r : f32 [] prefetch r[]", "a prefetch of what is not in memory", 0},
+    {"prefetch write 1.0", "a prefetch of what is not in memory", 0},
     {"prefetch h[0, ?]", "'?' stands elsewhere than as a loop's bound", 0},
     {"prefetch h[0, 64]", "index 1 of 'h' reaches 64..64, but its extent is 64", ILIR_IN_BOUNDS},
     /* indices and stores */
@@ -343,6 +348,11 @@ static void step_of_cases(struct bench *b)
 	first_stmt(b)->step.cases = 1;
 }
 
+static void step_of_sort(struct bench *b)
+{
+	first_stmt(b)->step.sort = 1;
+}
+
 static void set_recipe(struct bench *b, int buffer, struct image_recipe r)
 {
 	b->m->buffers.at[buffer].recipe = arena_copy(&b->arena, &r, sizeof r);
@@ -441,6 +451,7 @@ static const struct {
     {"a step without a name", "step s in 0..4 { }", nameless_step, "a step without a name"},
     {"a step of cases that nodes have not", "step s in 0..4 { }", step_of_cases,
      "a step of some cases where nodes have none"},
+    {"a step in an order that there is not", "step s in 0..4 { }", step_of_sort, "in the order of sort 0, which there is not"},
     {"a packed state", "barrier", packed_state, "'h' is packed but not a weight"},
     {"a recipe of another size", "barrier", short_recipe, "fills another number of elements"},
     {"a dimension longer than the number of sources", "barrier", few_sources,

@@ -179,6 +179,7 @@ static void layout_of_shared(struct bending *b)
 			b->buffer[i].kind = IMAGE_CHILD_BEGIN;
 	b->state->layout = IMAGE_BY_PARENT;
 	b->image.shared_children = true;
+	b->image.unroll = 1;
 }
 
 static void unrolled_shared(struct bending *b)
@@ -188,20 +189,13 @@ static void unrolled_shared(struct bending *b)
 	b->image.unroll = 2;
 }
 
-static void unrolled_dense(struct bending *b)
-{
-	for (int i = 0; i < b->image.buffers; i++)
-		if (b->buffer[i].kind == IMAGE_SCRATCH)
-			b->buffer[i].rows = IMAGE_WIDEST;
-	b->image.unroll = 2;
-}
-
 static void place_of_shared(struct bending *b)
 {
 	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
 	child->kind = IMAGE_PLACE;
 	child->which = 0;
 	b->image.shared_children = true;
+	b->image.unroll = 1;
 }
 
 static void place_of_edges(struct bending *b)
@@ -239,6 +233,16 @@ static void step_of_many_weights(struct bending *b)
 	b->step->weight_bytes = INT64_MAX / 2;
 }
 
+static void step_after_none(struct bending *b)
+{
+	b->step->after = b->image.steps + 1;
+}
+
+static void head_of_more(struct bending *b)
+{
+	b->step->head = b->step->operations + 1;
+}
+
 static void kernel_outside(struct bending *b)
 {
 	*b->kernel = b->image.blob.size;
@@ -252,6 +256,40 @@ static void kernels_missing(struct bending *b)
 static void odd_alignment(struct bending *b)
 {
 	b->image.blob.alignment = 24;
+}
+
+static void frames_outside(struct bending *b)
+{
+	b->image.blob.frame_bytes = b->image.blob.size - b->image.blob.frames + 1;
+}
+
+static void frames_of_code(struct bending *b)
+{
+	b->image.blob.frames = 0;
+	b->image.blob.frame_bytes = b->image.blob.size;
+}
+
+static void function_outside(struct bending *b)
+{
+	static struct image_symbol function = {"f", 0, 0};
+	function.bytes = b->image.blob.size + 1;
+	b->image.blob.function = &function;
+	b->image.blob.functions = 1;
+}
+
+static void lines_turned(struct bending *b)
+{
+	static const struct image_line turned[] = {{8, 1}, {0, 2}};
+	b->image.blob.line = turned;
+	b->image.blob.lines = 2;
+}
+
+static void line_outside(struct bending *b)
+{
+	static struct image_line line = {0, 1};
+	line.place = b->image.blob.size + 1;
+	b->image.blob.line = &line;
+	b->image.blob.lines = 1;
 }
 
 static const struct image_match far_match[] = {{1000, 1}};
@@ -324,6 +362,45 @@ static void case_of_edges(struct bending *b)
 	edge_data_by_nodes(b);
 }
 
+/* Rows of this image are sorted by its first token. */
+static struct image_sort *give_sorts(struct bending *b)
+{
+	static struct image_sort sort;
+	sort = (struct image_sort){.input = 0, .slot = -1};
+	b->image.sorts = 1;
+	b->image.sort = &sort;
+	return &sort;
+}
+
+static void sort_by_nothing(struct bending *b)
+{
+	give_sorts(b)->input = b->image.inputs;
+}
+
+static void sort_without_limit(struct bending *b)
+{
+	give_sorts(b);
+	b->input->limit = 0;
+}
+
+static void sort_edges_by_node(struct bending *b)
+{
+	give_sorts(b)->edges = true;
+}
+
+static void step_of_no_sort(struct bending *b)
+{
+	give_sorts(b);
+	b->step[b->image.steps - 1].sort = 2;
+}
+
+static void sorted_inputs(struct bending *b)
+{
+	give_sorts(b);
+	b->step[b->image.steps - 1].domain = IMAGE_DOMAIN_INPUTS;
+	b->step[b->image.steps - 1].sort = 1;
+}
+
 static void become_members(struct bending *b, enum image_buffer_kind kind, enum image_size rows, int which)
 {
 	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
@@ -345,6 +422,17 @@ static void members_by_inputs(struct bending *b)
 static void second_members(struct bending *b)
 {
 	become_members(b, IMAGE_MEMBER_LIST, IMAGE_NODES, 1);
+}
+
+static void positions_by_edges(struct bending *b)
+{
+	give_sorts(b);
+	become_members(b, IMAGE_SORTED, IMAGE_EDGES, 0);
+}
+
+static void positions_of_no_sort(struct bending *b)
+{
+	become_members(b, IMAGE_SEGMENT_BEGIN, IMAGE_NODES, 0);
 }
 
 static void cases_of_none(struct bending *b)
@@ -500,7 +588,6 @@ static const struct bent bendings[] = {
     {"a state of another shape", state_shape, "elements of its shape"},
     {"a state by parent where nodes have several", layout_of_shared, "by parent"},
     {"levels unrolled where nodes have several parents", unrolled_shared, "levels are unrolled"},
-    {"levels unrolled that share their rows", unrolled_dense, "share their rows"},
     {"places where nodes have several parents", place_of_shared, "something that does not exist"},
     {"places of edges", place_of_edges, "not as its kind must be"},
     {"a state with elements outside of its row", long_stride, "as large as"},
@@ -508,6 +595,8 @@ static const struct bent bendings[] = {
     {"a step without blocks", step_without_blocks, "out of its range"},
     {"a step that reads too much to count", step_of_many_bytes, "out of its range"},
     {"a step with more weights than can be counted", step_of_many_weights, "out of its range"},
+    {"a step after one that is not there", step_after_none, "follows one that does not exist"},
+    {"a head of more operations than its step", head_of_more, "does more than the step"},
     {"more cases than a mask has bits", many_cases, "too many"},
     {"a case of leaves behind one of inner nodes", mixed_cases, "behind one of inner nodes"},
     {"a case of a token that is not there", case_of_nothing, "token that does not exist"},
@@ -515,9 +604,21 @@ static const struct bent bendings[] = {
     {"inner nodes that are of no case", inner_of_no_case, "of no case"},
     {"a step of a case that is not there", step_of_no_case, "cannot tell apart"},
     {"a step over all nodes of some cases", whole_step_of_cases, "cannot tell apart"},
+    {"a sort by a token that is not there", sort_by_nothing, "by a token that does not exist"},
+    {"a sort by a token without end", sort_without_limit, "by a token that does not exist"},
+    {"edges sorted by what nodes carry", sort_edges_by_node, "they do not carry"},
+    {"a step of a sort that is not there", step_of_no_sort, "that nothing sorts"},
+    {"a step over sorted inputs", sorted_inputs, "that nothing sorts"},
+    {"positions of nodes by edges", positions_by_edges, "not as its kind must be"},
+    {"segments of no sort", positions_of_no_sort, "something that does not exist"},
     {"an array of cases where there are none", cases_of_none, "something that does not exist"},
     {"a kernel outside of the code", kernel_outside, "outside of the code"},
     {"fewer kernels than names", kernels_missing, "place for each kernel"},
+    {"call frame information outside of the code", frames_outside, "information lies outside"},
+    {"call frame information that is code", frames_of_code, "of another form"},
+    {"a function that ends behind the code", function_outside, "function lies outside"},
+    {"lines in another order", lines_turned, "not in the order"},
+    {"lines behind the code", line_outside, "not in the order"},
     {"an odd alignment", odd_alignment, "alignment"},
 };
 

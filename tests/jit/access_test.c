@@ -236,6 +236,38 @@ static void check_swept(image_kernel *run)
 	tap_ok(ran(run, 2, 0, 1, "000000") && ran(run, 0, -1, 1, "000000"), "swept: none");
 }
 
+/* --- indices that are sums and multiples: more terms than an address has --- */
+
+enum { WINDOW = 8, SUMS = 40, WIDTH = SUMS * WINDOW };
+
+static void build_windows(struct fixture *f)
+{
+	ilir_buffer x = buffer_of(f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS, WIDTH));
+	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS, WINDOW));
+	ilir_var n = index_var(f, "n"), k = index_var(f, "k");
+	ilir_expr row = ref(f, n), at = ref(f, k), two = num(f, 2), sum = num(f, 5);
+	ilir_expr once = ilir_binary(&f->m, ILIR_MUL, two, plus(f, plus(f, at, row), num(f, 3)));
+	ilir_expr twice = plus(f, ilir_binary(&f->m, ILIR_MUL, once, two), num(f, -3));
+	for (int i = 0; i + 1 < SUMS; i++)
+		sum = plus(f, i % 2 ? ilir_binary(&f->m, ILIR_SUB, at, row) : plus(f, at, row), sum);
+	ilir_expr value =
+	    plus(f, ilir_load(&f->m, x, INDICES(row, twice)), ilir_load(&f->m, x, INDICES(row, sum)));
+	struct ilir_stmt *store = ilir_store(&f->m, out, INDICES(row, at), value);
+	kernel(f, "windows", over_rows(f, n, 1, loop(f, k, num(f, 0), num(f, WINDOW), 1, store)));
+}
+
+static void check_windows(image_kernel *run)
+{
+	static float x[4 * WIDTH], out[4 * WINDOW], expected[4 * WINDOW];
+	fill(x, 4 * WIDTH, 1);
+	for (int n = 0; n < 4; n++)
+		for (int k = 0; k < WINDOW; k++)
+			expected[n * WINDOW + k] =
+			    x[n * WIDTH + 4 * (k + n + 3) - 3] + x[n * WIDTH + 39 * k + n + 5];
+	run((void *[]){x, out}, 0, 4, 0, 1, 1);
+	tap_ok(memcmp(out, expected, sizeof out) == 0, "windows: elements at sums and multiples");
+}
+
 static const struct {
 	const char *name;
 	build_fn *build;
@@ -246,7 +278,8 @@ static const struct {
 		{"branches", build_branches, check_branches},
 		{"mixed", build_mixed, check_mixed},
 		{"swept", build_swept, check_swept},
-		{"swept", build_swept_nest, check_swept}};
+		{"swept", build_swept_nest, check_swept},
+		{"windows", build_windows, check_windows}};
 
 static void run_program(int i, const char *target, bool native)
 {

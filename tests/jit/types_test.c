@@ -441,8 +441,8 @@ static void widens(const char *target, enum ilir_dtype t, int64_t most)
 	    jit_compile(f.backend, &f.m, &o, (struct jit_threads){.most = 1}, &f.arena, &objects, &f.diags) &&
 	    link_objects(&f, &objects, &blob);
 	show_diags(&f.diags);
-	tap_ok(ok && blob.size < most, "%s: %s is widened in vectors, in %ld bytes of code", target,
-	       ilir_dtype_word[t], ok ? (long)blob.size : -1);
+	tap_ok(ok && blob.function->bytes < most, "%s: %s is widened in vectors, in %ld bytes of code",
+	       target, ilir_dtype_word[t], ok ? (long)blob.function->bytes : -1);
 	fixture_free(&f);
 }
 

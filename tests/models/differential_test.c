@@ -49,6 +49,8 @@ static const struct {
     {"tests/models/labels.ra", "V=30 D=18 R=4 F=5"},
     {"tests/models/pairs.ra", "V=30 D=18 R=4"},
     {"tests/models/ragged.ra", "D=21 R=4 F=3 K=6"},
+    {"tests/models/selected.ra", "V=30 D=18 R=4 F=17 C=5"},
+    {"tests/models/tagged.ra", "D=17 R=5 F=20"},
     {"tools/init/tree.ra", "D=9 E=6 V=30"},
     {"tools/init/sequence.ra", "D=7 E=5 V=30 C=3"},
     {"tools/init/dag.ra", "D=10 E=6 C=4"},

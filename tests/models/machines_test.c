@@ -121,14 +121,14 @@ static bool chooses(enum target_processor processor, const char *path, const cha
 
 static void test_tiles(void)
 {
-	const char *few = "tile inner.0 nodes 5 3 2 1 columns 4",
-		   *many = "tile inner.1 nodes 8 4 2 1 columns 1";
+	const char *few = "tile inner.0 nodes 6 3 2 1 columns 4",
+		   *many = "tile inner.1 nodes 8 3 2 1 columns 1";
 	tap_ok(chooses(TARGET_SAPPHIRE_RAPIDS, "examples/treefc/treefc.ra", "D=256 V=30", few) &&
 		   !chooses(TARGET_ZEN4, "examples/treefc/treefc.ra", "D=256 V=30", few),
 	       "more rows where reading weights from the second level is not hidden");
 	tap_ok(
-	    chooses(TARGET_SAPPHIRE_RAPIDS, "examples/childsum/childsum.ra", "D=512 E=512 V=30 C=5", many) &&
-		!chooses(TARGET_ZEN4, "examples/childsum/childsum.ra", "D=512 E=512 V=30 C=5", many),
+	    chooses(TARGET_SAPPHIRE_RAPIDS, "examples/childsum/childsum.ra", "D=1024 E=64 V=30 C=5", many) &&
+		!chooses(TARGET_ZEN4, "examples/childsum/childsum.ra", "D=1024 E=64 V=30 C=5", many),
 	    "as many as registers hold where weights come from beyond it");
 }
 

@@ -25,6 +25,9 @@ static const struct {
     {"tests/models/bilstm.ra", "D=20 X=6 V=30 C=4"},
     {"tests/models/parents.ra", "D=10 X=7"},
     {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
+    {"examples/labelled/matrix.ra", "D=34 E=9 V=30 R=5 C=3"},
+    {"tests/models/selected.ra", "V=30 D=18 R=4 F=17 C=5"},
+    {"tests/models/tagged.ra", "D=17 R=5 F=20"},
     {"examples/typed/typed.ra", "D=64 E=40 V=20 C=3"},
 };
 

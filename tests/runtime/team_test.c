@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The team: work items and their chunks, who gets it, what surrounds it, how it ends. */
+#include "runtime/crew.h"
 #include "runtime/shared.h"
 #include "tests/sanitizers.h"
 #include "tests/tap.h"
@@ -541,6 +542,48 @@ static void test_pinned_main(void)
 		       "workers may run where the maker of the team might");
 }
 
+/* Enters on one processor, when the worker sleeps; whether the worker may run everywhere else, and only there. */
+static bool is_kept_off(struct rt_team *t, int cpu)
+{
+	cpu_set_t one, others = *(cpu_set_t *)t->processors.set;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CPU_CLR(cpu, &others);
+	sched_setaffinity(0, sizeof one, &one);
+	usleep(20000);
+	atomic_store(&met, 0);
+	if (!rt_team_enter(t, MUCH))
+		return false;
+	run_items(t, look_at_processors, NULL, 1);
+	rt_team_leave(t);
+	return CPU_EQUAL(&seen[1], &others);
+}
+
+/* A worker that somebody else binds stays there. */
+static void test_apart(void)
+{
+	struct rt_team t;
+	cpu_set_t process;
+	sched_getaffinity(0, sizeof process, &process);
+	if (CPU_COUNT(&process) < 2) {
+		tap_skip("one processor", "workers are kept off the caller's processor");
+		return;
+	}
+	rt_team_init(&t, &allocator_default, 2);
+	enter_and_run(&t, 1);
+	bool apart = is_kept_off(&t, nth_processor(&process, 0)) && is_kept_off(&t, nth_processor(&process, 1)) &&
+		     is_kept_off(&t, nth_processor(&process, 0));
+	tap_ok(apart, "workers are kept off the caller's processor");
+	cpu_set_t bound = process;
+	CPU_CLR(nth_processor(&process, 1), &bound);
+	sched_setaffinity(atomic_load(&t.crew->progress[1].thread), sizeof bound, &bound);
+	is_kept_off(&t, nth_processor(&process, 1));
+	is_kept_off(&t, nth_processor(&process, 0));
+	tap_ok(CPU_EQUAL(&seen[1], &bound), "one that somebody else has bound stays where it is");
+	rt_team_stop(&t);
+	sched_setaffinity(0, sizeof process, &process);
+}
+
 /* What the library's OpenMP reads when a process begins. */
 static void test_environment(const char *program, const char *mode, const char *name, const char *value)
 {
@@ -736,6 +779,7 @@ int main(int argc, char **argv)
 	test_pinned();
 	test_pinned_main();
 	test_each_pinned();
+	test_apart();
 	test_memory();
 	test_environment(argv[0], "jobs", "OMP_NUM_THREADS", "1");
 	test_environment(argv[0], "jobs", "OMP_THREAD_LIMIT", "1");

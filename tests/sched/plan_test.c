@@ -44,7 +44,7 @@ static int body_of(const struct planned *p, enum sub_domain domain)
 
 static const struct {
 	const char *model, *sizes, *fuse;
-	int groups, stages, stored, reductions; /* of the inner case */
+	int groups, supersteps, stored, reductions; /* of the inner case */
 } plans[] = {
     {"tests/ra/good/treelstm.ra", "D=150 E=150 V=100", "", 1, 1, 0, 10},
     {"tests/ra/good/treelstm.ra", "D=150 E=150 V=100", "fuse greedy", 6, 2, 5, 10},
@@ -62,10 +62,10 @@ static void test_counts(void)
 		struct sched_counts c = {0};
 		if (ok)
 			c = sched_count(&p.plan, body_of(&p, SUB_INNER));
-		tap_ok(ok && c.groups == plans[i].groups && c.stages == plans[i].stages &&
+		tap_ok(ok && c.groups == plans[i].groups && c.supersteps == plans[i].supersteps &&
 			   c.stored == plans[i].stored && c.reductions == plans[i].reductions,
-		       "%s, %s: %d groups in %d stages, %d stored, %d reductions", plans[i].model,
-		       plans[i].fuse, c.groups, c.stages, c.stored, c.reductions);
+		       "%s, %s: %d groups in %d supersteps, %d stored, %d reductions", plans[i].model,
+		       plans[i].fuse, c.groups, c.supersteps, c.stored, c.reductions);
 		free_model(&p.model);
 	}
 }
@@ -280,12 +280,12 @@ static void store_value(struct planned *p, struct sched_group *g,
 /* In the GRU of tests/sched, inner.0 stores what inner.1 reads. */
 static void break_stage(struct planned *p)
 {
-	group_named(p, "inner.1")->stage = group_named(p, "inner.0")->stage;
+	group_named(p, "inner.1")->superstep = group_named(p, "inner.0")->superstep;
 }
 
 static void break_order(struct planned *p)
 {
-	group_named(p, "inner.0")->stage = 7;
+	group_named(p, "inner.0")->superstep = 7;
 }
 
 static void break_crossing(struct planned *p)
@@ -356,7 +356,7 @@ static const struct {
 	const char *why;
 } broken[] = {
     {"a group that does not wait", break_stage, "before inner.0 has stored it"},
-    {"a group behind a later stage", break_order, "stands behind a later stage"},
+    {"a group behind a later superstep", break_order, "stands behind a later superstep"},
     {"a reduction's result that crosses columns", break_crossing, "crosses from one element"},
     {"a stored value that nothing computes", break_missing, "nothing computes it"},
     {"a reduction in a loop it does not depend on", break_recomputed, "is computed 32 times"},

@@ -145,7 +145,7 @@ static void test_text(void)
 	    {"tile", "no group of this name"},
 	    {"tile inner.0 nodes 2", "last size must be 1"},
 	    {"tile inner.0 nodes 2 4 1", "smaller than the one before"},
-	    {"tile inner.0 nodes 99 1", "from 1 to 8"},
+	    {"tile inner.0 nodes 99 1", "from 1 to 12"},
 	    {"tile inner.0 nodes", "last size must be 1"},
 	    {"tile inner.0 columns 0", "from 1 to 8"},
 	    {"tile inner.0 unroll", "from 1 to 16"},
@@ -174,7 +174,8 @@ static void test_text(void)
 	    {"parallel inner.0", "parallel: wrong argument"},
 	    {"parallel inner.0 nodes", "parallel: wrong argument"},
 	    {"parallel leaf.0 columns rows", "parallel: wrong argument"},
-	    {"tile inner.0 lines 2", "expects nodes, rows, columns, unroll, along, across, block or by"},
+	    {"tile inner.0 lines 2", "expects nodes, rows, columns, unroll, along, across, block, outside or by"},
+	    {"tile inner.0 rows 2 1 outside", "expects rows or columns here"},
 	    {"tile inner.0 rows 2 1", "no other dimension than that of its columns"},
 	    {"tile inner.0 across 0", "loop 'j' of 64 rows: columns run along it"},
 	    {"tile inner.0 block 4", "nodes are in no blocks"},
@@ -200,10 +201,9 @@ static void test_text(void)
 	       "lanes of one group, which are printed where they are not those of all");
 	tap_ok(reads(&p, "vectorize 8") && p.sched.tiles.at[0].lanes == 8 && !prints(&p, "vectorize leaf.0"),
 	       "and of all of them again");
-	tap_ok(reads(&p, "unroll 3") && !p.sched.dense_index &&
-		   refuses(&p, "dense_index on", "none can reuse the rows of another"),
-	       "levels that are unrolled have rows of their own");
-	p.sched.dense_index = false;
+	tap_ok(reads(&p, "unroll 3\ndense_index off") && !p.sched.dense_index && reads(&p, "dense_index on\nunroll 3") &&
+		   p.sched.dense_index,
+	       "levels that are unrolled may share rows");
 	tap_ok(reads(&p, "unroll 3") && p.sched.unroll == 3 && reads(&p, "dynamic_batch off") && p.sched.unroll == 1,
 	       "node by node nothing is unrolled");
 	tap_ok(refuses(&p, "unroll 3", "there are no levels") && reads(&p, "unroll 1\ndynamic_batch on"),
@@ -238,7 +238,7 @@ static void test_hints(void)
 		tap_ok(hints(&p, "hoist sometimes", "write 'hoist on | all | off', or take out the line"),
 		       "with all its arguments");
 		tap_ok(hints(&p, "unrol 2",
-			     "directives are fuse, store, local, refactor, hoist, dynamic_batch, dense_index, peel, "
+			     "directives are fuse, store, local, sort, refactor, hoist, pad, dynamic_batch, dense_index, peel, "
 			     "persist, "
 			     "barrier, unroll, specialize, vectorize, tile, parallel, layout, accumulators"),
 		       "or the directives that there are");
@@ -305,9 +305,15 @@ static void test_own_weights(void)
 	free_model(&p.model);
 	ok = make(&p, "examples/labelled/matrix.ra", "D=256 E=256 V=100 R=8 C=5");
 	inner = ok ? find_group(&p, "inner.0") : NULL;
-	tap_ok(inner && inner->loops.n && inner->loops.at[0].own &&
-		   p.sched.tiles.at[inner - p.plan.groups.at].columns >= 2,
-	       "but not those of a label, of which a whole line is used at once");
+	tap_ok(inner && inner->sort && inner->loops.n && !inner->loops.at[0].own, "and sorted edges those of their label");
+	free_model(&p.model);
+	ok = make(&p, "tests/models/labels.ra", "V=30 D=256 R=4 F=5");
+	inner = ok ? find_group(&p, "inner.0") : NULL;
+	bool own = false;
+	for (size_t i = 0; inner && i < inner->loops.n; i++)
+		own |= inner->loops.at[i].own;
+	tap_ok(own && !inner->sort && p.sched.tiles.at[inner - p.plan.groups.at].columns >= 2,
+	       "but not those of two labels, of which a whole line is used at once");
 	free_model(&p.model);
 	ok = make(&p, "examples/mvrnn/mvrnn.ra", "D=16 V=100 C=5");
 	inner = ok ? find_group(&p, "inner.1") : NULL;
@@ -427,7 +433,7 @@ static void test_rows(void)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct planned p;
 		bool ok = make(&p, "tests/golden/gated.ra", cases[i].sizes);
-		const struct sched_group *elements = ok ? find_group(&p, "inner.2") : NULL,
+		const struct sched_group *elements = ok ? find_group(&p, "inner.1") : NULL,
 					 *products = ok ? find_group(&p, "inner.0") : NULL;
 		const struct sched_tile *t = elements ? &p.sched.tiles.at[elements - p.plan.groups.at] : NULL;
 		tap_ok(t && t->by_rows && t->columns == cases[i].columns && products &&

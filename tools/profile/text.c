@@ -95,7 +95,7 @@ static void put_width(FILE *to, const struct summary *s, int over, int width)
 
 static void put_widths_together(FILE *to, const struct summary *s)
 {
-	for (int over = 0; over <= ESP_OVER_STRUCTURES; over++)
+	for (int over = 0; over <= ESP_OVER_EDGES; over++)
 		for (int width = 0; width < WIDTHS; width++)
 			put_width(to, s, over, width);
 }

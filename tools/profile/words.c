@@ -6,7 +6,8 @@ const char *over_word(int over)
 	static const char *const words[] = {[ESP_OVER_NODES] = "nodes",
 					    [ESP_OVER_LEAVES] = "leaves",
 					    [ESP_OVER_INNER] = "inner nodes",
-					    [ESP_OVER_STRUCTURES] = "structures"};
+					    [ESP_OVER_STRUCTURES] = "structures",
+					    [ESP_OVER_EDGES] = "edges"};
 	return over >= 0 && over < (int)(sizeof words / sizeof *words) ? words[over] : "rows";
 }
 

@@ -42,7 +42,7 @@ static void assign_stored(struct emitter *e, gcc_jit_lvalue *to, gcc_jit_rvalue 
 {
 	if (t == ILIR_BOOL)
 		v = gcc_jit_context_new_cast(e->context, NULL, v, e->loose[ILIR_BOOL][0]);
-	gcc_jit_block_add_assignment(e->at, NULL, to, v);
+	gcc_jit_block_add_assignment(e->at, e->location, to, v);
 }
 
 /* Truth is stored lane by lane. */
@@ -109,7 +109,7 @@ static gcc_jit_rvalue *base_of(struct emitter *e, ilir_buffer b)
 		    jit_index(e, ilir_buffer_slot(e->m, b))));
 		gcc_jit_lvalue *base =
 		    gcc_jit_function_new_local(e->function, NULL, elements, ilir_buffer_at(e->m, b)->name);
-		gcc_jit_block_add_assignment(e->entry, NULL, base,
+		gcc_jit_block_add_assignment(e->entry, e->location, base,
 					     gcc_jit_context_new_cast(e->context, NULL, slot, elements));
 		e->base[b.i] = gcc_jit_lvalue_as_rvalue(base);
 	}
@@ -127,7 +127,7 @@ static gcc_jit_rvalue *index_operation(struct emitter *e, enum gcc_jit_binary_op
  * share it. */
 static struct span span_of(struct emitter *e, const struct jit_access *a)
 {
-	struct jit_address to = jit_address_of(e->m, a);
+	struct jit_address to = jit_address_of(e->m, a, (ilir_var){0});
 	gcc_jit_rvalue *sum = NULL, *at = base_of(e, a->buffer);
 	for (int i = 0; i < to.terms; i++) {
 		gcc_jit_rvalue *term = jit_emit_scalar(e, to.index[i]);
@@ -379,16 +379,19 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 }
 
 /* Prefetches the cache line in which a vector begins; the next block of columns prefetches the next line. */
-void jit_emit_prefetch(struct emitter *e, ilir_expr load)
+void jit_emit_prefetch(struct emitter *e, const struct ilir_stmt *s)
 {
-	struct jit_access a = jit_read_prefetch(e->m, load);
+	struct jit_access a = jit_read_prefetch(e->m, s->prefetch.load);
 	if (a.problem) {
-		jit_refuse(e, ilir_type_of(e->m, load), a.problem);
+		jit_refuse(e, ilir_type_of(e->m, s->prefetch.load), a.problem);
 		return;
 	}
-	struct span s = span_of(e, &a);
+	struct span place = span_of(e, &a);
 	gcc_jit_function *prefetch = gcc_jit_context_get_builtin_function(e->context, "__builtin_prefetch");
-	gcc_jit_rvalue *at = gcc_jit_context_new_cast(
-	    e->context, NULL, gcc_jit_lvalue_get_address(element_at(e, &s, 0), NULL), e->pointer);
-	gcc_jit_block_add_eval(e->at, NULL, gcc_jit_context_new_call(e->context, NULL, prefetch, 1, &at));
+	gcc_jit_rvalue *args[] = {
+	    gcc_jit_context_new_cast(e->context, NULL,
+				     gcc_jit_lvalue_get_address(element_at(e, &place, 0), NULL), e->pointer),
+	    gcc_jit_context_new_rvalue_from_int(e->context, e->type[ILIR_I32][0], s->prefetch.writes)};
+	gcc_jit_block_add_eval(e->at, e->location,
+			       gcc_jit_context_new_call(e->context, NULL, prefetch, 2, args));
 }

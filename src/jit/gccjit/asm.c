@@ -60,7 +60,7 @@ static gcc_jit_rvalue *add_asm(struct emitter *e, enum jit_asm op, int width, gc
 {
 	const char *template = template_of(e, op, width);
 	gcc_jit_lvalue *to = jit_local(e, result);
-	gcc_jit_extended_asm *s = gcc_jit_block_add_extended_asm(e->at, NULL, template);
+	gcc_jit_extended_asm *s = gcc_jit_block_add_extended_asm(e->at, e->location, template);
 	gcc_jit_extended_asm_add_output_operand(s, NULL,
 						is_mask(e, result) ? "=Yk"
 						: width == 16	   ? "=v"
@@ -88,7 +88,7 @@ void jit_asm_in_place(struct emitter *e, enum jit_asm op, int width, gcc_jit_lva
 		      gcc_jit_rvalue *b, bool memory)
 {
 	const char *template = template_of(e, op, width);
-	gcc_jit_extended_asm *s = gcc_jit_block_add_extended_asm(e->at, NULL, template);
+	gcc_jit_extended_asm *s = gcc_jit_block_add_extended_asm(e->at, e->location, template);
 	gcc_jit_extended_asm_add_output_operand(s, NULL, width == 16 ? "+v" : "+x", to);
 	gcc_jit_extended_asm_add_input_operand(s, NULL, constraint_of(e, template, 1, width, a, memory), a);
 	gcc_jit_extended_asm_add_input_operand(s, NULL, constraint_of(e, template, 2, width, b, memory), b);
@@ -98,7 +98,8 @@ gcc_jit_rvalue *jit_asm_from_memory(struct emitter *e, enum jit_asm op, int widt
 				    gcc_jit_lvalue *from)
 {
 	gcc_jit_lvalue *to = jit_local(e, result);
-	gcc_jit_extended_asm *s = gcc_jit_block_add_extended_asm(e->at, NULL, template_of(e, op, width));
+	gcc_jit_extended_asm *s =
+	    gcc_jit_block_add_extended_asm(e->at, e->location, template_of(e, op, width));
 	gcc_jit_extended_asm_add_output_operand(s, NULL, width == 16 ? "=v" : "=x", to);
 	gcc_jit_extended_asm_add_input_operand(s, NULL, "m", gcc_jit_lvalue_as_rvalue(from));
 	return gcc_jit_lvalue_as_rvalue(to);
@@ -106,7 +107,8 @@ gcc_jit_rvalue *jit_asm_from_memory(struct emitter *e, enum jit_asm op, int widt
 
 void jit_asm_to_memory(struct emitter *e, enum jit_asm op, int width, gcc_jit_lvalue *to, gcc_jit_rvalue *v)
 {
-	gcc_jit_extended_asm *s = gcc_jit_block_add_extended_asm(e->at, NULL, template_of(e, op, width));
+	gcc_jit_extended_asm *s =
+	    gcc_jit_block_add_extended_asm(e->at, e->location, template_of(e, op, width));
 	gcc_jit_extended_asm_add_output_operand(s, NULL, "=m", to);
 	gcc_jit_extended_asm_add_input_operand(s, NULL, width == 16 ? "v" : "x", v);
 }

@@ -39,8 +39,9 @@ static bool emit_module(struct job *j, struct apart *a, gcc_jit_context *context
 	struct emitter e = {.m = j->m,
 			    .arena = arena,
 			    .context = context,
-			    .processor = jit_find_processor(j->options->target)};
-	jit_set_options(context, e.processor);
+			    .processor = jit_find_processor(j->options->target),
+			    .lines = j->options->lines};
+	jit_set_options(context, e.processor, e.lines);
 	if (!jit_emit_module(&e))
 		return report_problem(a, e.culprit, e.problem);
 	const char *error = gcc_jit_context_get_first_error(context);

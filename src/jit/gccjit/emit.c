@@ -94,7 +94,7 @@ gcc_jit_lvalue *jit_local(struct emitter *e, gcc_jit_type *type)
 gcc_jit_rvalue *jit_keep(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *value)
 {
 	gcc_jit_lvalue *to = jit_local(e, type);
-	gcc_jit_block_add_assignment(e->at, NULL, to, value);
+	gcc_jit_block_add_assignment(e->at, e->location, to, value);
 	return gcc_jit_lvalue_as_rvalue(to);
 }
 
@@ -132,6 +132,14 @@ static gcc_jit_rvalue *parameter_value(const struct emitter *e, int i)
 	return gcc_jit_param_as_rvalue(e->parameter[i]);
 }
 
+/* What is emitted from now on is on this line of the module.  image/link.h takes lines alone, so the file has
+ * any name. */
+static void set_line(struct emitter *e, int line)
+{
+	if (e->lines)
+		e->location = gcc_jit_context_new_location(e->context, "loops", e->lines + line - 1, 1);
+}
+
 /* --- loops --- */
 
 /* Gives a loop's variable a place of its own, with its first value. */
@@ -139,7 +147,7 @@ static gcc_jit_lvalue *begin_variable(struct emitter *e, ilir_var var, gcc_jit_r
 {
 	struct jit_value *v = jit_new_value(e, (struct ilir_type){ILIR_INDEX, 1});
 	gcc_jit_lvalue *i = jit_local(e, e->type[ILIR_INDEX][0]);
-	gcc_jit_block_add_assignment(e->at, NULL, i, begin);
+	gcc_jit_block_add_assignment(e->at, e->location, i, begin);
 	v->subvector[0] = gcc_jit_lvalue_as_rvalue(i);
 	e->var[var.i] = v;
 	return i;
@@ -148,7 +156,7 @@ static gcc_jit_lvalue *begin_variable(struct emitter *e, ilir_var var, gcc_jit_r
 static void advance_variable(struct emitter *e, gcc_jit_lvalue *i, enum gcc_jit_binary_op how,
 			     gcc_jit_rvalue *by)
 {
-	gcc_jit_block_add_assignment_op(e->at, NULL, i, how, by);
+	gcc_jit_block_add_assignment_op(e->at, e->location, i, how, by);
 }
 
 /* The test stands at the end and once before the loop. */
@@ -159,13 +167,14 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	gcc_jit_lvalue *i = begin_variable(e, s->loop.var, begin);
 	gcc_jit_rvalue *now = gcc_jit_lvalue_as_rvalue(i);
 	gcc_jit_block *body = jit_block(e, e->m->vars.at[s->loop.var.i].name), *after = jit_block(e, "after");
-	gcc_jit_block_end_with_conditional(e->at, NULL, compare_indices(e, GCC_JIT_COMPARISON_LT, now, end),
-					   body, after);
+	gcc_jit_block_end_with_conditional(e->at, e->location,
+					   compare_indices(e, GCC_JIT_COMPARISON_LT, now, end), body, after);
 	e->at = body;
 	emit_block(e, s->loop.body);
+	set_line(e, s->line);
 	advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, jit_index(e, s->loop.step));
-	gcc_jit_block_end_with_conditional(e->at, NULL, compare_indices(e, GCC_JIT_COMPARISON_LT, now, end),
-					   body, after);
+	gcc_jit_block_end_with_conditional(e->at, e->location,
+					   compare_indices(e, GCC_JIT_COMPARISON_LT, now, end), body, after);
 	e->at = after;
 }
 
@@ -189,18 +198,19 @@ static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 	gcc_jit_type *index = e->type[ILIR_INDEX][0];
 	gcc_jit_rvalue *none = jit_index(e, 0);
 	gcc_jit_lvalue *number = jit_local(e, index), *left = jit_local(e, index);
-	gcc_jit_block_add_assignment(e->at, NULL, number, parameter_value(e, 3));
-	gcc_jit_block_add_assignment(e->at, NULL, left, parameter_value(e, 4));
+	gcc_jit_block_add_assignment(e->at, e->location, number, parameter_value(e, 3));
+	gcc_jit_block_add_assignment(e->at, e->location, left, parameter_value(e, 4));
 	gcc_jit_block *body = jit_block(e, e->m->vars.at[s->loop.var.i].name), *after = jit_block(e, "after");
 	gcc_jit_rvalue *more =
 	    compare_indices(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
-	gcc_jit_block_end_with_conditional(e->at, NULL, more, body, after);
+	gcc_jit_block_end_with_conditional(e->at, e->location, more, body, after);
 	e->at = body;
 	emit_block(e, place_block(e, s, gcc_jit_lvalue_as_rvalue(number)));
+	set_line(e, s->line);
 	advance_variable(e, number, GCC_JIT_BINARY_OP_PLUS, parameter_value(e, 5));
 	advance_variable(e, left, GCC_JIT_BINARY_OP_MINUS, jit_index(e, 1));
 	more = compare_indices(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
-	gcc_jit_block_end_with_conditional(e->at, NULL, more, body, after);
+	gcc_jit_block_end_with_conditional(e->at, e->location, more, body, after);
 	e->at = after;
 }
 
@@ -209,18 +219,19 @@ static void emit_branch(struct emitter *e, const struct ilir_stmt *s)
 	gcc_jit_block *then = jit_block(e, "then"), *otherwise = jit_block(e, "else"),
 		      *join = jit_block(e, "join");
 	gcc_jit_rvalue *condition = scalar_for_statement(e, s->branch.condition);
-	gcc_jit_block_end_with_conditional(e->at, NULL, condition, then, otherwise);
+	gcc_jit_block_end_with_conditional(e->at, e->location, condition, then, otherwise);
 	e->at = then;
 	emit_block(e, s->branch.then);
-	gcc_jit_block_end_with_jump(e->at, NULL, join);
+	gcc_jit_block_end_with_jump(e->at, e->location, join);
 	e->at = otherwise;
 	emit_block(e, s->branch.otherwise);
-	gcc_jit_block_end_with_jump(e->at, NULL, join);
+	gcc_jit_block_end_with_jump(e->at, e->location, join);
 	e->at = join;
 }
 
 static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
 {
+	set_line(e, s->line);
 	switch (s->kind) {
 	case ILIR_FOR:
 		(s->loop.kind == ILIR_SWEPT ? emit_sweep : emit_loop)(e, s);
@@ -237,7 +248,7 @@ static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
 		jit_emit_store(e, s);
 		break;
 	case ILIR_PREFETCH:
-		jit_emit_prefetch(e, s->prefetch);
+		jit_emit_prefetch(e, s);
 		break;
 	case ILIR_BARRIER:
 	case ILIR_STEP:
@@ -302,6 +313,7 @@ static void emit_kernel(struct emitter *e, int i)
 	const struct ilir_kernel *k = &e->m->kernels.at[i];
 	e->kernel = k->name;
 	forget_kernel(e);
+	set_line(e, k->line);
 	jit_measure_registers(e, k->body);
 	declare_kernel(e, i);
 	gcc_jit_block *body;
@@ -310,8 +322,9 @@ static void emit_kernel(struct emitter *e, int i)
 	set_variable(e, ilir_begin, 1);
 	set_variable(e, ilir_end, 2);
 	emit_block(e, k->body);
-	gcc_jit_block_end_with_void_return(e->at, NULL);
-	gcc_jit_block_end_with_jump(e->entry, NULL, body);
+	set_line(e, k->line);
+	gcc_jit_block_end_with_void_return(e->at, e->location);
+	gcc_jit_block_end_with_jump(e->entry, e->location, body);
 }
 
 bool jit_emit_module(struct emitter *e)

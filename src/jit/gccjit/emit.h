@@ -16,13 +16,13 @@ enum jit_set { JIT_SSE, JIT_AVX, JIT_AVX512 };
 struct jit_processor {
 	enum jit_set set;
 	const char *march;
-	const char *width; /* an option, NULL = the usual */
+	const char *option[2]; /* further ones; NULL = none */
 };
 
 /* NULL when libgccjit makes no code for the target. */
 const struct jit_processor *jit_find_processor(const struct target *);
 /* Sets the options of the context. */
-void jit_set_options(gcc_jit_context *, const struct jit_processor *);
+void jit_set_options(gcc_jit_context *, const struct jit_processor *, bool lines);
 
 /* --- values --- */
 
@@ -57,6 +57,8 @@ struct emitter {
 	gcc_jit_function *function, *fma[JIT_WIDTHS]; /* fma: NULL = not written yet */
 	gcc_jit_param *parameter[6];
 	gcc_jit_block *at, *entry;
+	int lines;			/* as in struct jit_options */
+	gcc_jit_location *location;	/* of the statement, NULL = there is no table of lines */
 	unsigned names;			/* of variables in this kernel so far */
 	bool *reads;			/* jit_find_reads */
 	uint32_t *loads;		/* by expression: the statements of this kernel that load it */
@@ -72,8 +74,8 @@ struct emitter {
 
 /* --- emit.c --- */
 
-/* Fills e->context with a function for each kernel; m, arena, context and processor are given.  False when
- * the module cannot be emitted: see problem and culprit. */
+/* Fills e->context with a function for each kernel; m, arena, context, processor and lines are given.  False
+ * when the module cannot be emitted: see problem and culprit. */
 bool jit_emit_module(struct emitter *);
 
 /* The type of a subvector. */
@@ -160,8 +162,7 @@ gcc_jit_rvalue *jit_emit_fma(struct emitter *, int width, gcc_jit_rvalue *a, gcc
 const struct jit_value *jit_emit_load(struct emitter *, ilir_expr);
 /* A load and a widening cast in one instruction; NULL when there is no such instruction. */
 const struct jit_value *jit_emit_widening_load(struct emitter *, ilir_expr cast);
-/* Prefetches the place of a load. */
-void jit_emit_prefetch(struct emitter *, ilir_expr load);
+void jit_emit_prefetch(struct emitter *, const struct ilir_stmt *);
 void jit_emit_store(struct emitter *, const struct ilir_stmt *);
 /* Finds the width of each register, and how many statements evaluate each load, from all accesses of a block.
  */

@@ -49,8 +49,8 @@ gcc_jit_rvalue *jit_choose(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue
 {
 	gcc_jit_lvalue *to = jit_local(e, type);
 	gcc_jit_block *otherwise = jit_block(e, "otherwise"), *join = jit_block(e, "chosen");
-	gcc_jit_block_add_assignment(e->at, NULL, to, yes);
-	gcc_jit_block_end_with_conditional(e->at, NULL, condition, join, otherwise);
+	gcc_jit_block_add_assignment(e->at, e->location, to, yes);
+	gcc_jit_block_end_with_conditional(e->at, e->location, condition, join, otherwise);
 	gcc_jit_block_add_assignment(otherwise, NULL, to, no);
 	gcc_jit_block_end_with_jump(otherwise, NULL, join);
 	e->at = join;
@@ -595,13 +595,13 @@ static const struct jit_value *emit_choice(struct emitter *e, ilir_expr x)
 	gcc_jit_rvalue *condition = jit_emit_scalar(e, ilir_arg(e->m, x, 0));
 	gcc_jit_block *side[2] = {jit_block(e, "yes"), jit_block(e, "no")}, *join = jit_block(e, "chosen");
 	gcc_jit_lvalue *to = jit_local(e, jit_subvector_type(e, t.dtype, 1));
-	gcc_jit_block_end_with_conditional(e->at, NULL, condition, side[0], side[1]);
+	gcc_jit_block_end_with_conditional(e->at, e->location, condition, side[0], side[1]);
 	for (int i = 0; i < 2; i++) {
 		size_t mark = e->known.n;
 		e->at = side[i];
 		gcc_jit_rvalue *value = jit_emit_scalar(e, ilir_arg(e->m, x, 1 + i));
-		gcc_jit_block_add_assignment(e->at, NULL, to, value);
-		gcc_jit_block_end_with_jump(e->at, NULL, join);
+		gcc_jit_block_add_assignment(e->at, e->location, to, value);
+		gcc_jit_block_end_with_jump(e->at, e->location, join);
 		jit_forget(e, mark);
 	}
 	e->at = join;
@@ -647,7 +647,7 @@ const struct jit_value *jit_join(struct emitter *e, struct ilir_type t, gcc_jit_
 static gcc_jit_rvalue *extract_element(struct emitter *e, gcc_jit_rvalue *vector, enum ilir_dtype t, int i)
 {
 	gcc_jit_lvalue *place = jit_local(e, gcc_jit_rvalue_get_type(vector));
-	gcc_jit_block_add_assignment(e->at, NULL, place, vector);
+	gcc_jit_block_add_assignment(e->at, e->location, place, vector);
 	gcc_jit_rvalue *at =
 	    gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(place, NULL),
 				     gcc_jit_type_get_pointer(e->type[t][0]));

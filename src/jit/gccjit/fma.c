@@ -149,7 +149,7 @@ static gcc_jit_function *write_function(struct emitter *e, int width)
 	e->function = gcc_jit_context_new_function(e->context, NULL, GCC_JIT_FUNCTION_INTERNAL, w.narrow,
 						   name, 3, parameter, 0);
 	e->at = jit_block(e, "entry");
-	gcc_jit_block_end_with_return(e->at, NULL,
+	gcc_jit_block_end_with_return(e->at, e->location,
 				      width == 1 ? body_of_one(e, &w, x) : body_of_four(e, &w, x));
 	gcc_jit_function *written = e->function;
 	e->function = outer;

@@ -2,11 +2,12 @@
 /* The processor that libgccjit makes code for, and its other options. */
 #include "jit/gccjit/emit.h"
 
-/* libgccjit refuses -march=native, so a target of base/targets.h is chosen instead. */
+/* libgccjit refuses -march=native, so a target of base/targets.h is chosen instead.  Every processor with
+ * AVX-512 has prefetchw, which x86-64-v4 leaves out. */
 static const struct jit_processor processors[TARGETS] = {
-    [TARGET_GENERIC] = {JIT_SSE, "-march=x86-64", NULL},
-    [TARGET_AVX2] = {JIT_AVX, "-march=x86-64-v3", NULL},
-    [TARGET_AVX512] = {JIT_AVX512, "-march=x86-64-v4", "-mprefer-vector-width=512"},
+    [TARGET_GENERIC] = {JIT_SSE, "-march=x86-64", {NULL, NULL}},
+    [TARGET_AVX2] = {JIT_AVX, "-march=x86-64-v3", {NULL, NULL}},
+    [TARGET_AVX512] = {JIT_AVX512, "-march=x86-64-v4", {"-mprefer-vector-width=512", "-mprfchw"}},
 };
 
 const struct jit_processor *jit_find_processor(const struct target *t)
@@ -30,20 +31,22 @@ static const char *const options[] = {
     "-fno-tree-loop-distribute-patterns",
     "-fno-stack-protector",
     "-fcf-protection=none",
-    "-fno-asynchronous-unwind-tables",
+    "-fasynchronous-unwind-tables",
     "-fno-exceptions",
     "-fPIC",
     "-fvisibility=hidden",
 };
 
-void jit_set_options(gcc_jit_context *context, const struct jit_processor *p)
+void jit_set_options(gcc_jit_context *context, const struct jit_processor *p, bool lines)
 {
+	gcc_jit_context_set_bool_option(context, GCC_JIT_BOOL_OPTION_DEBUGINFO, lines);
 	gcc_jit_context_set_bool_print_errors_to_stderr(context, 0);
 	gcc_jit_context_set_bool_allow_unreachable_blocks(context, 1);
 	gcc_jit_context_set_int_option(context, GCC_JIT_INT_OPTION_OPTIMIZATION_LEVEL, 2);
 	gcc_jit_context_add_command_line_option(context, p->march);
-	if (p->width)
-		gcc_jit_context_add_command_line_option(context, p->width);
+	for (size_t i = 0; i < sizeof p->option / sizeof *p->option; i++)
+		if (p->option[i])
+			gcc_jit_context_add_command_line_option(context, p->option[i]);
 	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
 		gcc_jit_context_add_command_line_option(context, options[i]);
 }

@@ -114,14 +114,20 @@ static struct ilir_module *receive_module(struct service *s)
 {
 	size_t n = s->request.text_bytes;
 	char *text = arena_take(&s->arena, n, 1);
-	return receive_bytes(text, n) ? ilir_parse(&s->arena, &s->diags, "the helper's request", text, n)
-				      : NULL;
+	if (!receive_bytes(text, n))
+		return NULL;
+	struct ilir_module *m = ilir_parse(&s->arena, &s->diags, "the helper's request", text, n);
+	struct str again = str_in(&s->arena);
+	if (m && s->request.lines)
+		ilir_print_numbered(m, &again);
+	return m;
 }
 
 static bool serve_request(struct service *s)
 {
 	struct jit_watch watch = {.goes_on = goes_on};
-	struct jit_options options = {target_find(s->request.target), s->request.native, &watch};
+	struct jit_options options = {target_find(s->request.target), s->request.native, &watch,
+				      s->request.lines};
 	struct jit_threads threads = {s->request.threads, NULL, s->request.where_bytes};
 	cpu_set_t *where = arena_take(&s->arena, s->request.where_bytes, 1);
 	if (!options.target || !receive_bytes(where, s->request.where_bytes))

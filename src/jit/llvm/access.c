@@ -128,7 +128,7 @@ static LLVMValueRef step_by(struct emitter *e, LLVMValueRef from, enum ilir_dtyp
 static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 {
 	enum ilir_dtype element = ilir_buffer_at(e->m, a->buffer)->dtype;
-	struct jit_address to = jit_address_of(e->m, a);
+	struct jit_address to = jit_address_of(e->m, a, e->loop.var);
 	LLVMValueRef sum = NULL, counted = NULL, at = base_of(e, a->buffer);
 	for (int i = 0; i < to.terms; i++) {
 		LLVMValueRef multiple = jit_multiple(e, to.index[i], to.stride[i]);
@@ -325,12 +325,12 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 }
 
 /* Prefetches the cache line in which a vector begins; the next block of columns prefetches the next line. */
-void jit_emit_prefetch(struct emitter *e, ilir_expr load)
+void jit_emit_prefetch(struct emitter *e, const struct ilir_stmt *s)
 {
 	static const char name[] = "llvm.prefetch";
-	struct jit_access a = jit_read_prefetch(e->m, load);
+	struct jit_access a = jit_read_prefetch(e->m, s->prefetch.load);
 	if (a.problem) {
-		jit_refuse(e, ilir_type_of(e->m, load), a.problem);
+		jit_refuse(e, ilir_type_of(e->m, s->prefetch.load), a.problem);
 		return;
 	}
 	LLVMTypeRef i32 = e->scalar[ILIR_I32];
@@ -339,6 +339,6 @@ void jit_emit_prefetch(struct emitter *e, ilir_expr load)
 	LLVMValueRef at = address_of(e, &a);
 	LLVMValueRef prefetch = LLVMGetIntrinsicDeclaration(e->module, id, &e->pointer, 1);
 	LLVMTypeRef signature = LLVMIntrinsicGetType(e->context, id, &e->pointer, 1);
-	LLVMValueRef args[] = {at, LLVMConstInt(i32, 0, false), near, data};
+	LLVMValueRef args[] = {at, LLVMConstInt(i32, s->prefetch.writes, false), near, data};
 	LLVMBuildCall2(e->at, signature, prefetch, args, 4, "");
 }

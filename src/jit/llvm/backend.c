@@ -126,7 +126,8 @@ static bool emit_module(struct job *j)
 			    .context = j->context,
 			    .module = j->module,
 			    .has_fma = jit_machine_has_fma(j->options),
-			    .has_half = jit_machine_has_half(j->options)};
+			    .has_half = jit_machine_has_half(j->options),
+			    .lines = j->options->lines};
 	char quoted[200];
 	e.at = j->builder[0];
 	e.entry = j->builder[1];

@@ -78,12 +78,14 @@ static LLVMValueRef make_multiple(struct emitter *e, uint64_t factor)
 {
 	struct jit_loop *l = &e->loop;
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->at);
+	LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(e->at);
 	LLVMPositionBuilderBefore(e->at, LLVMGetBasicBlockTerminator(l->before));
 	LLVMValueRef begin = LLVMBuildNSWMul(e->at, l->begin, index_constant(e, factor), "");
 	LLVMPositionBuilderBefore(e->at, LLVMGetFirstInstruction(l->body));
 	LLVMValueRef phi = LLVMBuildPhi(e->at, e->scalar[ILIR_INDEX], "");
 	LLVMAddIncoming(phi, &begin, &l->before, 1);
 	LLVMPositionBuilderAtEnd(e->at, here);
+	LLVMSetCurrentDebugLocation2(e->at, line);
 	l->multiple[l->multiples].factor = factor;
 	l->multiple[l->multiples++].phi = phi;
 	return phi;
@@ -135,6 +137,7 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	e->var[s->loop.var.i] = i;
 	e->loop = (struct jit_loop){inner ? s->loop.var : (ilir_var){0}, begin, before, body, 0, {{0}}};
 	emit_block(e, s->loop.body);
+	jit_set_line(e, s->line);
 	for (int m = 0; inner && m < e->loop.multiples; m++)
 		advance_variable(e, e->loop.multiple[m].phi, e->loop.multiple[m].factor * s->loop.step,
 				 &unused);
@@ -172,6 +175,7 @@ static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 	LLVMValueRef number = LLVMBuildPhi(e->at, index, "block"), left = LLVMBuildPhi(e->at, index, "left");
 	e->block = number;
 	emit_block(e, place_block(e, s, number));
+	jit_set_line(e, s->line);
 	LLVMValueRef next = hide_origin(e, LLVMBuildNSWAdd(e->at, number, LLVMGetParam(e->function, 5), ""));
 	LLVMValueRef rest = LLVMBuildNSWSub(e->at, left, one, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
@@ -198,6 +202,7 @@ static void emit_branch(struct emitter *e, const struct ilir_stmt *s)
 
 static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
 {
+	jit_set_line(e, s->line);
 	switch (s->kind) {
 	case ILIR_FOR:
 		(s->loop.kind == ILIR_SWEPT ? emit_sweep : emit_loop)(e, s);
@@ -216,7 +221,7 @@ static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
 		jit_forget(e, 0);
 		break;
 	case ILIR_PREFETCH:
-		jit_emit_prefetch(e, s->prefetch);
+		jit_emit_prefetch(e, s);
 		jit_forget(e, 0);
 		break;
 	case ILIR_BARRIER:
@@ -313,10 +318,15 @@ static void emit_block(struct emitter *e, const struct ilir_stmt *s)
 
 /* --- kernels --- */
 
-static void add_flag(struct emitter *e, int where, const char *name)
+static void add_value(struct emitter *e, int where, const char *name, uint64_t value)
 {
 	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-	LLVMAddAttributeAtIndex(e->function, where, LLVMCreateEnumAttribute(e->context, kind, 0));
+	LLVMAddAttributeAtIndex(e->function, where, LLVMCreateEnumAttribute(e->context, kind, value));
+}
+
+static void add_flag(struct emitter *e, int where, const char *name)
+{
+	add_value(e, where, name, 0);
 }
 
 static void add_text(struct emitter *e, const char *name, const char *value)
@@ -325,8 +335,12 @@ static void add_text(struct emitter *e, const char *name, const char *value)
 	LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, a);
 }
 
+/* The value of LLVM's attribute uwtable for tables that hold at every instruction. */
+enum { ASYNCHRONOUS = 2 };
+
 /* void NAME(ptr buffers, i64 begin, i64 end, i64 first, i64 blocks, i64 direction): image_kernel.
- * no-builtins: the code must import nothing, so loops must not become calls of memcpy. */
+ * no-builtins: the code must import nothing, so loops must not become calls of memcpy.
+ * uwtable: what unwinds the frame at any instruction, for profilers and handlers of signals. */
 static void declare_kernel(struct emitter *e, const char *name, int vector_bits)
 {
 	LLVMTypeRef i = e->scalar[ILIR_INDEX], parameters[] = {e->pointer, i, i, i, i, i};
@@ -335,6 +349,7 @@ static void declare_kernel(struct emitter *e, const char *name, int vector_bits)
 	snprintf(width, sizeof width, "%d", vector_bits);
 	e->function = LLVMAddFunction(e->module, name, type);
 	add_flag(e, LLVMAttributeFunctionIndex, "nounwind");
+	add_value(e, LLVMAttributeFunctionIndex, "uwtable", ASYNCHRONOUS);
 	add_flag(e, 1, "noalias");
 	add_flag(e, 1, "nocapture");
 	add_flag(e, 1, "readonly");
@@ -360,6 +375,7 @@ static void emit_unit(struct emitter *e, const struct jit_unit *u, int vector_bi
 	forget_kernel(e);
 	jit_measure_registers(e, k->body);
 	declare_kernel(e, u->name, vector_bits);
+	jit_begin_function(e, k, u->name);
 	LLVMBasicBlockRef entry = jit_block(e, "entry"), body = jit_block(e, "body");
 	LLVMPositionBuilderAtEnd(e->entry, entry);
 	LLVMPositionBuilderAtEnd(e->at, body);
@@ -368,6 +384,7 @@ static void emit_unit(struct emitter *e, const struct jit_unit *u, int vector_bi
 	if (e->rows && !u->variant)
 		leave_to_variants(e);
 	emit_block(e, k->body);
+	jit_set_line(e, k->line);
 	LLVMBuildRetVoid(e->at);
 	LLVMBuildBr(e->entry, body);
 }
@@ -386,6 +403,7 @@ static void prepare_emitter(struct emitter *e)
 	e->base = ARENA_ARRAY(e->arena, LLVMValueRef, m->buffers.n);
 	e->reg = ARENA_ARRAY(e->arena, struct jit_register, m->buffers.n);
 	jit_make_promises(e);
+	jit_begin_lines(e);
 }
 
 /* All kernels of the module, each as one unit. */
@@ -404,5 +422,6 @@ bool jit_emit_module(struct emitter *e, const struct jit_unit *unit, int vector_
 		emit_unit(e, unit, vector_bits);
 	else
 		emit_whole_kernels(e, vector_bits);
+	jit_end_lines(e);
 	return !e->problem;
 }

@@ -7,6 +7,7 @@
 #include "jit/place.h"
 
 #include <llvm-c/Core.h>
+#include <llvm-c/DebugInfo.h>
 #include <llvm-c/TargetMachine.h>
 
 /* A register buffer: a stack slot of `lanes` elements each, which the optimiser turns into values. */
@@ -44,6 +45,10 @@ struct emitter {
 	const struct ilir_stmt *rows;	/* its loops over rows, of which variants run one each; NULL = no variants */
 	LLVMValueRef block; /* the number of the block that a sweep is at; NULL = no sweep */
 	bool has_fma, has_half;	       /* the machine has the instructions */
+	int lines; /* as in struct jit_options; with the four below it, 0 = no table of lines */
+	LLVMDIBuilderRef describe;
+	LLVMMetadataRef file, signature; /* of the listing, and of all kernels */
+	LLVMMetadataRef scope;		 /* the function that is being emitted */
 	struct jit_promises *promises; /* metadata of accesses to memory (access.c) */
 	bool *reads;		       /* jit_find_reads */
 	LLVMValueRef *value;	       /* by expression: computed in this statement, else NULL */
@@ -59,9 +64,9 @@ struct emitter {
 
 /* --- emit.c --- */
 
-/* Fills e->module (empty, in e->context) with the function of the unit, or when it is NULL with one for each kernel; m,
- * arena, context, module, has_fma and has_half are given.  False when the module cannot be emitted: see problem
- * and culprit.  `vector_bits` is the register width to use. */
+/* Fills e->module (empty, in e->context) with the function of the unit, or when it is NULL with one for each
+ * kernel; m, arena, context, module, has_fma, has_half and lines are given.  False when the module cannot be
+ * emitted: see problem and culprit.  `vector_bits` is the register width to use. */
 bool jit_emit_module(struct emitter *, const struct jit_unit *, int vector_bits);
 
 LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);
@@ -76,6 +81,16 @@ LLVMBasicBlockRef jit_block(struct emitter *, const char *name);
 /* The variable of the innermost loop times a factor, as an induction variable of its own; NULL when the
  * expression is no such variable. */
 LLVMValueRef jit_multiple(struct emitter *, ilir_expr, uint64_t factor);
+
+/* --- lines.c: the table of lines, if there is to be one --- */
+
+/* Before and after all functions. */
+void jit_begin_lines(struct emitter *);
+void jit_end_lines(struct emitter *);
+/* Describes the function that is emitted from now on. */
+void jit_begin_function(struct emitter *, const struct ilir_kernel *, const char *name);
+/* What is emitted from now on is on this line of the module. */
+void jit_set_line(struct emitter *, int line);
 
 /* --- expr.c --- */
 
@@ -100,8 +115,7 @@ LLVMValueRef jit_emit_fma(struct emitter *, LLVMValueRef a, LLVMValueRef b, LLVM
 /* Once per module, before any load or store. */
 void jit_make_promises(struct emitter *);
 LLVMValueRef jit_emit_load(struct emitter *, ilir_expr);
-/* Prefetches the place of a load. */
-void jit_emit_prefetch(struct emitter *, ilir_expr load);
+void jit_emit_prefetch(struct emitter *, const struct ilir_stmt *);
 void jit_emit_store(struct emitter *, const struct ilir_stmt *);
 /* The content of a register becomes undefined. */
 void jit_emit_alloc(struct emitter *, ilir_buffer);

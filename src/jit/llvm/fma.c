@@ -64,6 +64,7 @@ static LLVMValueRef write_function(struct emitter *e, const char *name, LLVMType
 {
 	LLVMValueRef function = LLVMAddFunction(e->module, name, signature);
 	LLVMBasicBlockRef outer = LLVMGetInsertBlock(e->at);
+	LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(e->at);
 	static const char *const flags[] = {"noinline", "nounwind"};
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
 		unsigned kind = LLVMGetEnumAttributeKindForName(flags[i], strlen(flags[i]));
@@ -72,8 +73,10 @@ static LLVMValueRef write_function(struct emitter *e, const char *name, LLVMType
 	}
 	LLVMSetLinkage(function, LLVMInternalLinkage);
 	LLVMPositionBuilderAtEnd(e->at, LLVMAppendBasicBlockInContext(e->context, function, "entry"));
+	LLVMSetCurrentDebugLocation2(e->at, NULL);
 	LLVMBuildRet(e->at, emit_body(e, function, narrow));
 	LLVMPositionBuilderAtEnd(e->at, outer);
+	LLVMSetCurrentDebugLocation2(e->at, line);
 	return function;
 }
 

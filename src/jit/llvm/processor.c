@@ -41,15 +41,16 @@ static void inspect_host(void)
 		host.cpu = cpu;
 }
 
-/* LLVM's names for a target of base/targets.h, and its instructions. */
+/* LLVM's names for a target of base/targets.h, and its instructions.  Every processor with AVX-512 has
+ * prefetchw, which x86-64-v4 leaves out. */
 static const struct processor {
-	const char *cpu, *triple, *llvm; /* llvm: LLVM's name of the instruction set */
+	const char *cpu, *features, *triple, *llvm; /* llvm: LLVM's name of the instruction set */
 	bool fma, half;
 } processors[TARGETS] = {
-    [TARGET_GENERIC] = {"x86-64", "x86_64-unknown-linux-gnu", "X86", false, false},
-    [TARGET_AVX2] = {"x86-64-v3", "x86_64-unknown-linux-gnu", "X86", true, true},
-    [TARGET_AVX512] = {"x86-64-v4", "x86_64-unknown-linux-gnu", "X86", true, true},
-    [TARGET_AARCH64] = {"generic", "aarch64-unknown-linux-gnu", "AArch64", true, true},
+    [TARGET_GENERIC] = {"x86-64", "", "x86_64-unknown-linux-gnu", "X86", false, false},
+    [TARGET_AVX2] = {"x86-64-v3", "", "x86_64-unknown-linux-gnu", "X86", true, true},
+    [TARGET_AVX512] = {"x86-64-v4", "+prfchw", "x86_64-unknown-linux-gnu", "X86", true, true},
+    [TARGET_AARCH64] = {"generic", "", "aarch64-unknown-linux-gnu", "AArch64", true, true},
 };
 
 /* Registers an instruction set, if LLVM was built with it. */
@@ -129,5 +130,5 @@ LLVMTargetMachineRef jit_machine_new(const struct jit_options *o, char **message
 		return NULL;
 	}
 	return o->native ? new_machine(NULL, host.triple, host.cpu, host.features, message)
-			 : new_machine(p->llvm, p->triple, p->cpu, "", message);
+			 : new_machine(p->llvm, p->triple, p->cpu, p->features, message);
 }

@@ -1,0 +1,108 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* What is copied with a border, and that no bit of a result depends on it. */
+#include "tests/move/moving.h"
+#include "tests/sanitizers.h"
+
+#define HEAD "structure tree(left, right)\ninput x[C, H, X]\nparam W[K, C, 3, 3], U[K, K, 2]\nstate h[K, "
+#define TAIL                                                                                                           \
+	"inner:\n h[k, i, j] = tanh(left.h[k, i, j] - sum(U[k, c, v] * right.h[c, i, j + v - 1] for c, v))\n"          \
+	"output y = h at every node\n"
+
+/* The copies that `pad all` makes. */
+static const struct {
+	const char *what, *text;
+	int copies;
+} models[] = {
+    {"both axes of an image, and one axis of a state",
+     "model m\n" HEAD "H, X]\nleaf:\n h[k, i, j] = sum(W[k, c, u, v] * x[c, i + u - 1, j + v - 1] for c, u, v)\n" TAIL,
+     2},
+    {"windows at every second element",
+     "model m\n" HEAD "(H + 1)/2, (X + 1)/2]\nleaf:\n"
+     " h[k, i, j] = sum(W[k, c, u, v] * x[c, 2*i + u - 1, 2*j + v - 1] for c, u, v)\n" TAIL,
+     2},
+    {"an image backwards, beyond one of its ends",
+     "model m\n" HEAD "H, X]\nleaf:\n"
+     " h[k, i in H, j] = sum(W[k, c, u, v] * x[c, H + 1 - i - u, j + v - 1] for c, u, v)\n" TAIL,
+     2},
+    {"nothing where windows stay inside",
+     "model m\n" HEAD "H - 2, X - 2]\nleaf:\n h[k, i, j] = sum(W[k, c, u, v] * x[c, i + u, j + v] for c, u, v)\n"
+     "inner:\n h[k, i, j] = left.h[k, i, j] + U[k, k, 0] * right.h[k, i, j]\noutput y = h at every node\n",
+     0},
+    {"an image that a maximum reads",
+     "model m\n" HEAD "H, X]\nleaf:\n h[k, i, j] = max(x[c, i + u - 1, j] for c, u in 3) * W[k, 0, 0, 0]\n"
+     "inner:\n h[k, i, j] = left.h[k, i, j] + U[k, k, 0] * right.h[k, i, j]\noutput y = h at every node\n",
+     1},
+};
+
+static void test_copies(struct test_model *t, size_t i)
+{
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = "pad all\n"};
+	struct str s = str_in(&t->arena);
+	if (!models[i].copies) {
+		tap_ok(refuses(t, "pad all\n", "through windows that leave it"), "copies: %s", models[i].what);
+		return;
+	}
+	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, "pad", &s);
+	print_diags(&t->diags);
+	tap_ok(ok && count(str_text(&s), " fill ") == models[i].copies, "copies: %s", models[i].what);
+}
+
+static void test_bits(struct test_model *t, size_t i)
+{
+	static const char *const maths[] = {"exact", "reassociate"};
+	for (int m = 0; m < 2; m++) {
+		if ((m + i) % SAMPLE != 0)
+			continue;
+		struct option_texts o = {.target = "avx2", .math = maths[m], .rules = "-tables"};
+		tap_ok(moves_no_bit(t, o, "pad", models[i].copies > 0), "same bits, %s: %s", maths[m], models[i].what);
+	}
+}
+
+/* Rows that are larger than the first-level cache are copied by parts, and the output is a transposition. */
+static void test_images(void)
+{
+	static const char text[] =
+	    "model m\nstructure tree(left, right)\ninput x[C, H, X]\nparam W[K, C, 3, 3]\nstate h[K, H, X]\n"
+	    "leaf:\n h[k, i, j] = sum(W[k, c, u, v] * x[c, i + u - 1, j + v - 1] for c, u, v)\n"
+	    "inner:\n h = left.h - right.h\noutput y = h at every node\n";
+	struct test_model t = {0};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .rules = "-tables"};
+	bool ok = load_text(&t, "m", text, strlen(text), "C=2 H=44 X=9 K=24");
+	struct str s = str_in(&t.arena);
+	if (tap_ok(ok && compile_dump_as(&t.arena, &t.diags, t.model, t.sizes, &o, "sched", &s), "an image is planned")) {
+		tap_ok(strstr(str_text(&s), "layout h node 1 2 0\n"), "vectors run along its channels, not its 9 columns");
+		tap_ok(strstr(str_text(&s), "tile output.0 rows 8 1 columns 1 unroll 1 by columns across 2 along 0 outside rows"),
+		       "its output goes along both orders");
+		tap_ok(moves_no_bit(&t, o, "pad", true), "same bits of an image");
+	}
+	print_diags(&t.diags);
+	free_model(&t);
+}
+
+static void test_refusals(struct test_model *t)
+{
+	tap_ok(refuses(t, "pad\n", "wrong argument") && refuses(t, "pad often\n", "wrong argument"),
+	       "what is no way of padding is refused");
+	tap_ok(refuses(t, "pad on\npad off\n", "another line"), "two lines that contradict each other are refused");
+	tap_ok(refuses(t, "pad on\n", "so often that a copy pays"),
+	       "an element that is read once is no reason for a copy");
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		struct test_model t = {0};
+		if (!tap_ok(load_text(&t, "m", models[i].text, strlen(models[i].text), "C=2 H=7 X=20 K=3"),
+			    "parsed: %s", models[i].what))
+			continue;
+		test_copies(&t, i);
+		test_bits(&t, i);
+		free_model(&t);
+	}
+	test_images();
+	struct test_model few = {0};
+	if (tap_ok(load_text(&few, "m", models[1].text, strlen(models[1].text), "C=2 H=7 X=20 K=1"), "parsed"))
+		test_refusals(&few);
+	free_model(&few);
+	return tap_done();
+}
