@@ -160,6 +160,8 @@ unit_tests = \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
 	%D%/runtime/strategies_test \
+	%D%/serve/refuse_requests_test \
+	%D%/serve/serve_test \
 	%D%/sched/choices_test \
 	%D%/move/hoist_test \
 	%D%/move/pad_test \

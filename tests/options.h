@@ -11,6 +11,7 @@ struct option_texts {
 	int at;
 	const char *backend, *target, *schedule, *last_pass, *math, *rules, *weights_as;
 	uint64_t table_bytes;
+	bool continuous;
 	const struct machine_known *machine; /* whom TARGET_NATIVE means; NULL = any of its best target */
 };
 
@@ -30,6 +31,7 @@ static inline struct compile_options *read_option_texts(struct arena *a, struct 
 	if (!api_read_options(a, diags, &from, o))
 		return NULL;
 	o->last_pass = t->last_pass;
+	o->continuous = t->continuous;
 	if (t->machine)
 		compile_describe_machine(o, t->machine);
 	return o;

@@ -42,6 +42,8 @@ bool compile_to_schedule(struct compilation *c)
 		return false;
 	compile_note(c, "sched", "plan");
 	sched_choose(&c->sched, &c->plan, c->plan.target);
+	if (c->options->continuous)
+		sched_place_by_node(&c->sched);
 	compile_note(c, "sched", "choose");
 	if (!compile_goes_on(c))
 		return false;

@@ -77,7 +77,10 @@ bool compile_begin_passes(struct compilation *c, const struct sub_program *p)
 {
 	const char *text = c->options->schedule;
 	begin_with(c, p);
-	return sched_read_fusion(&c->fusion, "schedule", text, strlen(text), c->diags);
+	bool ok = sched_read_fusion(&c->fusion, "schedule", text, strlen(text), c->diags);
+	if (c->options->continuous)
+		c->fusion.sorting = MOVE_OFF;
+	return ok;
 }
 
 /* Keeps the program that no schedule has steered, so that later passes do not overwrite it. */

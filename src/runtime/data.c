@@ -67,8 +67,7 @@ static void find_read_range(const struct image_input *in, const struct lin_order
 	*end = in->at_inner ? o->nodes : in->at_leaf ? o->leaves : *begin;
 }
 
-/* Whether the node of a number reads an input. */
-static bool is_read_by(const struct image_input *in, const struct lin_order *o, int32_t n)
+bool rt_reads(const struct image_input *in, const struct lin_order *o, int32_t n)
 {
 	if (o->cases)
 		return in->cases >> o->case_of[n] & 1;
@@ -95,13 +94,13 @@ static bool check_nodes(const struct image_input *in, const struct lin_order *o,
 	const int32_t *token = in->token ? data : NULL;
 	int32_t begin, end;
 	find_read_range(in, o, &begin, &end);
-	while (begin < end && !is_read_by(in, o, begin))
+	while (begin < end && !rt_reads(in, o, begin))
 		begin++;
 	if (begin < end && !data)
 		return refuse_missing(in, f, o->order[begin], 0, diags);
 	for (int32_t n = begin; token && n < end; n++) {
 		int32_t t = token[o->order[n]];
-		if (!in_range(in, t) && is_read_by(in, o, n))
+		if (!in_range(in, t) && rt_reads(in, o, n))
 			return refuse_token(in, f, o->order[n], 0, t, diags);
 	}
 	return true;
@@ -130,7 +129,7 @@ static void permute_nodes(const struct image_input *in, const struct lin_order *
 	find_read_range(in, o, &begin, &end);
 	for (int32_t n = 0; in->token && n < o->nodes; n++)
 		((int32_t *)to)[n] =
-		    n >= begin && n < end && (!o->cases || is_read_by(in, o, n)) ? token[o->order[n]] : 0;
+		    n >= begin && n < end && (!o->cases || rt_reads(in, o, n)) ? token[o->order[n]] : 0;
 	if (!in->token && from)
 		permute_vectors(in, o, from, b, to);
 }
@@ -144,7 +143,7 @@ static bool check_edges(const struct image_input *in, const struct lin_order *o,
 	const int32_t *token = data;
 	for (int32_t n = o->leaves; n < o->nodes; n++) {
 		int32_t id = o->order[n], first = f->child_begin[id];
-		if (!is_read_by(in, o, n))
+		if (!rt_reads(in, o, n))
 			continue;
 		if (!data)
 			return refuse_missing(in, f, id, 0, diags);
@@ -164,8 +163,8 @@ static void permute_edges(const struct image_input *in, const struct lin_order *
 	for (int32_t n = o->leaves; n < o->nodes; n++)
 		for (int32_t e = f->child_begin[o->order[n]]; e < f->child_begin[o->order[n] + 1]; e++, at++)
 			if (in->token)
-				((int32_t *)to)[at] = is_read_by(in, o, n) ? ((const int32_t *)from)[e] : 0;
-			else if (is_read_by(in, o, n))
+				((int32_t *)to)[at] = rt_reads(in, o, n) ? ((const int32_t *)from)[e] : 0;
+			else if (rt_reads(in, o, n))
 				rt_put_row(b, vector + (size_t)e * bytes, at, to);
 }
 

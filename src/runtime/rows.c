@@ -55,13 +55,14 @@ static size_t width_of(const struct image_buffer *b)
 	return (size_t)dtype_traits_of(b->dtype)->bytes;
 }
 
-static void gather_row(const struct image_buffer *b, const char *from, char *to)
+void rt_get_row(const struct image_buffer *b, const void *from, int64_t row, void *to)
 {
 	struct piece p = find_piece(b);
 	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
 	size_t width = width_of(b);
+	const char *begin = (const char *)from + (size_t)(row * b->row_elements) * width;
 	for (int64_t i = 0; i < n; i += p.elements, at = next_piece(b, &p, index, at))
-		memcpy(to + (size_t)i * width, from + (size_t)at * width, (size_t)p.elements * width);
+		memcpy((char *)to + (size_t)i * width, begin + (size_t)at * width, (size_t)p.elements * width);
 }
 
 void rt_put_row(const struct image_buffer *b, const void *from, int64_t row, void *to)
@@ -78,11 +79,10 @@ void rt_put_row(const struct image_buffer *b, const void *from, int64_t row, voi
 static const void *buffer_row(const struct rt_session *s, int buffer, int64_t row)
 {
 	const struct image_buffer *b = &s->image->buffer[buffer];
-	const char *at = (const char *)s->buffers[buffer] + (size_t)(row * b->row_elements) * width_of(b);
 	if (rt_is_dense(b))
-		return at;
+		return (const char *)s->buffers[buffer] + (size_t)(row * b->row_elements) * width_of(b);
 	char *dense = (char *)s->dense[buffer] + (size_t)(row * elements_of(b)) * width_of(b);
-	gather_row(b, at, dense);
+	rt_get_row(b, s->buffers[buffer], row, dense);
 	return dense;
 }
 

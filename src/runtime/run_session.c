@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static bool has_buffer(const struct image *image, enum image_buffer_kind kind)
+bool rt_has_buffer(const struct image *image, enum image_buffer_kind kind)
 {
 	for (int i = 0; i < image->buffers; i++)
 		if (image->buffer[i].kind == kind)
@@ -19,19 +19,19 @@ static struct lin_cases cases_of(const struct image *image, const struct rt_mini
 }
 
 /* States by parent need `place` to find their results, whether or not kernels read it. */
-static struct lin_rules rules_of(const struct image *image)
+struct lin_rules rt_rules_of(const struct image *image)
 {
 	struct lin_rules rules = {
 	    .children = image->children,
 	    .shared = image->shared_children,
-	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST) ||
-		     has_buffer(image, IMAGE_EDGE_NODE),
-	    .places = has_buffer(image, IMAGE_PLACE),
-	    .parent = has_buffer(image, IMAGE_PARENT),
-	    .parents = has_buffer(image, IMAGE_PARENT_BEGIN) || has_buffer(image, IMAGE_PARENT_LIST),
-	    .origins = has_buffer(image, IMAGE_ORIGIN),
-	    .edge_nodes = has_buffer(image, IMAGE_EDGE_NODE),
-	    .unlinked = !has_buffer(image, IMAGE_CHILD) && !has_buffer(image, IMAGE_CHILD_LIST),
+	    .edges = rt_has_buffer(image, IMAGE_CHILD_BEGIN) || rt_has_buffer(image, IMAGE_CHILD_LIST) ||
+		     rt_has_buffer(image, IMAGE_EDGE_NODE),
+	    .places = rt_has_buffer(image, IMAGE_PLACE),
+	    .parent = rt_has_buffer(image, IMAGE_PARENT),
+	    .parents = rt_has_buffer(image, IMAGE_PARENT_BEGIN) || rt_has_buffer(image, IMAGE_PARENT_LIST),
+	    .origins = rt_has_buffer(image, IMAGE_ORIGIN),
+	    .edge_nodes = rt_has_buffer(image, IMAGE_EDGE_NODE),
+	    .unlinked = !rt_has_buffer(image, IMAGE_CHILD) && !rt_has_buffer(image, IMAGE_CHILD_LIST),
 	};
 	for (int i = 0; i < image->states; i++)
 		rules.places |= image->state[i].layout == IMAGE_BY_PARENT;
@@ -43,7 +43,7 @@ static struct lin_rules rules_of(const struct image *image)
 bool rt_session_init(struct rt_session *s, const struct allocator *a, const struct image *image,
 		     struct diags *diags)
 {
-	*s = (struct rt_session){.allocator = a, .image = image, .rules = rules_of(image)};
+	*s = (struct rt_session){.allocator = a, .image = image, .rules = rt_rules_of(image)};
 	lin_order_init(&s->order, a);
 	s->buffers = rt_allocate_zeroed(a, image->buffers * sizeof *s->buffers);
 	s->capacities = rt_allocate_zeroed(a, image->buffers * sizeof *s->capacities);
@@ -114,8 +114,7 @@ void rt_session_free(struct rt_session *s)
 
 /* --- buffers --- */
 
-/* Bytes of a buffer of the session's own at the sizes of this minibatch, -1 when they cannot be counted. */
-static int64_t buffer_bytes(const struct rt_session *s, const struct image_buffer *b)
+int64_t rt_buffer_bytes(const struct rt_session *s, const struct image_buffer *b)
 {
 	int64_t bytes = dtype_traits_of(b->dtype)->bytes;
 	int64_t rows = s->sizes[b->rows] + (b->kind == IMAGE_MEMBER_BEGIN); /* and where the last one ends */
@@ -146,7 +145,7 @@ bool rt_reserve_memory(const struct allocator *a, void **at, size_t *has, int64_
 static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
 {
 	const struct image_buffer *b = &s->image->buffer[i];
-	int64_t bytes = buffer_bytes(s, b);
+	int64_t bytes = rt_buffer_bytes(s, b);
 	bool copied = (b->kind == IMAGE_STATE || b->kind == IMAGE_OUTPUT) && !rt_is_dense(b);
 	return rt_reserve_memory(s->allocator, &s->buffers[i], &s->capacities[i], bytes, rt_allocate_zeroed, b->name,
 			      diags) &&
@@ -270,7 +269,7 @@ static int64_t own_bytes(const struct rt_session *s)
 {
 	int64_t all = 0;
 	for (int i = 0; i < s->image->buffers; i++) {
-		int64_t bytes = is_local(s, i) ? buffer_bytes(s, &s->image->buffer[i]) : 0;
+		int64_t bytes = is_local(s, i) ? rt_buffer_bytes(s, &s->image->buffer[i]) : 0;
 		if (bytes < 0 || __builtin_add_overflow(all, bytes, &all) ||
 		    __builtin_add_overflow(all, OWN_ALIGNMENT - 1, &all))
 			return -1;
@@ -285,16 +284,16 @@ static void fill_table(const struct rt_session *s, void **table, char *at)
 	for (int i = 0; i < s->image->buffers; i++) {
 		table[i] = is_local(s, i) ? at : s->buffers[i];
 		if (is_local(s, i))
-			at += (buffer_bytes(s, &s->image->buffer[i]) + OWN_ALIGNMENT - 1) / OWN_ALIGNMENT * OWN_ALIGNMENT;
+			at += (rt_buffer_bytes(s, &s->image->buffer[i]) + OWN_ALIGNMENT - 1) / OWN_ALIGNMENT * OWN_ALIGNMENT;
 	}
 }
 
 /* Gives each thread its local buffers, if the image has any. */
-static bool reserve_own(struct rt_session *s, int threads, struct diags *diags)
+bool rt_reserve_own(struct rt_session *s, int threads, struct diags *diags)
 {
 	struct rt_own *own = &s->own;
 	int64_t bytes = own_bytes(s), all;
-	if (!has_buffer(s->image, IMAGE_LOCAL))
+	if (!rt_has_buffer(s->image, IMAGE_LOCAL))
 		return true;
 	if (bytes < 0 || __builtin_mul_overflow(bytes, threads, &all) ||
 	    __builtin_add_overflow(all, OWN_ALIGNMENT, &all)) /* a minibatch may be empty */
@@ -309,9 +308,9 @@ static bool reserve_own(struct rt_session *s, int threads, struct diags *diags)
 	return true;
 }
 
-static struct rt_tables tables_of(const struct rt_session *s)
+struct rt_tables rt_tables_of(const struct rt_session *s)
 {
-	bool own = has_buffer(s->image, IMAGE_LOCAL);
+	bool own = rt_has_buffer(s->image, IMAGE_LOCAL);
 	return (struct rt_tables){own ? s->own.tables : s->buffers, own ? s->image->buffers : 0};
 }
 
@@ -359,8 +358,8 @@ static bool has_tokens_of_cases(const struct image *image, const struct rt_minib
 	return true;
 }
 
-static bool linearize_minibatch(struct lin_order *o, const struct image *image, struct lin_rules rules,
-				const struct rt_minibatch *m, struct diags *diags)
+bool rt_linearize(struct lin_order *o, const struct image *image, struct lin_rules rules,
+		  const struct rt_minibatch *m, struct diags *diags)
 {
 	struct lin_cases cases = cases_of(image, m);
 	rules.cases = cases.n ? &cases : NULL;
@@ -369,7 +368,7 @@ static bool linearize_minibatch(struct lin_order *o, const struct image *image, 
 	for (int i = 0; i < image->inputs; i++)
 		if (!rt_check_data(image, o, m, i, diags))
 			return false;
-	if (m->forest.inputs > 1 && !m->forest.input_begin && has_buffer(image, IMAGE_MEMBER_BEGIN))
+	if (m->forest.inputs > 1 && !m->forest.input_begin && rt_has_buffer(image, IMAGE_MEMBER_BEGIN))
 		return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
 				"the nodes of an input must be known to range over them",
 				"a forest without its array 'input_begin'");
@@ -424,7 +423,7 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 	rules.span = choose_span(s, team, threads);
 	memset(s->sizes, 0, sizeof s->sizes);
 	begin_phase(s, RT_PHASE_LINEARIZE);
-	if (!linearize_minibatch(&s->order, s->image, rules, m, diags))
+	if (!rt_linearize(&s->order, s->image, rules, m, diags))
 		return false;
 	note_sizes(s);
 	double linearized = rt_seconds();
@@ -438,8 +437,9 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 	struct rt_profile *profile = profile_of(s, threads);
 	double middle = rt_seconds();
 	begin_phase(s, RT_PHASE_STEPS);
-	ok = ok && reserve_own(s, threads > 1 ? threads : 1, diags);
-	if (!ok || !rt_run_steps(s->image, tables_of(s), s->sizes, &s->order, team, threads, &s->walk_state,
+	ok = ok && rt_reserve_own(s, threads > 1 ? threads : 1, diags);
+	struct rt_part all = {s->image->folds, s->image->steps, &s->order};
+	if (!ok || !rt_run_steps(s->image, rt_tables_of(s), s->sizes, &all, 1, team, threads, &s->walk_state,
 				 profile, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
@@ -473,7 +473,7 @@ bool rt_check_minibatch(const struct allocator *a, const struct image *image, co
 {
 	struct lin_order order;
 	lin_order_init(&order, a);
-	bool ok = linearize_minibatch(&order, image, rules_of(image), m, diags);
+	bool ok = rt_linearize(&order, image, rt_rules_of(image), m, diags);
 	lin_order_free(&order);
 	return ok;
 }

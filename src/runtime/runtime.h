@@ -117,6 +117,47 @@ const void *rt_session_state_row(const struct rt_session *, int state, int64_t n
 void rt_session_trim(struct rt_session *);
 void rt_session_free(struct rt_session *);
 
+/* --- steps over rows that are given out by somebody else --- */
+
+/* Steps first .. next - 1 of the image's table, and the rows that they run over: those of an order whose batches
+ * begin with row batch_begin[0], which need not be 0, and whose numbers are rows. */
+struct rt_part {
+	int first, next;
+	const struct lin_order *order;
+};
+
+/* The pointer tables of the threads of a run: that of chunk c begins at buffers + c * stride. */
+struct rt_tables {
+	void *const *buffers;
+	int64_t stride; /* 0 = all threads use one table */
+};
+
+/* Walks the steps of one part after the other over the rows that the tables and `sizes` describe, on so many threads
+ * of a team that was entered; below 2 alone.  The profile has memory for the run, or is NULL. */
+bool rt_run_steps(const struct image *, struct rt_tables, const int64_t *sizes, const struct rt_part *, int parts,
+		  struct rt_team *, int threads, struct rt_walk_state *, struct rt_profile *, struct diags *);
+/* Has the code of all steps of runs made, for ranges of at most so many rows. */
+bool rt_need_all_code(const struct image *, int64_t most, int64_t *rows, struct diags *);
+/* Whether the image has a buffer of a kind. */
+bool rt_has_buffer(const struct image *, enum image_buffer_kind);
+/* Gives so many threads local buffers, of the session's sizes; the tables that go with them. */
+bool rt_reserve_own(struct rt_session *, int threads, struct diags *);
+struct rt_tables rt_tables_of(const struct rt_session *);
+/* Bytes of a buffer of the session's own at its sizes; -1 when they cannot be counted. */
+int64_t rt_buffer_bytes(const struct rt_session *, const struct image_buffer *);
+/* The structures that an image accepts, and the arrays that its kernels read. */
+struct lin_rules rt_rules_of(const struct image *);
+/* Linearizes a minibatch and checks it and its data. */
+bool rt_linearize(struct lin_order *, const struct image *, struct lin_rules, const struct rt_minibatch *,
+		  struct diags *);
+/* Whether the node of a number reads an input, or its edges do. */
+bool rt_reads(const struct image_input *, const struct lin_order *, int32_t number);
+/* Copies a dense row into a row of the buffer, and out of one. */
+void rt_put_row(const struct image_buffer *, const void *from, int64_t row, void *to);
+void rt_get_row(const struct image_buffer *, const void *from, int64_t row, void *to);
+/* rt_allocate, and zeroed. */
+void *rt_allocate_zeroed(const struct allocator *, size_t bytes);
+
 /* Whether rt_session_run would accept the minibatch.  The image needs no code. */
 bool rt_check_minibatch(const struct allocator *, const struct image *, const struct rt_minibatch *,
 			struct diags *);

@@ -5,9 +5,6 @@
 
 #include "runtime/runtime.h"
 
-/* rt_allocate, and zeroed. */
-void *rt_allocate_zeroed(const struct allocator *, size_t bytes);
-
 /* The time of CLOCK_MONOTONIC, in nanoseconds and in seconds. */
 int64_t rt_nanoseconds(void);
 double rt_seconds(void);
@@ -35,16 +32,6 @@ bool rt_recipe_uses(const struct image_recipe *, int param);
 /* Zeroes what a recipe fills with no element. */
 void rt_clear_padding(const struct image *, const struct image_recipe *, void *to, int64_t elements);
 
-/* The pointer tables of the threads of a run: that of chunk c begins at buffers + c * stride. */
-struct rt_tables {
-	void *const *buffers;
-	int64_t stride; /* 0 = all threads use one table */
-};
-
-/* Walks the step table over the minibatch that the tables, `sizes` and the order describe, on so many threads
- * of a team that was entered; below 2 alone.  The profile has memory for the run, or is NULL. */
-bool rt_run_steps(const struct image *, struct rt_tables, const int64_t *sizes, const struct lin_order *,
-		  struct rt_team *, int threads, struct rt_walk_state *, struct rt_profile *, struct diags *);
 /* Has the code made that the walk over a linearized minibatch calls, if it is not there.  `rows` is room for a number for
  * each kernel.  False after diagnostics. */
 bool rt_need_code(const struct image *, const int64_t *sizes, const struct lin_order *, int64_t *rows, struct diags *);
@@ -83,7 +70,5 @@ bool rt_lay_out_scratch(const struct image *, const int64_t *sizes, int64_t *off
 
 /* Whether a row of the buffer is row-major without gaps. */
 bool rt_is_dense(const struct image_buffer *);
-/* Copies a dense row into a row of the buffer. */
-void rt_put_row(const struct image_buffer *, const void *from, int64_t row, void *to);
 
 #endif

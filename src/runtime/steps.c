@@ -36,6 +36,18 @@ static const struct domain {
     [IMAGE_DOMAIN_NODE_DOWN] = {IMAGE_NODES, false, NODES, true},
 };
 
+/* The first row of a domain, and the end. */
+static int64_t first_row(const struct domain *d, const struct lin_order *o)
+{
+	bool nodes = d->rows != IMAGE_INPUTS && o->batches;
+	return d->past_leaves ? o->leaves : nodes ? o->batch_begin[0] : 0;
+}
+
+static int64_t end_row(const struct domain *d, const struct lin_order *o)
+{
+	return d->rows == IMAGE_INPUTS ? o->inputs : d->rows == IMAGE_LEAVES ? o->leaves : o->nodes;
+}
+
 /* The capacity of the queue [ranges]: filling it takes less than a microsecond. */
 enum { QUEUE = 64 };
 /* Cuts of all queued spans; a span that needs more is run level by level. */
@@ -401,9 +413,8 @@ static bool run_batches(struct walk *w, int first, int next, int32_t begin, int3
 static bool run_domain(struct walk *w, int first, int next)
 {
 	const struct domain *d = &domains[w->calls.image->step[first].domain];
-	const int64_t *sizes = w->calls.frame.sizes;
 	const struct rt_stage *stage = w->state->stage;
-	int64_t begin = d->past_leaves ? sizes[IMAGE_LEAVES] : 0, end = sizes[d->rows];
+	int64_t begin = first_row(d, w->order), end = end_row(d, w->order);
 	bool ok = true;
 	switch (d->cut) {
 	case WHOLE:
@@ -411,7 +422,7 @@ static bool run_domain(struct walk *w, int first, int next)
 			ok = run_whole_range(w, &stage[i], begin, end);
 		break;
 	case BATCHES:
-		return run_batches(w, first, next, d->past_leaves, sizes[IMAGE_BATCHES], d->down);
+		return run_batches(w, first, next, d->past_leaves, w->order->batches, d->down);
 	case NODES:
 		for (int64_t i = begin; ok && i < end; i++)
 			ok = run_steps(w, first, next, NODES, d->down ? end - 1 - (i - begin) : i);
@@ -449,8 +460,21 @@ static void find_stages(const struct image *image, struct rt_stage *stage)
 	}
 }
 
+static bool run_part(struct walk *w, const struct rt_part *part)
+{
+	const struct image_step *step = w->calls.image->step;
+	bool ok = true;
+	w->order = part->order;
+	for (int i = part->first, next; ok && i < part->next; i = next) {
+		for (next = i + 1; next < part->next && step[next].domain == step[i].domain;)
+			next++;
+		ok = run_domain(w, i, next);
+	}
+	return ok;
+}
+
 bool rt_run_steps(const struct image *image, struct rt_tables tables, const int64_t *sizes,
-		  const struct lin_order *order, struct rt_team *team, int threads,
+		  const struct rt_part *part, int parts, struct rt_team *team, int threads,
 		  struct rt_walk_state *state, struct rt_profile *profile, struct diags *diags)
 {
 	struct rt_range queue[QUEUE + 1];
@@ -459,11 +483,10 @@ bool rt_run_steps(const struct image *image, struct rt_tables tables, const int6
 	    .calls = {image,
 		      {tables.buffers, sizes},
 		      tables.stride,
-		      rt_span_columns(order),
+		      parts ? rt_span_columns(part->order) : 0,
 		      profile,
 		      pthread_self(),
 		      diags},
-	    .order = order,
 	    .team = team,
 	    .threads = threads,
 	    .state = state,
@@ -471,11 +494,8 @@ bool rt_run_steps(const struct image *image, struct rt_tables tables, const int6
 	    .cut = cut};
 	bool ok = true;
 	find_stages(image, state->stage);
-	for (int i = image->folds, next; ok && i < image->steps; i = next) {
-		for (next = i + 1; next < image->steps && image->step[next].domain == image->step[i].domain;)
-			next++;
-		ok = run_domain(&w, i, next);
-	}
+	for (int i = 0; ok && i < parts; i++)
+		ok = run_part(&w, &part[i]);
 	flush_queue(&w);
 	if (profile)
 		rt_profile_time_jobs(profile);
@@ -535,6 +555,16 @@ bool rt_need_code(const struct image *image, const int64_t *sizes, const struct 
 	memset(rows, 0, image->kernels * sizeof *rows);
 	for (int i = image->folds; i < image->steps; i++)
 		note_rows(&image->step[i], rows_of_step(image, &image->step[i], sizes, order), rows);
+	return need_rows(image, rows, diags);
+}
+
+bool rt_need_all_code(const struct image *image, int64_t most, int64_t *rows, struct diags *diags)
+{
+	if (!image->code.need)
+		return true;
+	memset(rows, 0, image->kernels * sizeof *rows);
+	for (int i = image->folds; i < image->steps; i++)
+		note_rows(&image->step[i], most, rows);
 	return need_rows(image, rows, diags);
 }
 

@@ -111,3 +111,10 @@ void sched_choose_layout(struct sched *s, const struct sched_plan *plan)
 		if (p->bodies.at[b].domain == SUB_INNER && parks_sums(s, plan, b))
 			choose_in_body(s, plan, b);
 }
+
+void sched_place_by_node(struct sched *s)
+{
+	for (size_t i = 0; i < s->states.n; i++)
+		s->states.at[i].layout = IMAGE_BY_NODE;
+	s->unroll = 1;
+}

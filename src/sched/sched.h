@@ -225,6 +225,8 @@ double sched_operations(const struct sub_program *, const struct sub_body *);
  * (layout.c) after them. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
+/* Places the rows of all states by node, and lets no levels be spans: whichever nodes are computed together. */
+void sched_place_by_node(struct sched *);
 bool sched_is_row_major(const struct sched_order *);
 /* The name of a value in the text of plans and schedules, as "inner.v12". */
 const char *sched_value_name(const struct sched_plan *, int body, sub_ref);

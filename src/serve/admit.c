@@ -1,0 +1,267 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Requests: what is checked and reserved before one joins, and what is left of it when it has ended. */
+#include "serve/engine.h"
+
+#include <string.h>
+
+/* --- memory of a request --- */
+
+static bool report_no_memory(struct diags *diags)
+{
+	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "serve fewer requests at a time",
+			"no memory for a request");
+}
+
+static struct serve_request *new_request(struct serve_engine *e)
+{
+	struct serve_request *r = e->spare.first;
+	if (r) {
+		serve_remove(&e->spare, r);
+		return r;
+	}
+	r = rt_allocate_zeroed(e->allocator, sizeof *r);
+	if (!r)
+		return NULL;
+	lin_order_init(&r->order, e->allocator);
+	r->image = e->image;
+	r->output_at =
+	    rt_allocate_zeroed(e->allocator, (e->image->outputs + (size_t)1) * sizeof *r->output_at);
+	if (r->output_at)
+		return r;
+	rt_free(e->allocator, r);
+	return NULL;
+}
+
+static bool reserve_nodes(struct serve_engine *e, struct serve_request *r, size_t nodes)
+{
+	if (nodes <= r->capacity)
+		return true;
+	nodes = nodes > 2 * r->capacity ? nodes : 2 * r->capacity;
+	int32_t *row = rt_allocate(e->allocator, nodes * sizeof *row),
+		*uses = rt_allocate(e->allocator, nodes * sizeof *uses);
+	if (!row || !uses) {
+		rt_free(e->allocator, row);
+		rt_free(e->allocator, uses);
+		return false;
+	}
+	rt_free(e->allocator, r->row);
+	rt_free(e->allocator, r->uses);
+	r->row = row;
+	r->uses = uses;
+	r->capacity = nodes;
+	return true;
+}
+
+static size_t output_row_bytes(const struct image_output *o)
+{
+	return (size_t)o->elements * (size_t)dtype_traits_of(o->dtype)->bytes;
+}
+
+/* Each output begins at a cache line. */
+static bool reserve_results(struct serve_engine *e, struct serve_request *r)
+{
+	size_t bytes = 0;
+	for (int i = 0; i < e->image->outputs; i++) {
+		const struct image_output *o = &e->image->output[i];
+		size_t own, rows = o->at_root ? r->order.inputs : r->order.nodes;
+		r->output_at[i] = bytes;
+		if (__builtin_mul_overflow(rows, output_row_bytes(o), &own) ||
+		    __builtin_add_overflow(bytes, own + 63, &bytes))
+			return false;
+		bytes -= bytes % 64;
+	}
+	if (bytes <= r->result_capacity)
+		return true;
+	rt_free(e->allocator, r->result);
+	r->result_capacity = 0;
+	r->result = rt_allocate(e->allocator, bytes);
+	if (r->result)
+		r->result_capacity = bytes;
+	return r->result;
+}
+
+/* --- how often rows are read --- */
+
+void serve_visit_read(const struct serve_engine *e, struct serve_request *r, bool down, int32_t number,
+		      serve_visit *visit, void *context)
+{
+	const struct lin_order *o = &r->order;
+	const struct lin_forest *f = &r->minibatch.forest;
+	int32_t id = o->order[number];
+	(void)e;
+	if (down)
+		for (int32_t i = o->parent_begin[number]; i < o->parent_begin[number + 1]; i++)
+			visit(r, o->order[o->parent_list[i]], context);
+	else if (number >= o->leaves)
+		for (int32_t i = f->child_begin[id]; i < f->child_begin[id + 1]; i++)
+			visit(r, f->children[i], context);
+}
+
+static void count_use(struct serve_request *r, int32_t id, void *context)
+{
+	(void)context;
+	r->uses[id]++;
+}
+
+/* Roots are read once more, when the request ends. */
+void serve_count_uses(const struct serve_engine *e, struct serve_request *r)
+{
+	const struct lin_forest *f = &r->minibatch.forest;
+	bool down = e->steps.traversal[r->traversal].down;
+	memset(r->uses, 0, r->order.nodes * sizeof *r->uses);
+	for (int32_t n = 0; n < r->order.nodes; n++)
+		serve_visit_read(e, r, down, n, count_use, NULL);
+	for (int64_t i = 0; i < f->inputs; i++)
+		r->uses[f->root[i]]++;
+}
+
+struct in_use {
+	int64_t now;
+};
+
+static void use_once(struct serve_request *r, int32_t id, void *context)
+{
+	((struct in_use *)context)->now -= --r->uses[id] == 0;
+}
+
+/* The most rows that the request has at once when its levels are computed one after the other. */
+static int64_t count_rows(const struct serve_engine *e, struct serve_request *r)
+{
+	const struct lin_order *o = &r->order;
+	struct in_use in_use = {0};
+	int64_t most = 0;
+	if (!serve_returns_rows(e, 0))
+		return (int64_t)o->nodes + (e->steps.traversals > 1); /* moved one by one at least */
+	bool down = e->steps.traversal[0].down;
+	serve_count_uses(e, r);
+	for (int32_t level = 0; level < o->batches; level++) {
+		int32_t b = down ? o->batches - 1 - level : level;
+		in_use.now += o->batch_begin[b + 1] - o->batch_begin[b];
+		most = in_use.now > most ? in_use.now : most;
+		for (int32_t n = o->batch_begin[b]; n < o->batch_begin[b + 1]; n++) {
+			in_use.now -= !r->uses[o->order[n]];
+			serve_visit_read(e, r, down, n, use_once, &in_use);
+		}
+	}
+	return most;
+}
+
+/* --- admission --- */
+
+static int64_t most_edges(const struct serve_request *r)
+{
+	const struct lin_forest *f = &r->minibatch.forest;
+	return f->nodes ? f->child_begin[f->nodes] - f->child_begin[0] : 0;
+}
+
+static bool prepare_request(struct serve_engine *e, struct serve_request *r, const struct rt_minibatch *m,
+			    struct diags *diags)
+{
+	r->minibatch = *m;
+	if (!rt_linearize(&r->order, e->image, e->rules, m, diags))
+		return false;
+	return (reserve_nodes(e, r, r->order.nodes) && reserve_results(e, r)) || report_no_memory(diags);
+}
+
+/* Sets `full` when it cannot be admitted only for now. */
+static bool reserve_request(struct serve_engine *e, struct serve_request *r, bool *full, struct diags *diags)
+{
+	r->rows = count_rows(e, r);
+	r->edges = most_edges(r);
+	if (r->rows > e->limits.rows)
+		return diag_add(diags, DIAG_REQUEST_TOO_LARGE, (struct diag_at){0},
+				"raise the limit of rows, or divide the structure",
+				"the request needs %lld rows at once, and there are %lld", (long long)r->rows,
+				(long long)e->limits.rows);
+	*full = e->rows + r->rows > e->limits.rows;
+	return !*full && serve_reserve_rows(e, e->edges + r->edges, e->inputs + r->order.inputs, diags);
+}
+
+static void join(struct serve_engine *e, struct serve_request *r, int priority)
+{
+	r->priority = priority;
+	r->traversal = 0;
+	r->level = r->done = 0;
+	r->state = SERVE_IN_FLIGHT;
+	memset(r->row, -1, r->order.nodes * sizeof *r->row);
+	if (serve_returns_rows(e, 0))
+		serve_count_uses(e, r);
+	e->rows += r->rows;
+	e->edges += r->edges;
+	e->inputs += r->order.inputs;
+	serve_insert(&e->in_flight, r);
+}
+
+enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_minibatch *m, int priority,
+			       struct serve_request **out, struct diags *diags)
+{
+	struct serve_request *r = new_request(e);
+	bool full = false;
+	*out = NULL;
+	if (!r) {
+		report_no_memory(diags);
+		return SERVE_REFUSED;
+	}
+	if (!prepare_request(e, r, m, diags) || !reserve_request(e, r, &full, diags)) {
+		serve_append(&e->spare, r);
+		return full ? SERVE_FULL : SERVE_REFUSED;
+	}
+	r->owner = NULL;
+	*out = r;
+	if (r->order.nodes) {
+		join(e, r, priority);
+		return SERVE_ADMITTED;
+	}
+	r->rows = r->edges = 0;
+	r->state = SERVE_ENDED;
+	serve_append(&e->ended, r);
+	return SERVE_ADMITTED;
+}
+
+/* --- the end --- */
+
+void serve_end(struct serve_engine *e, struct serve_request *r, enum serve_state state)
+{
+	for (int32_t id = 0; id < r->order.nodes; id++)
+		if (r->row[id] >= 0)
+			serve_return_row(&e->pool, r->row[id]);
+	e->rows -= r->rows;
+	e->edges -= r->edges;
+	e->inputs -= r->order.inputs;
+	serve_remove(&e->in_flight, r);
+	r->state = state;
+}
+
+void serve_release(struct serve_engine *e, struct serve_request *r)
+{
+	if (r->state == SERVE_IN_FLIGHT)
+		serve_end(e, r, SERVE_FAILED);
+	else if (r->before || r == e->ended.first)
+		serve_remove(&e->ended, r);
+	serve_append(&e->spare, r);
+}
+
+bool serve_succeeded(const struct serve_request *r)
+{
+	return r->state == SERVE_ENDED;
+}
+
+void **serve_owner(struct serve_request *r)
+{
+	return &r->owner;
+}
+
+char *serve_place(const struct serve_request *r, int output, int64_t row)
+{
+	return r->result + r->output_at[output] + (size_t)row * output_row_bytes(&r->image->output[output]);
+}
+
+const void *serve_row(const struct serve_request *r, int output, int64_t row)
+{
+	if (r->state != SERVE_ENDED || output < 0 || output >= r->image->outputs)
+		return NULL;
+	const struct image_output *o = &r->image->output[output];
+	if (row < 0 || row >= (o->at_root ? r->order.inputs : r->order.nodes))
+		return NULL;
+	return serve_place(r, output, row);
+}

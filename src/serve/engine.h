@@ -1,0 +1,153 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* What the files of serve/ share. */
+#ifndef ESPALIER_SERVE_ENGINE_H
+#define ESPALIER_SERVE_ENGINE_H
+
+#include "serve/give_rows.h"
+#include "serve/serve.h"
+
+/* The steps of one traversal: what is hoisted ahead of it, the recursion, and behind the last one the outputs
+ * of nodes. */
+struct serve_traversal {
+	int first, next;
+	bool down;
+};
+
+enum { SERVE_TRAVERSALS = 16 };
+
+struct serve_plan_of_steps {
+	struct serve_traversal traversal[SERVE_TRAVERSALS];
+	int traversals;
+	int inputs; /* the first of the steps over inputs, which are the last */
+};
+
+/* Divides the image's table of steps.  False after a diagnostic: it cannot be run by supersteps. */
+bool serve_find_traversals(const struct image *, struct serve_plan_of_steps *, struct diags *);
+
+enum serve_state { SERVE_IN_FLIGHT, SERVE_ENDED, SERVE_FAILED };
+
+struct serve_request {
+	struct serve_request *before, *after; /* in the list of those in flight, ended or spare */
+	struct rt_minibatch minibatch;
+	int priority;
+	enum serve_state state;
+	void *owner;
+	struct lin_order order;
+	int traversal;	     /* the current one */
+	int32_t level;	     /* in the order of the traversal: batches are levels, downwards from the last */
+	int32_t done;	     /* nodes of the level that were computed */
+	int32_t *row;	     /* by id: the row of a node, -1 = it has none */
+	int32_t *uses;	     /* by id: how often the row will be read in the last traversal */
+	size_t capacity;     /* of both */
+	int64_t rows, edges; /* that were reserved for it */
+	char *result;	     /* outputs one after the other */
+	size_t result_capacity;
+	size_t *output_at; /* by output: where it begins */
+	const struct image *image;
+};
+
+struct serve_list {
+	struct serve_request *first, *last;
+};
+
+/* Nodes of one level of a request that are computed in this superstep: numbers begin .. end - 1 of its order.
+ */
+struct serve_pick {
+	struct serve_request *request;
+	int32_t batch, begin, end;
+};
+
+/* The picks of a traversal, and their rows. */
+struct serve_part {
+	size_t first, next; /* picks */
+	struct lin_order order;
+	int32_t batch_begin[3];
+	int32_t *case_begin; /* of two batches */
+};
+
+struct serve_engine {
+	const struct allocator *allocator;
+	const struct image *image;
+	const struct rt_binding *binding;
+	struct serve_limits limits;
+	struct lin_rules rules;
+	struct serve_plan_of_steps steps;
+	bool has_members;	   /* outputs read all nodes of an input */
+	struct rt_session session; /* the buffers of all requests, and the tables of threads */
+	/* index arrays among the buffers, by kind, NULL = the image has none; those of children by slot */
+	int32_t *index[IMAGE_SEGMENT_BEGIN + 1];
+	int32_t **child;
+	struct serve_rows pool;
+	int64_t rows, edges, inputs; /* that are reserved for requests in flight */
+	struct serve_list in_flight, ended, spare;
+	struct serve_pick *pick;
+	size_t picks, pick_capacity;
+	struct serve_part part[SERVE_TRAVERSALS];
+	int32_t *case_begins;
+	int64_t next_edge, next_parent, next_input, next_member; /* of the index arrays, in this superstep */
+	uint64_t supersteps, nodes, requests;
+};
+
+/* The cases that nodes of the image are sorted by; leaves and inner nodes count as two. */
+static inline int serve_cases(const struct image *image)
+{
+	return image->cases ? image->cases : 2;
+}
+
+/* Whether nodes of a case are inner ones. */
+static inline bool serve_is_inner(const struct image *image, int node_case)
+{
+	return image->cases ? image->case_at[node_case].inner : node_case;
+}
+
+/* Whether rows are returned as soon as nothing reads them: in the last traversal, unless outputs read all
+ * nodes. */
+static inline bool serve_returns_rows(const struct serve_engine *e, int traversal)
+{
+	return traversal + 1 == e->steps.traversals && !e->has_members;
+}
+
+/* Where a row of an output of the request is. */
+char *serve_place(const struct serve_request *, int output, int64_t row);
+/* Returns all rows of a request in flight, and removes it from the list. */
+void serve_end(struct serve_engine *, struct serve_request *, enum serve_state);
+
+void serve_append(struct serve_list *, struct serve_request *);
+void serve_insert(struct serve_list *, struct serve_request *);
+void serve_remove(struct serve_list *, struct serve_request *);
+
+/* Enlarges the buffers that have rows of edges or inputs.  Their content is lost.  False after a diagnostic.
+ */
+bool serve_reserve_rows(struct serve_engine *, int64_t edges, int64_t inputs, struct diags *);
+/* Sets how often the rows of the current traversal will be read, by node. */
+void serve_count_uses(const struct serve_engine *, struct serve_request *);
+/* Called for each node whose row the cell of a node reads. */
+typedef void serve_visit(struct serve_request *, int32_t id, void *context);
+void serve_visit_read(const struct serve_engine *, struct serve_request *, bool down, int32_t number,
+		      serve_visit *, void *);
+
+/* Picks nodes that are ready, at most so many as there are rows for. */
+void serve_pick_cells(struct serve_engine *);
+/* Numbers of a pick that are of a case. */
+static inline void serve_case_range(const struct serve_pick *p, int cases, int node_case, int32_t *begin,
+				    int32_t *end)
+{
+	const struct lin_order *o = &p->request->order;
+	*begin = p->begin;
+	*end = p->end;
+	if (!o->cases) {
+		if (node_case != (p->batch > 0))
+			*end = *begin;
+		return;
+	}
+	const int32_t *at = o->case_begin + (int64_t)p->batch * cases + node_case;
+	*begin = at[0] > *begin ? at[0] : *begin;
+	*end = at[1] < *end ? at[1] : *end;
+	*end = *end < *begin ? *begin : *end;
+}
+/* Fills the index arrays and the data of the rows of a part. */
+void serve_fill_part(struct serve_engine *, int traversal);
+/* Fills those of the inputs of a request. */
+void serve_fill_inputs(struct serve_engine *, const struct serve_request *);
+
+#endif

@@ -1,0 +1,199 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* A superstep: the ready cells of each traversal, then the outputs of requests whose last level that was. */
+#include "base/floats.h"
+#include "serve/engine.h"
+
+/* --- before the steps --- */
+
+/* A pick for each request that is in flight at most. */
+static bool reserve_picks(struct serve_engine *e, struct diags *diags)
+{
+	size_t wanted = 0;
+	for (const struct serve_request *r = e->in_flight.first; r; r = r->after)
+		wanted++;
+	if (wanted <= e->pick_capacity)
+		return true;
+	wanted = wanted > 2 * e->pick_capacity ? wanted : 2 * e->pick_capacity;
+	struct serve_pick *p = rt_allocate(e->allocator, wanted * sizeof *p);
+	if (!p)
+		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0},
+				"serve fewer requests at a time", "no memory for a superstep");
+	rt_free(e->allocator, e->pick);
+	e->pick = p;
+	e->pick_capacity = wanted;
+	return true;
+}
+
+static int32_t level_nodes(const struct serve_pick *p)
+{
+	const int32_t *begin = p->request->order.batch_begin + p->batch;
+	return begin[1] - begin[0];
+}
+
+/* Whether the pick ends the last level of its request. */
+static bool is_last(const struct serve_engine *e, const struct serve_pick *p)
+{
+	const struct serve_request *r = p->request;
+	return r->traversal + 1 == e->steps.traversals && r->level + 1 == r->order.batches &&
+	       r->done + p->end - p->begin == level_nodes(p);
+}
+
+/* Describes the steps to run: a part for each traversal with nodes, and one for the inputs that end. */
+static int describe_parts(struct serve_engine *e, struct rt_part *part, struct lin_order *inputs)
+{
+	int parts = 0;
+	for (int t = 0; t < e->steps.traversals; t++)
+		if (e->part[t].first < e->part[t].next)
+			part[parts++] = (struct rt_part){e->steps.traversal[t].first,
+							 e->steps.traversal[t].next, &e->part[t].order};
+	*inputs = (struct lin_order){.inputs = (int32_t)e->next_input};
+	if (e->next_input && e->steps.inputs < e->image->steps)
+		part[parts++] = (struct rt_part){e->steps.inputs, e->image->steps, inputs};
+	return parts;
+}
+
+/* The traversal whose rows begin next, at `row` or behind it; -1 = none do. */
+static int find_part(const struct serve_engine *e, int32_t row)
+{
+	int found = -1;
+	for (int t = 0; t < e->steps.traversals; t++) {
+		const struct serve_part *p = &e->part[t];
+		if (p->first < p->next && p->batch_begin[0] >= row &&
+		    (found < 0 || p->batch_begin[0] < e->part[found].batch_begin[0]))
+			found = t;
+	}
+	return found;
+}
+
+/* Where the edges of a part end is where those of the next one begin, if its rows follow: so by ascending
+ * rows. */
+static void fill_arrays(struct serve_engine *e)
+{
+	int32_t row = 0;
+	e->next_edge = e->next_parent = e->next_input = e->next_member = 0;
+	for (int t; (t = find_part(e, row)) >= 0; row = e->part[t].order.nodes)
+		serve_fill_part(e, t);
+	for (size_t i = 0; i < e->picks; i++)
+		if (is_last(e, &e->pick[i]))
+			serve_fill_inputs(e, e->pick[i].request);
+}
+
+/* --- behind them --- */
+
+static void copy_output(const struct serve_engine *e, const struct serve_request *r, int output, int64_t from,
+			int64_t to)
+{
+	const struct image_output *o = &e->image->output[output];
+	rt_get_row(&e->image->buffer[o->buffer], e->session.buffers[o->buffer], from,
+		   serve_place(r, output, to));
+}
+
+static void copy_nodes(const struct serve_engine *e, const struct serve_pick *p)
+{
+	const struct serve_request *r = p->request;
+	if (r->traversal + 1 < e->steps.traversals)
+		return;
+	for (int i = 0; i < e->image->outputs; i++)
+		for (int32_t n = p->begin; !e->image->output[i].at_root && n < p->end; n++)
+			copy_output(e, r, i, r->row[r->order.order[n]], r->order.order[n]);
+}
+
+/* Copies the outputs of the inputs of a request, the first of which has this row; returns the row of the
+ * next. */
+static int64_t copy_inputs(const struct serve_engine *e, const struct serve_request *r, int64_t first)
+{
+	for (int i = 0; i < e->image->outputs; i++)
+		for (int32_t k = 0; e->image->output[i].at_root && k < r->order.inputs; k++)
+			copy_output(e, r, i, first + k, k);
+	return first + r->order.inputs;
+}
+
+static void return_row(struct serve_engine *e, struct serve_request *r, int32_t id)
+{
+	serve_return_row(&e->pool, r->row[id]);
+	r->row[id] = -1;
+}
+
+static void use_row(struct serve_request *r, int32_t id, void *engine)
+{
+	if (--r->uses[id] == 0)
+		return_row(engine, r, id);
+}
+
+static void return_rows(struct serve_engine *e, const struct serve_pick *p)
+{
+	struct serve_request *r = p->request;
+	bool down = e->steps.traversal[r->traversal].down;
+	for (int32_t n = p->begin; n < p->end; n++) {
+		if (!r->uses[r->order.order[n]])
+			return_row(e, r, r->order.order[n]);
+		serve_visit_read(e, r, down, n, use_row, e);
+	}
+}
+
+static void advance_request(struct serve_engine *e, const struct serve_pick *p)
+{
+	struct serve_request *r = p->request;
+	e->nodes += p->end - p->begin;
+	r->done += p->end - p->begin;
+	if (r->done < level_nodes(p))
+		return;
+	r->done = 0;
+	if (++r->level < r->order.batches)
+		return;
+	r->level = 0;
+	if (++r->traversal < e->steps.traversals) {
+		if (serve_returns_rows(e, r->traversal))
+			serve_count_uses(e, r);
+		return;
+	}
+	serve_end(e, r, SERVE_ENDED);
+	serve_append(&e->ended, r);
+	e->requests++;
+}
+
+static void end_superstep(struct serve_engine *e)
+{
+	int64_t input = 0;
+	for (size_t i = 0; i < e->picks; i++) {
+		const struct serve_pick *p = &e->pick[i];
+		bool last = is_last(e, p);
+		copy_nodes(e, p);
+		if (last)
+			input = copy_inputs(e, p->request, input);
+		if (serve_returns_rows(e, p->request->traversal))
+			return_rows(e, p);
+		advance_request(e, p);
+	}
+	e->supersteps++;
+}
+
+static bool fail_requests(struct serve_engine *e)
+{
+	for (struct serve_request *r; (r = e->in_flight.first);) {
+		serve_end(e, r, SERVE_FAILED);
+		serve_append(&e->ended, r);
+	}
+	return false;
+}
+
+bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, struct diags *diags)
+{
+	struct rt_part part[SERVE_TRAVERSALS + 1];
+	struct lin_order inputs;
+	if (!e->in_flight.first)
+		return true;
+	if (!reserve_picks(e, diags) || !rt_reserve_own(&e->session, threads > 1 ? threads : 1, diags))
+		return fail_requests(e);
+	serve_pick_cells(e);
+	fill_arrays(e);
+	int parts = describe_parts(e, part, &inputs);
+	struct float_mode mode = float_mode_enter(e->image->flush);
+	bool ok = rt_run_steps(e->image, rt_tables_of(&e->session), e->session.sizes, part, parts, team,
+			       threads, &e->session.walk_state, NULL, diags);
+	float_mode_leave(&mode);
+	if (!ok)
+		return fail_requests(e);
+	end_superstep(e);
+	return true;
+}
