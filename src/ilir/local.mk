@@ -5,5 +5,5 @@ libespalier_internal_la_SOURCES += \
 	%D%/lower_slots.c %D%/lower_sort.c %D%/lower_state.c %D%/lower_type.c %D%/ilir_ops.def \
 	%D%/outline.c %D%/pack.c %D%/parse_loops.c %D%/passes.c %D%/passes.def %D%/passes.h %D%/print_loops.c \
 	%D%/index_range.c %D%/share.c %D%/sink.c %D%/sink.h %D%/sink_masks.c %D%/split_loops.c %D%/sweep.c %D%/spelling.h %D%/tile.c %D%/unroll.c %D%/vectorize.c \
-	%D%/verify_loops.c %D%/walk_loops.c
+	%D%/verify.h %D%/verify_exprs.c %D%/verify_loops.c %D%/walk_loops.c
 EXTRA_DIST += %D%/README.md

@@ -1,95 +1,63 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Verifies the rules of the loop IR.  Each rule is one check with its own message.  A module that passes
- * can be interpreted and compiled without further checks. */
-#include "ilir/spelling.h"
+ * can be interpreted and compiled without further checks.  The rules of expressions are in verify_exprs.c. */
+#include "ilir/verify.h"
 
-enum { MOST_FAULTS = 20, MOST_ELEMENTS = 1 << 24 };
-
-struct check {
-	const struct ilir_module *m;
-	struct diags *diags;
-	const char *pass;
-	unsigned properties;
-	int faults;
-	/* the current position */
-	const struct ilir_kernel *kernel;
-	const struct ilir_stmt *stmt;
-	bool in_step;
-	/* by id */
-	bool *var_defined, *var_visible, *register_defined, *register_visible;
-	const struct ilir_stmt **loop_of; /* the loop of a variable; NULL for a let's */
-};
+enum { MOST_ELEMENTS = 1 << 24 };
 
 static const struct ilir_type index_type = {ILIR_INDEX, 1};
 
-/* Reports a violated rule and the current statement; returns false. */
-__attribute__((format(printf, 2, 3))) static bool report_fault(struct check *c, const char *format, ...)
-{
-	struct str rule = str_in(c->m->arena), where = str_in(c->m->arena);
-	va_list args;
-	if (c->faults++ >= MOST_FAULTS)
-		return false;
-	va_start(args, format);
-	str_vprintf(&rule, format, args);
-	va_end(args);
-	if (c->kernel)
-		str_printf(&where, "kernel '%s': ", c->kernel->name ? c->kernel->name : "");
-	if (c->stmt)
-		ilir_print_stmt(c->m, c->stmt, &where);
-	return diag_add(c->diags, DIAG_INVALID_LOOPS, (struct diag_at){0},
-			"this is a fault of the compiler, not of the model; please report it",
-			"after %s: %s%s%s", c->pass, str_text(&where), c->stmt ? ": " : "", str_text(&rule));
-}
-
 /* --- buffers --- */
 
-static bool check_dim(struct check *c, const struct ilir_buffer_decl *b, int i)
+static bool check_dim(struct verification *c, const struct ilir_buffer_decl *b, int i)
 {
 	const struct ilir_dim *d = &b->dim[i];
 	if (d->name < 0 || (size_t)d->name >= c->m->dims.n)
-		return report_fault(c, "dimension %d of '%s' has no name", i, b->name);
+		return ilir_report_fault(c, "dimension %d of '%s' has no name", i, b->name);
 	if (d->rows < 0 || d->rows >= IMAGE_SIZES)
-		return report_fault(c, "dimension %d of '%s' has rows of no known size", i, b->name);
+		return ilir_report_fault(c, "dimension %d of '%s' has rows of no known size", i, b->name);
 	if (d->rows != IMAGE_ONE && (i > 0 || b->kind == ILIR_REGISTER))
-		return report_fault(
+		return ilir_report_fault(
 		    c, "dimension %d of '%s' is as long as the minibatch; only the first of an array may be",
 		    i, b->name);
 	if (d->extent < 0 || d->padded < d->extent)
-		return report_fault(c, "dimension %d of '%s' is padded to less than its extent", i, b->name);
+		return ilir_report_fault(c, "dimension %d of '%s' is padded to less than its extent", i,
+					 b->name);
 	return true;
 }
 
 /* Checks that a recipe stays within its sources and axes.  Several of its dimensions may run along one
  * axis, so the sum of their extents is checked. */
-static bool check_recipe_reach(struct check *c, const struct ilir_buffer_decl *b)
+static bool check_recipe_reach(struct verification *c, const struct ilir_buffer_decl *b)
 {
 	if (!image_walks_within(b->recipe, IMAGE_PACK_SOURCE, b->recipe->sources))
-		return report_fault(c, "the recipe of '%s' has fewer sources than it interleaves", b->name);
+		return ilir_report_fault(c, "the recipe of '%s' has fewer sources than it interleaves",
+					 b->name);
 	for (int axis = 0; axis < TENSOR_MAX_RANK; axis++)
 		if (!image_walks_within(b->recipe, axis, IMAGE_WALK_LIMIT))
-			return report_fault(c, "the recipe of '%s' leaves axis %d", b->name, axis);
+			return ilir_report_fault(c, "the recipe of '%s' leaves axis %d", b->name, axis);
 	return true;
 }
 
-static bool check_recipe(struct check *c, const struct ilir_buffer_decl *b, int64_t elements)
+static bool check_recipe(struct verification *c, const struct ilir_buffer_decl *b, int64_t elements)
 {
 	const struct image_recipe *r = b->recipe;
 	int64_t packed = 1;
 	if (b->kind != IMAGE_WEIGHT)
-		return report_fault(c, "'%s' is packed but not a weight", b->name);
+		return ilir_report_fault(c, "'%s' is packed but not a weight", b->name);
 	if (r->dims < 0 || r->dims > IMAGE_PACK_DIMS || r->sources < 1)
-		return report_fault(c, "the recipe of '%s' has %d dimensions and %d sources", b->name,
-				    r->dims, r->sources);
+		return ilir_report_fault(c, "the recipe of '%s' has %d dimensions and %d sources", b->name,
+					 r->dims, r->sources);
 	for (int i = 0; i < r->dims; i++) {
 		const struct image_pack_dim *d = &r->dim[i];
 		if (d->axis < IMAGE_PACK_SOURCE || d->axis >= TENSOR_MAX_RANK || d->extent < 0)
-			return report_fault(c, "dimension %d of the recipe of '%s' walks along no axis", i,
-					    b->name);
+			return ilir_report_fault(c, "dimension %d of the recipe of '%s' walks along no axis",
+						 i, b->name);
 		if (__builtin_mul_overflow(packed, d->extent, &packed))
 			packed = -1;
 	}
 	if (packed != elements)
-		return report_fault(
+		return ilir_report_fault(
 		    c, "the recipe of '%s' fills another number of elements than the buffer has", b->name);
 	return check_recipe_reach(c, b);
 }
@@ -104,253 +72,57 @@ static int64_t row_elements(const struct ilir_buffer_decl *b)
 	return n;
 }
 
-static bool check_buffer(struct check *c, const struct ilir_buffer_decl *b)
+static bool check_buffer(struct verification *c, const struct ilir_buffer_decl *b)
 {
 	if (b->kind < 0 || b->kind > ILIR_UNUSED)
-		return report_fault(c, "'%s' is of no known kind", b->name);
+		return ilir_report_fault(c, "'%s' is of no known kind", b->name);
 	if (b->dtype >= ILIR_INDEX && !(b->dtype == ILIR_INDEX && b->kind == ILIR_REGISTER))
-		return report_fault(c, "'%s' cannot hold elements of type %s", b->name,
-				    b->dtype < ILIR_DTYPES ? ilir_dtype_word[b->dtype] : "no known type");
+		return ilir_report_fault(c, "'%s' cannot hold elements of type %s", b->name,
+					 b->dtype < ILIR_DTYPES ? ilir_dtype_word[b->dtype]
+								: "no known type");
 	if (b->rank < 0 || b->rank > ILIR_MAX_RANK)
-		return report_fault(c, "'%s' has rank %d", b->name, b->rank);
+		return ilir_report_fault(c, "'%s' has rank %d", b->name, b->rank);
 	for (int i = 0; i < b->rank; i++)
 		if (!check_dim(c, b, i))
 			return false;
 	int64_t elements = row_elements(b);
 	if (elements < 0 || (b->kind == ILIR_REGISTER && elements > MOST_ELEMENTS))
-		return report_fault(c, "'%s' has too many elements", b->name);
+		return ilir_report_fault(c, "'%s' has too many elements", b->name);
 	return !b->recipe || check_recipe(c, b, elements);
-}
-
-/* --- expressions --- */
-
-/* Whether an expression is an integer constant, or a vector of one; sets *value if so. */
-static bool get_constant(const struct ilir_module *m, ilir_expr e, int64_t *value)
-{
-	if (ilir_at(m, e)->op == ILIR_BROADCAST)
-		e = ilir_arg(m, e, 0);
-	*value = ilir_at(m, e)->i;
-	return ilir_at(m, e)->op == ILIR_CONST_I;
-}
-
-static bool check_buffer_use(struct check *c, ilir_buffer b)
-{
-	if (!b.i || b.i >= c->m->buffers.n)
-		return report_fault(c, "there is no buffer %u", b.i);
-	const struct ilir_buffer_decl *d = ilir_buffer_at(c->m, b);
-	if (d->kind == ILIR_UNUSED)
-		return report_fault(c, "'%s' was dropped as unused", d->name);
-	if (d->kind == ILIR_REGISTER && !c->register_visible[b.i])
-		return report_fault(c, "register '%s' is used outside of its alloc", d->name);
-	return true;
-}
-
-/* Checks that a loop's variable, used as an index of rows, is of a loop along that dimension.  Other
- * dimensions may be indexed by any loop, as slices and concatenations do; their indices are checked by
- * range. */
-static bool check_row_index(struct check *c, const struct ilir_buffer_decl *b, int i, ilir_expr index)
-{
-	const struct ilir_node *n = ilir_at(c->m, index);
-	if (n->op == ILIR_RAMP)
-		n = ilir_at(c->m, ilir_arg(c->m, index, 0));
-	const struct ilir_stmt *loop =
-	    n->op == ILIR_VAR && n->var.i < c->m->vars.n ? c->loop_of[n->var.i] : NULL;
-	if (!loop || loop->loop.dim == b->dim[i].name || ilir_at(c->m, loop->loop.end)->op == ILIR_INFERRED)
-		return true;
-	if (b->dim[i].rows == IMAGE_ONE)
-		return true;
-	return report_fault(c, "'%s' walks along '%s' but indexes dimension '%s' of '%s'",
-			    c->m->vars.at[loop->loop.var.i].name, c->m->dims.at[loop->loop.dim],
-			    c->m->dims.at[b->dim[i].name], b->name);
-}
-
-static bool check_indices(struct check *c, ilir_buffer buffer, const ilir_expr *index, int n)
-{
-	const struct ilir_buffer_decl *b = ilir_buffer_at(c->m, buffer);
-	if (n != b->rank)
-		return report_fault(c, "'%s' has rank %d but %d indices", b->name, b->rank, n);
-	for (int i = 0; i < n; i++) {
-		struct ilir_type t = ilir_type_of(c->m, index[i]);
-		int64_t value;
-		bool vector = ilir_at(c->m, index[i])->op == ILIR_RAMP;
-		if (t.dtype != ILIR_INDEX)
-			return report_fault(c, "index %d of '%s' is not of type index", i, b->name);
-		if (t.lanes > 1 && (!vector || i + 1 < n))
-			return report_fault(
-			    c, "index %d of '%s' is a vector; only the last one may be, and only as a ramp",
-			    i, b->name);
-		ilir_expr first = vector ? ilir_arg(c->m, index[i], 0) : index[i];
-		if ((c->properties & ILIR_UNROLLED_ALL) && b->kind == ILIR_REGISTER &&
-		    !get_constant(c->m, first, &value))
-			return report_fault(c, "register '%s' is not indexed by a constant", b->name);
-		if (!check_row_index(c, b, i, index[i]))
-			return false;
-	}
-	return true;
-}
-
-/* Whether an integer is a constant of this type; some types have none. */
-static bool holds_integer(enum ilir_dtype d, int64_t i)
-{
-	switch (d) {
-	case ILIR_I64:
-	case ILIR_INDEX:
-		return true;
-	case ILIR_I32:
-		return i == (int32_t)i;
-	default:
-		return d == ILIR_BOOL && (i == 0 || i == 1);
-	}
-}
-
-static bool check_leaf(struct check *c, const struct ilir_node *n)
-{
-	switch (n->op) {
-	case ILIR_CONST_F:
-		return ilir_same_type(n->type, (struct ilir_type){ILIR_F32, 1}) ||
-		       report_fault(c, "a float of another type");
-	case ILIR_CONST_I:
-		return (n->type.lanes == 1 && holds_integer(n->type.dtype, n->i)) ||
-		       report_fault(c, "an integer of another type");
-	case ILIR_SIZE:
-		return (n->size >= 0 && n->size < IMAGE_SIZES) || report_fault(c, "a size of nothing known");
-	case ILIR_VAR:
-		if (!n->var.i || n->var.i >= c->m->vars.n)
-			return report_fault(c, "there is no variable %u", n->var.i);
-		if (!c->var_visible[n->var.i])
-			return report_fault(c, "variable '%s' is used outside of its scope",
-					    c->m->vars.at[n->var.i].name);
-		return ilir_same_type(n->type, c->m->vars.at[n->var.i].type) ||
-		       report_fault(c, "variable '%s' is used with another type",
-				    c->m->vars.at[n->var.i].name);
-	default:
-		return true;
-	}
-}
-
-static bool check_spread(struct check *c, const struct ilir_node *n, ilir_expr operand)
-{
-	struct ilir_type t = ilir_type_of(c->m, operand);
-	if (n->type.lanes < 2 || n->type.lanes > ILIR_MAX_LANES)
-		return report_fault(c, "%s to %d lanes", ilir_op_spelling(n->op), n->type.lanes);
-	if (t.lanes != 1 || t.dtype != n->type.dtype)
-		return report_fault(c, "%s of something that is not a scalar of its type",
-				    ilir_op_spelling(n->op));
-	return n->op != ILIR_RAMP || t.dtype == ILIR_INDEX ||
-	       report_fault(c, "a ramp that is not of type index");
-}
-
-static bool is_shift(enum ilir_op op)
-{
-	return op == ILIR_SHL || op == ILIR_SHR || op == ILIR_ROUND_SHR;
-}
-
-/* Checks operands that must be constants. */
-static bool check_constant_operand(struct check *c, const struct ilir_node *n, ilir_expr b)
-{
-	int64_t value;
-	bool known = get_constant(c->m, b, &value);
-	if ((n->op == ILIR_DIV || n->op == ILIR_MOD) && (!known || value <= 0))
-		return report_fault(c, "%s by something else than a positive constant",
-				    ilir_op_spelling(n->op));
-	int bits = 8 * ilir_bytes(n->type.dtype);
-	if (is_shift(n->op) && (!known || value < 0 || value >= bits))
-		return report_fault(c, "%s by something else than a constant in 0..%d",
-				    ilir_op_spelling(n->op), bits - 1);
-	return true;
-}
-
-/* Checks that no argument is an inferred bound, and that only the index of a load is a ramp.  Bounds of
- * loops and indices of stores are no arguments, and are checked elsewhere. */
-static bool check_args(struct check *c, const struct ilir_node *n, const ilir_expr *args)
-{
-	for (int i = 0; i < n->args; i++) {
-		enum ilir_op op = ilir_at(c->m, args[i])->op;
-		if (op == ILIR_INFERRED)
-			return report_fault(c, "'?' stands elsewhere than as a loop's bound");
-		if (op == ILIR_RAMP && n->op != ILIR_LOAD)
-			return report_fault(
-			    c, "a ramp stands elsewhere than as the last index of a load or store");
-	}
-	return true;
-}
-
-static bool check_operator(struct check *c, const struct ilir_node *n, const ilir_expr *args)
-{
-	const char *problem;
-	if (n->op == ILIR_LOAD &&
-	    !(check_buffer_use(c, n->buffer) && check_indices(c, n->buffer, args, n->args)))
-		return false;
-	if (n->op == ILIR_BROADCAST || n->op == ILIR_RAMP)
-		return check_spread(c, n, args[0]);
-	struct ilir_type t = ilir_infer_type(c->m, n, args, &problem);
-	if (!t.lanes)
-		return report_fault(c, "%s: %s", n->op == ILIR_LOAD ? "load" : ilir_op_spelling(n->op),
-				    problem);
-	if (!ilir_same_type(t, n->type))
-		return report_fault(c, "%s: the type is not that of its operands", ilir_op_spelling(n->op));
-	if (n->args == 2 && n->op != ILIR_LOAD && !check_constant_operand(c, n, args[1]))
-		return false;
-	if ((c->properties & ILIR_PRIMITIVE) && ilir_is_compound(n->op))
-		return report_fault(c, "%s is left, although it was to be expanded", ilir_op_spelling(n->op));
-	return true;
-}
-
-static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
-{
-	struct check *c = context;
-	const struct ilir_node *n = ilir_at(m, e);
-	const ilir_expr *args = n->args ? &m->args.at[n->arg] : NULL;
-	if (n->op != ILIR_LOAD && n->args != ilir_op_arity(n->op))
-		report_fault(c, "%s has %d operands", ilir_op_spelling(n->op), n->args);
-	else if (!n->args && n->op != ILIR_LOAD)
-		check_leaf(c, n);
-	else if (check_args(c, n, args))
-		check_operator(c, n, args);
-}
-
-/* Checks an expression of a statement, and all below it; false after faults. */
-static bool check_root(struct check *c, ilir_expr e)
-{
-	int before = c->faults;
-	if (!e.i || e.i >= c->m->nodes.n)
-		return report_fault(c, "an expression is missing");
-	ilir_visit_expr(c->m, e, &(struct ilir_visit){.expr = check_expr, .context = c});
-	return c->faults == before;
 }
 
 /* --- statements --- */
 
-static void check_block(struct check *c, const struct ilir_stmt *s);
+static void check_block(struct verification *c, const struct ilir_stmt *s);
 
-static bool is_inferred(struct check *c, ilir_expr e)
+static bool is_inferred(struct verification *c, ilir_expr e)
 {
 	return ilir_at(c->m, e)->op == ILIR_INFERRED;
 }
 
-static bool check_bound(struct check *c, ilir_expr e)
+static bool check_bound(struct verification *c, ilir_expr e)
 {
-	if (!check_root(c, e))
+	if (!ilir_check_root(c, e))
 		return false;
 	if (!ilir_same_type(ilir_type_of(c->m, e), index_type))
-		return report_fault(c, "a bound is not a scalar index");
+		return ilir_report_fault(c, "a bound is not a scalar index");
 	if ((c->properties & ILIR_BOUNDED) && is_inferred(c, e))
-		return report_fault(c, "a bound is left to be inferred");
+		return ilir_report_fault(c, "a bound is left to be inferred");
 	return true;
 }
 
 /* Splits x + 3 into x and 3, and 3 into none and 3. */
 static ilir_expr split_constant(const struct ilir_module *m, ilir_expr e, int64_t *added)
 {
-	if (get_constant(m, e, added))
+	if (ilir_get_constant(m, e, added))
 		return (ilir_expr){0};
-	if (ilir_at(m, e)->op == ILIR_ADD && get_constant(m, ilir_arg(m, e, 1), added))
+	if (ilir_at(m, e)->op == ILIR_ADD && ilir_get_constant(m, ilir_arg(m, e, 1), added))
 		return ilir_arg(m, e, 0);
 	*added = 0;
 	return e;
 }
 
-static bool has_constant_trip_count(struct check *c, const struct ilir_stmt *s)
+static bool has_constant_trip_count(struct verification *c, const struct ilir_stmt *s)
 {
 	int64_t x, y;
 	ilir_expr begin = split_constant(c->m, s->loop.begin, &x),
@@ -359,21 +131,22 @@ static bool has_constant_trip_count(struct check *c, const struct ilir_stmt *s)
 }
 
 /* Makes a variable visible that a statement defines. */
-static bool define_var(struct check *c, ilir_var v, struct ilir_type type)
+static bool define_var(struct verification *c, ilir_var v, struct ilir_type type)
 {
 	if (v.i <= ilir_end.i || v.i >= c->m->vars.n)
-		return report_fault(c, "it defines variable %u, which is predefined or does not exist", v.i);
+		return ilir_report_fault(c, "it defines variable %u, which is predefined or does not exist",
+					 v.i);
 	const struct ilir_var_decl *d = &c->m->vars.at[v.i];
 	if (c->var_defined[v.i])
-		return report_fault(c, "variable '%s' is defined a second time", d->name);
+		return ilir_report_fault(c, "variable '%s' is defined a second time", d->name);
 	c->var_defined[v.i] = c->var_visible[v.i] = true;
 	return ilir_same_type(d->type, type) ||
-	       report_fault(c, "variable '%s' is declared with another type", d->name);
+	       ilir_report_fault(c, "variable '%s' is declared with another type", d->name);
 }
 
-/* Swept loops are the end of their kernel, because a call chooses iterations of a single nest.  Before them are only
- * loops, which each call runs. */
-static bool check_swept(struct check *c, const struct ilir_stmt *s)
+/* Swept loops are the end of their kernel, because a call chooses iterations of a single nest.  Before them
+ * are only loops, which each call runs. */
+static bool check_swept(struct verification *c, const struct ilir_stmt *s)
 {
 	const struct ilir_stmt *at = ilir_swept_loop(c->kernel);
 	bool loops = true;
@@ -382,31 +155,31 @@ static bool check_swept(struct check *c, const struct ilir_stmt *s)
 	while (at && at != s && !at->next && at->kind == ILIR_FOR && at->loop.kind == ILIR_SWEPT)
 		at = at->loop.body;
 	if (!loops || at != s || s->next)
-		return report_fault(c, "a swept loop that is not all of its kernel but the head");
+		return ilir_report_fault(c, "a swept loop that is not all of its kernel but the head");
 	return ilir_trip_count(c->m, s) > 0 ||
-	       report_fault(c, "a swept loop without a constant number of iterations");
+	       ilir_report_fault(c, "a swept loop without a constant number of iterations");
 }
 
-static bool check_loop_kind(struct check *c, const struct ilir_stmt *s)
+static bool check_loop_kind(struct verification *c, const struct ilir_stmt *s)
 {
 	if ((s->loop.kind == ILIR_VECTOR || s->loop.kind == ILIR_UNROLLED) && !has_constant_trip_count(c, s))
-		return report_fault(c, "this %s loop has no constant number of iterations",
-				    ilir_loop_word[s->loop.kind]);
+		return ilir_report_fault(c, "this %s loop has no constant number of iterations",
+					 ilir_loop_word[s->loop.kind]);
 	if ((c->properties & ILIR_VECTORIZED) && s->loop.kind == ILIR_VECTOR)
-		return report_fault(c, "a vector loop is left");
+		return ilir_report_fault(c, "a vector loop is left");
 	if ((c->properties & ILIR_UNROLLED_ALL) && s->loop.kind == ILIR_UNROLLED)
-		return report_fault(c, "an unrolled loop is left");
+		return ilir_report_fault(c, "an unrolled loop is left");
 	return s->loop.kind != ILIR_SWEPT || check_swept(c, s);
 }
 
-static void check_for(struct check *c, const struct ilir_stmt *s)
+static void check_for(struct verification *c, const struct ilir_stmt *s)
 {
 	if (!check_bound(c, s->loop.begin) || !check_bound(c, s->loop.end))
 		return;
 	if (s->loop.step <= 0)
-		report_fault(c, "a step that is not positive");
+		ilir_report_fault(c, "a step that is not positive");
 	if (s->loop.dim < 0 || (size_t)s->loop.dim >= c->m->dims.n) {
-		report_fault(c, "a loop that walks along no dimension");
+		ilir_report_fault(c, "a loop that walks along no dimension");
 		return;
 	}
 	if (!check_loop_kind(c, s) || !define_var(c, s->loop.var, index_type))
@@ -416,40 +189,40 @@ static void check_for(struct check *c, const struct ilir_stmt *s)
 	c->var_visible[s->loop.var.i] = false;
 }
 
-static void check_if(struct check *c, const struct ilir_stmt *s)
+static void check_if(struct verification *c, const struct ilir_stmt *s)
 {
-	if (check_root(c, s->branch.condition) &&
+	if (ilir_check_root(c, s->branch.condition) &&
 	    !ilir_same_type(ilir_type_of(c->m, s->branch.condition), (struct ilir_type){ILIR_BOOL, 1}))
-		report_fault(c, "a condition that is not a scalar bool");
+		ilir_report_fault(c, "a condition that is not a scalar bool");
 	check_block(c, s->branch.then);
 	check_block(c, s->branch.otherwise);
 }
 
-static bool check_value(struct check *c, ilir_expr e)
+static bool check_value(struct verification *c, ilir_expr e)
 {
-	if (!check_root(c, e))
+	if (!ilir_check_root(c, e))
 		return false;
 	if (ilir_at(c->m, e)->op == ILIR_RAMP || is_inferred(c, e))
-		return report_fault(c, "a ramp or '?' stands as a value");
+		return ilir_report_fault(c, "a ramp or '?' stands as a value");
 	return true;
 }
 
-static void check_let(struct check *c, const struct ilir_stmt *s)
+static void check_let(struct verification *c, const struct ilir_stmt *s)
 {
 	if (check_value(c, s->let.value))
 		define_var(c, s->let.var, ilir_type_of(c->m, s->let.value));
 }
 
-static void check_alloc(struct check *c, const struct ilir_stmt *s)
+static void check_alloc(struct verification *c, const struct ilir_stmt *s)
 {
 	if (!s->alloc.i || s->alloc.i >= c->m->buffers.n ||
 	    ilir_buffer_at(c->m, s->alloc)->kind != ILIR_REGISTER) {
-		report_fault(c, "alloc of something else than a register");
+		ilir_report_fault(c, "alloc of something else than a register");
 		return;
 	}
 	if (c->register_defined[s->alloc.i])
-		report_fault(c, "register '%s' is defined a second time",
-			     ilir_buffer_at(c->m, s->alloc)->name);
+		ilir_report_fault(c, "register '%s' is defined a second time",
+				  ilir_buffer_at(c->m, s->alloc)->name);
 	c->register_defined[s->alloc.i] = c->register_visible[s->alloc.i] = true;
 }
 
@@ -459,21 +232,21 @@ static bool is_writable(int kind)
 	       kind == ILIR_REGISTER;
 }
 
-static bool check_store_roots(struct check *c, const struct ilir_stmt *s)
+static bool check_store_roots(struct verification *c, const struct ilir_stmt *s)
 {
 	if (s->store.indices < 0 || s->store.indices > ILIR_MAX_RANK)
-		return report_fault(c, "%d indices", s->store.indices);
+		return ilir_report_fault(c, "%d indices", s->store.indices);
 	for (int i = 0; i < s->store.indices; i++) {
-		if (!check_root(c, s->store.index[i]))
+		if (!ilir_check_root(c, s->store.index[i]))
 			return false;
 		if (is_inferred(c, s->store.index[i]))
-			return report_fault(c, "'?' stands elsewhere than as a loop's bound");
+			return ilir_report_fault(c, "'?' stands elsewhere than as a loop's bound");
 	}
-	return check_value(c, s->store.value) && check_buffer_use(c, s->store.buffer) &&
-	       check_indices(c, s->store.buffer, s->store.index, s->store.indices);
+	return check_value(c, s->store.value) && ilir_check_use(c, s->store.buffer) &&
+	       ilir_check_indices(c, s->store.buffer, s->store.index, s->store.indices);
 }
 
-static void check_store(struct check *c, const struct ilir_stmt *s)
+static void check_store(struct verification *c, const struct ilir_stmt *s)
 {
 	if (!check_store_roots(c, s))
 		return;
@@ -482,68 +255,68 @@ static void check_store(struct check *c, const struct ilir_stmt *s)
 	int lanes = s->store.indices ? ilir_type_of(c->m, s->store.index[s->store.indices - 1]).lanes : 1;
 	if (!is_writable(b->kind) &&
 	    !(b->kind == IMAGE_WEIGHT && !b->recipe && c->kernel->domain == IMAGE_DOMAIN_BINDING))
-		report_fault(c, "a store to '%s', a %s", b->name, ilir_kind_word[b->kind]);
+		ilir_report_fault(c, "a store to '%s', a %s", b->name, ilir_kind_word[b->kind]);
 	if (value.dtype != b->dtype)
-		report_fault(c, "'%s' holds %s but the value is %s", b->name, ilir_dtype_word[b->dtype],
-			     ilir_dtype_word[value.dtype]);
+		ilir_report_fault(c, "'%s' holds %s but the value is %s", b->name, ilir_dtype_word[b->dtype],
+				  ilir_dtype_word[value.dtype]);
 	if (value.lanes != lanes)
-		report_fault(c, "the value has %d lanes but the place has %d", value.lanes, lanes);
+		ilir_report_fault(c, "the value has %d lanes but the place has %d", value.lanes, lanes);
 }
 
-static void check_prefetch(struct check *c, const struct ilir_stmt *s)
+static void check_prefetch(struct verification *c, const struct ilir_stmt *s)
 {
 	if (!check_value(c, s->prefetch.load))
 		return;
 	const struct ilir_node *n = ilir_at(c->m, s->prefetch.load);
 	if (n->op != ILIR_LOAD || ilir_buffer_at(c->m, n->buffer)->kind == ILIR_REGISTER)
-		report_fault(c, "a prefetch of what is not in memory");
+		ilir_report_fault(c, "a prefetch of what is not in memory");
 }
 
-static void check_sort_number(struct check *c, int sort)
+static void check_sort_number(struct verification *c, int sort)
 {
 	if (sort < 0 || (size_t)sort > c->m->sorts.n)
-		report_fault(c, "rows in the order of sort %d, which there is not", sort - 1);
+		ilir_report_fault(c, "rows in the order of sort %d, which there is not", sort - 1);
 }
 
-static void check_step(struct check *c, const struct ilir_stmt *s)
+static void check_step(struct verification *c, const struct ilir_stmt *s)
 {
 	if (c->properties & ILIR_OUTLINED)
-		report_fault(c, "a step is left");
+		ilir_report_fault(c, "a step is left");
 	if (c->in_step)
-		report_fault(c, "a step inside a step");
+		ilir_report_fault(c, "a step inside a step");
 	if (ilir_swept_loop(c->kernel))
-		report_fault(c, "a step inside a swept loop");
+		ilir_report_fault(c, "a step inside a swept loop");
 	if (c->kernel->domain != IMAGE_DOMAIN_ONCE)
-		report_fault(c, "a step in a kernel that is one itself");
+		ilir_report_fault(c, "a step in a kernel that is one itself");
 	if (!s->step.name)
-		report_fault(c, "a step without a name");
+		ilir_report_fault(c, "a step without a name");
 	if (s->step.cases && !ilir_find_buffer(c->m, IMAGE_CASE).i)
-		report_fault(c, "a step of some cases where nodes have none");
+		ilir_report_fault(c, "a step of some cases where nodes have none");
 	check_sort_number(c, s->step.sort);
 	if (s->step.sort && !ilir_find_buffer(c->m, IMAGE_CHILD_BEGIN).i)
-		report_fault(c, "a step of sorted rows where nothing tells the edges of nodes");
+		ilir_report_fault(c, "a step of sorted rows where nothing tells the edges of nodes");
 	if (s->step.group < 0)
-		report_fault(c, "a step of group %d", s->step.group);
+		ilir_report_fault(c, "a step of group %d", s->step.group);
 	if (!check_bound(c, s->step.begin) || !check_bound(c, s->step.end))
 		return;
 	if (is_inferred(c, s->step.begin) || is_inferred(c, s->step.end))
-		report_fault(c, "'?' stands elsewhere than as a loop's bound");
+		ilir_report_fault(c, "'?' stands elsewhere than as a loop's bound");
 	c->in_step = true;
 	check_block(c, s->step.body);
 	c->in_step = false;
 }
 
-static void check_barrier(struct check *c)
+static void check_barrier(struct verification *c)
 {
 	if (c->properties & ILIR_OUTLINED)
-		report_fault(c, "a barrier is left");
+		ilir_report_fault(c, "a barrier is left");
 	if (c->in_step)
-		report_fault(c, "a barrier inside a step");
+		ilir_report_fault(c, "a barrier inside a step");
 	if (ilir_swept_loop(c->kernel))
-		report_fault(c, "a barrier inside a swept loop");
+		ilir_report_fault(c, "a barrier inside a swept loop");
 }
 
-static void check_stmt(struct check *c, const struct ilir_stmt *s)
+static void check_stmt(struct verification *c, const struct ilir_stmt *s)
 {
 	c->stmt = s;
 	switch (s->kind) {
@@ -572,11 +345,11 @@ static void check_stmt(struct check *c, const struct ilir_stmt *s)
 		check_step(c, s);
 		break;
 	default:
-		report_fault(c, "a statement of no known kind");
+		ilir_report_fault(c, "a statement of no known kind");
 	}
 }
 
-static void check_block(struct check *c, const struct ilir_stmt *first)
+static void check_block(struct verification *c, const struct ilir_stmt *first)
 {
 	for (const struct ilir_stmt *s = first; s; s = s->next)
 		check_stmt(c, s);
@@ -591,31 +364,32 @@ static void check_block(struct check *c, const struct ilir_stmt *first)
 /* --- the module --- */
 
 /* Checks that the parts of a group follow each other, and none is missing. */
-static void check_part(struct check *c, const struct ilir_kernel *k)
+static void check_part(struct verification *c, const struct ilir_kernel *k)
 {
 	const struct ilir_kernel *before = k > c->m->kernels.at ? k - 1 : NULL;
 	bool last = k + 1 == c->m->kernels.at + c->m->kernels.n;
 	int part = before && before->part < before->parts ? before->part + 1 : k->parts ? 1 : 0;
-	bool follows = part < 2 || (k->parts == before->parts && k->group == before->group &&
-				    k->domain == before->domain && k->cases == before->cases && k->sort == before->sort);
+	bool follows =
+	    part < 2 || (k->parts == before->parts && k->group == before->group &&
+			 k->domain == before->domain && k->cases == before->cases && k->sort == before->sort);
 	if (k->group < 0 || k->part != part || !follows || (last && k->part != k->parts))
-		report_fault(c, "parts of a group that are not numbered 1, 2, ... in sequence");
+		ilir_report_fault(c, "parts of a group that are not numbered 1, 2, ... in sequence");
 }
 
 /* Checks that the name of a kernel is unique, since its code is found by it. */
-static void check_name(struct check *c, const struct ilir_kernel *k)
+static void check_name(struct verification *c, const struct ilir_kernel *k)
 {
 	for (const struct ilir_kernel *other = c->m->kernels.at; other < k; other++)
 		if (other->name && k->name && strcmp(other->name, k->name) == 0)
-			report_fault(c, "another kernel has this name");
+			ilir_report_fault(c, "another kernel has this name");
 }
 
-static void check_kernel(struct check *c, const struct ilir_kernel *k)
+static void check_kernel(struct verification *c, const struct ilir_kernel *k)
 {
 	c->kernel = k;
 	c->stmt = NULL;
 	if (!k->name || (unsigned)k->domain >= ILIR_DOMAINS)
-		report_fault(c, "a kernel needs a name and a known domain");
+		ilir_report_fault(c, "a kernel needs a name and a known domain");
 	if (c->properties & ILIR_OUTLINED)
 		check_name(c, k);
 	check_part(c, k);
@@ -631,7 +405,7 @@ static bool passes_end(struct ilir_range r, int64_t extent)
 }
 
 /* The text of a range, "-1..62", with '?' for an open side. */
-static const char *range_text(struct check *c, struct ilir_range r)
+static const char *range_text(struct verification *c, struct ilir_range r)
 {
 	struct str s = str_in(c->m->arena);
 	str_printf(&s, r.low == INT64_MIN ? "?.." : "%lld..", (long long)r.low);
@@ -643,7 +417,7 @@ static const char *range_text(struct check *c, struct ilir_range r)
  * lower side. */
 static void check_access(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
-	struct check *c = context;
+	struct verification *c = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	struct ilir_range r;
 	c->stmt = a->stmt;
@@ -651,27 +425,29 @@ static void check_access(const struct ilir_module *m, const struct ilir_access *
 		int64_t extent = b->dim[i].rows == IMAGE_ONE ? b->dim[i].padded : INT64_MAX;
 		ilir_range_of(m, a->index[i], a->known, &r);
 		if (passes_end(r, extent))
-			report_fault(c, "index %d of '%s' reaches %s, but its extent is %lld", i, b->name,
-				     range_text(c, r), (long long)b->dim[i].padded);
+			ilir_report_fault(c, "index %d of '%s' reaches %s, but its extent is %lld", i,
+					  b->name, range_text(c, r), (long long)b->dim[i].padded);
 	}
 }
 
 /* Checks that blocks can run in any order, and concurrently: two of them are in different iterations of some
  * swept loop, and in the same of those around it. */
-static void check_swept_iterations(struct check *c, const struct ilir_kernel *k)
+static void check_swept_iterations(struct verification *c, const struct ilir_kernel *k)
 {
 	const struct ilir_stmt *loop = ilir_swept_loop(k);
 	const char *head = loop ? ilir_head_clash(c->m, k) : NULL;
 	c->kernel = k;
 	c->stmt = loop;
 	if (head)
-		report_fault(c, "what stands before this swept loop cannot run again because of '%s'", head);
+		ilir_report_fault(c, "what stands before this swept loop cannot run again because of '%s'",
+				  head);
 	for (; loop && loop->kind == ILIR_FOR && loop->loop.kind == ILIR_SWEPT; loop = loop->loop.body) {
 		const char *clash = ilir_iterations_clash(c->m, loop);
 		c->stmt = loop;
 		if (clash)
-			report_fault(c, "iterations of this swept loop write and use the same elements of '%s'",
-				     clash);
+			ilir_report_fault(
+			    c, "iterations of this swept loop write and use the same elements of '%s'",
+			    clash);
 	}
 }
 
@@ -688,7 +464,7 @@ static void note_thread_memory(const struct ilir_module *m, const struct ilir_ac
 }
 
 /* Checks that a kernel reads of its thread's memory only what it has stored there itself. */
-static void check_thread_memory(struct check *c, const struct ilir_kernel *k)
+static void check_thread_memory(struct verification *c, const struct ilir_kernel *k)
 {
 	size_t n = c->m->buffers.n;
 	struct thread_memory t = {ARENA_ARRAY(c->m->arena, bool, n), ARENA_ARRAY(c->m->arena, bool, n)};
@@ -697,13 +473,14 @@ static void check_thread_memory(struct check *c, const struct ilir_kernel *k)
 	c->stmt = NULL;
 	for (size_t b = 1; b < n; b++)
 		if (t.loaded[b] && !t.stored[b])
-			report_fault(c, "'%s' is of one call, and this kernel reads it without storing it",
-				     c->m->buffers.at[b].name);
+			ilir_report_fault(c,
+					  "'%s' is of one call, and this kernel reads it without storing it",
+					  c->m->buffers.at[b].name);
 }
 
 bool ilir_verify(const struct ilir_module *m, unsigned properties, const char *pass, struct diags *diags)
 {
-	struct check c = {.m = m, .diags = diags, .pass = pass, .properties = properties};
+	struct verification c = {.m = m, .diags = diags, .pass = pass, .properties = properties};
 	c.var_defined = ARENA_ARRAY(m->arena, bool, m->vars.n);
 	c.var_visible = ARENA_ARRAY(m->arena, bool, m->vars.n);
 	c.register_defined = ARENA_ARRAY(m->arena, bool, m->buffers.n);
