@@ -273,10 +273,11 @@ static double barrier_at_full_speed(const double *peak, const double *barrier)
 }
 
 /* Alternates between all measurements, so that a disturbance does not spoil one of them alone.  Large working
- * sets take long and are repeated less often. */
+ * sets take long and are repeated less often.  A tile takes some microseconds, and programs on the other half
+ * of a core disturb many of them. */
 static void measure_rates(struct member *m)
 {
-	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20, TILE_ROUNDS = 8 };
+	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20, FAR_TILES = 4 /* rounds from one to the next */ };
 	target_times tiles = {0};
 	double peak[ROUNDS], barrier[ROUNDS], best = 0, chain = INFINITY, reading[MACHINE_SETS] = {0};
 	struct machine *found = m->team->found;
@@ -289,7 +290,7 @@ static void measure_rates(struct member *m)
 			if (round < LARGE_ROUNDS || (size_t)MACHINE_LEAST << set < LARGE)
 				measure_reading(m, set, &reading[set]);
 		for (int cache = 0; m->team->sets && cache < TARGET_CACHES; cache++)
-			if (round < TILE_ROUNDS && round % (1 + 2 * (cache == TARGET_BEYOND)) == 0)
+			if (cache != TARGET_BEYOND || round % FAR_TILES == 0)
 				measure_tiles(m, cache, &tiles);
 	}
 	note_rate(m->team, &found->peak, best);

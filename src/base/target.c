@@ -79,6 +79,10 @@ static const size_t offsets[] = {
 
 /* Columns of known processors. */
 static const double known[][TARGET_NUMBERS] = {
+#define TARGET_NUMBER(member, unit, least, most, generic, avx2, ...)                                         \
+	[TARGET_ZEN3][TARGET_AT_##member] = (avx2),
+#include "base/target.def"
+#undef TARGET_NUMBER
 #define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, ...)                  \
 	[TARGET_ZEN4][TARGET_AT_##member] = (zen4),
 #include "base/target.def"
@@ -107,12 +111,6 @@ bool target_set(struct target *t, int i, double value)
 		return false;
 	memcpy((char *)t + offsets[i], &value, sizeof value);
 	return true;
-}
-
-void target_set_processor(struct target *t, enum target_processor processor)
-{
-	for (int i = 0; i < TARGET_NUMBERS; i++)
-		target_set(t, i, known[processor][i]);
 }
 
 void target_print_value(const struct target *t, int i, struct str *s)
@@ -184,6 +182,29 @@ double target_iteration_time(const struct target *t, int m, int n, enum target_c
 		return time[n - 1];
 	double further = most > 1 ? time[most - 1] - time[most - 2] : time[0];
 	return time[most - 1] + (n - most) * further;
+}
+
+/* Rows of iteration.def. */
+static const struct {
+	enum target_processor processor;
+	enum target_cache cache;
+	int rows;
+	int time[TARGET_VECTORS]; /* [ps]; 0 = the registers do not hold so many vectors */
+} iterations[] = {
+#define ITERATIONS(processor, cache, rows, ...) {TARGET_##processor, TARGET_##cache, rows, {__VA_ARGS__}},
+#include "base/iteration.def"
+#undef ITERATIONS
+};
+
+void target_set_processor(struct target *t, enum target_processor processor)
+{
+	for (int i = 0; i < TARGET_NUMBERS; i++)
+		target_set(t, i, known[processor][i]);
+	memset(t->iteration, 0, sizeof t->iteration);
+	for (size_t i = 0; i < sizeof iterations / sizeof *iterations; i++)
+		for (int n = 1; iterations[i].processor == processor && n <= TARGET_VECTORS; n++)
+			target_set_iteration_time(t, iterations[i].rows, n, iterations[i].cache,
+						  (double)iterations[i].time[n - 1] / PICOSECONDS);
 }
 
 /* --- texts --- */

@@ -51,7 +51,7 @@ const struct target_number *target_number_at(int i);
 double target_value(const struct target *, int i);
 /* Sets the i-th number; false when the value is out of its bounds. */
 bool target_set(struct target *, int i, double value);
-/* Sets all numbers to those of a known processor. */
+/* Sets all numbers to those of a known processor, and its times of iterations where they are known. */
 void target_set_processor(struct target *, enum target_processor);
 /* Appends the i-th. */
 void target_print_value(const struct target *, int i, struct str *);

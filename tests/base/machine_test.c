@@ -92,13 +92,18 @@ static double share_of_peak(const struct target *t, int m, int n, enum target_ca
 	return m * n * target_multiply_add_time(t) / target_iteration_time(t, m, n, cache);
 }
 
-static struct target recognized(const char *maker, int family, int model)
+static struct target recognized_as(const char *target, const char *maker, int family, int model)
 {
-	struct target t = *target_find("avx512");
+	struct target t = *target_find(target);
 	struct cpu_model cpu = {.family = family, .model = model};
 	snprintf(cpu.maker, sizeof cpu.maker, "%s", maker);
 	machine_recognize(&t, &cpu);
 	return t;
+}
+
+static struct target recognized(const char *maker, int family, int model)
+{
+	return recognized_as("avx512", maker, family, model);
 }
 
 static void test_processors(void)
@@ -120,6 +125,40 @@ static void test_processors(void)
 	       "reading the second level is not hidden by few multiply-adds of a fast core");
 	tap_ok(share_of_peak(&zen, 4, 4, TARGET_L2) > 0.98, "but by those of a slower one");
 	tap_ok(share_of_peak(&zen, 1, 1, TARGET_L1) < 0.3, "a lone sum waits for itself");
+}
+
+/* Whether each tile that the registers hold has a time of its own: no less than its multiply-adds take at the
+ * peak, and from beyond the caches no less than from the first level, but for the precision of measurements.
+ */
+static bool knows_iterations(const struct target *t)
+{
+	bool all = true;
+	for (int m = 1; m <= TARGET_ROWS; m++)
+		for (int n = 1; n <= TARGET_VECTORS; n++) {
+			const double near = t->iteration[TARGET_L1][m - 1][n - 1],
+				     far = t->iteration[TARGET_BEYOND][m - 1][n - 1];
+			bool held = target_holds(t, m, n);
+			all &= held == (near > 0) && held == (far > 0) &&
+			       (!held ||
+				(far > 0.99 * near && near >= 0.99 * m * n * target_multiply_add_time(t)));
+		}
+	return all;
+}
+
+static void test_known_iterations(void)
+{
+	struct target usual = *target_find("avx2"), other = recognized_as("avx2", "GenuineIntel", 6, 0x9e);
+	struct target zen = recognized_as("avx2", "AuthenticAMD", 0x19, 0x01);
+	tap_ok(knows_iterations(&zen) && !knows_iterations(&usual) && zen.peak == usual.peak,
+	       "a Zen 3 has measured times of all tiles, beside the numbers of its target");
+	tap_ok(memcmp(&other, &usual, sizeof usual) == 0,
+	       "a processor that is not known has its target's alone");
+	tap_ok(share_of_peak(&zen, 4, 3, TARGET_L2) > 0.97 &&
+		   share_of_peak(&zen, 6, 2, TARGET_BEYOND) > 0.97 &&
+		   share_of_peak(&zen, 12, 1, TARGET_L1) < 0.9,
+	       "it reaches its peak with tiles that read few vectors for each multiply-add");
+	target_set_processor(&zen, TARGET_ZEN4);
+	tap_ok(!knows_iterations(&zen), "another processor does not keep them");
 }
 
 static void test_iterations(void)
@@ -258,6 +297,7 @@ int main(void)
 	test_table();
 	test_texts();
 	test_processors();
+	test_known_iterations();
 	test_iterations();
 	test_caches();
 	test_describing();
