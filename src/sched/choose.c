@@ -246,15 +246,23 @@ static int least_block(const struct subject *x, const struct sched_tile *t)
 	return rows > t->nodes[0] ? (int)ceil(rows) : t->nodes[0];
 }
 
+/* Whether a block of a node's rows, for one block of columns, is work enough for another thread. */
+static bool is_worth_dividing(const struct subject *x, const struct sched_tile *t, double row_time)
+{
+	return t->block * row_time * count_repeats(x, t) >= x->s->target->enter;
+}
+
 /* The smallest blocks of a tile's rows that cost little more than all rows at once: threads divide them. */
 static int choose_block(const struct subject *x, struct sched_tile t, const struct costs *c)
 {
 	t.block = 0;
 	int64_t rows = t.across == SCHED_NODES ? 0 : x->group->extent[t.across];
 	double whole = rows ? nodes_cost(x, &t, c, 1) : 0;
-	for (t.block = least_block(x, &t); t.block <= rows / 2 && t.block <= SCHED_MAX_BLOCK; t.block++)
-		if (rows % t.block == 0 && nodes_cost(x, &t, c, 1) <= block_cost * whole)
+	for (t.block = least_block(x, &t); t.block <= rows / 2 && t.block <= SCHED_MAX_BLOCK; t.block++) {
+		double time = rows % t.block ? INFINITY : nodes_cost(x, &t, c, 1);
+		if (time <= block_cost * whole && is_worth_dividing(x, &t, time))
 			return t.block;
+	}
 	return 0;
 }
 
