@@ -132,15 +132,25 @@ void machine_choose_sets(const struct target *t, int threads, size_t sets[TARGET
 	sets[TARGET_BEYOND] = fmax(2 * t->l2_bytes, fmin(4 * t->l2_bytes, t->l3_bytes / (2 * threads)));
 }
 
+/* A measured time, or what the processor is known to take at the measured clock where that is less: then
+ * other programs disturbed the measurement. [ns] */
+static double undisturbed_time(const struct target *known, const struct machine *m, int cache, int rows,
+			       int n)
+{
+	double measured = 1e9 * m->iteration[cache][rows - 1][n - 1];
+	double usual = known->iteration[cache][rows - 1][n - 1] * 1e9 * m->multiply_add / known->multiply_add;
+	return usual > 0 ? fmin(measured, usual) : measured;
+}
+
 /* Machines that were measured by loops for other registers, or without them, have estimated times. */
-static bool set_iterations(struct target *t, const struct machine *m)
+static bool set_iterations(struct target *t, const struct target *known, const struct machine *m)
 {
 	memset(t->iteration, 0, sizeof t->iteration);
 	for (int cache = 0; strcmp(m->vector, t->name) == 0 && cache < TARGET_CACHES; cache++)
 		for (int rows = 1; rows <= TARGET_ROWS; rows++)
 			for (int n = 1; n <= target_most_vectors(t, rows); n++)
 				if (!target_set_iteration_time(t, rows, n, cache,
-							       1e9 * m->iteration[cache][rows - 1][n - 1]))
+							       undisturbed_time(known, m, cache, rows, n)))
 					return false;
 	return true;
 }
@@ -158,7 +168,7 @@ bool machine_describe(struct target *t, const struct machine *m)
 		  target_set(&d, TARGET_AT_l3_rate, round_digits(l3)) &&
 		  target_set(&d, TARGET_AT_memory_rate, round_digits(memory)) &&
 		  (m->threads < 2 || target_set(&d, TARGET_AT_barrier, round_digits(m->barrier * 1e9))) &&
-		  set_iterations(&d, m);
+		  set_iterations(&d, t, m);
 	if (ok)
 		*t = d;
 	return ok;

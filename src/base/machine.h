@@ -15,8 +15,8 @@ void machine_read_caches(struct target *, const char *root);
 /* Sets the bytes of weights that machine_measure reads for the times of iterations, by the sizes of caches,
  * so that `threads` find them there at once. */
 void machine_choose_sets(const struct target *, int threads, size_t sets[TARGET_CACHES]);
-/* Sets the rates and times that were measured; the sizes of caches are set already.  False, and nothing is
- * set, when a number is out of its bounds. */
+/* Sets the rates and times that were measured; the sizes of caches are set already, and what is known of the
+ * processor.  False, and nothing is set, when a number is out of its bounds. */
 bool machine_describe(struct target *, const struct machine *);
 
 #endif

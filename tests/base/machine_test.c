@@ -285,6 +285,14 @@ static void test_describing(void)
 	tap_ok(machine_describe(&t, &m) && target_iteration_time(&t, 1, 2, TARGET_L1) == 2 &&
 		   target_iteration_time(&t, 2, 1, TARGET_L1) == 1 + TARGET_VECTORS,
 	       "and taken in nanoseconds");
+	struct target slower = t;
+	m.multiply_add = 2 * 1.07e-9;
+	m.iteration[0][0][0] = 1.5e-9;
+	m.iteration[0][0][1] = 5e-9;
+	tap_ok(machine_describe(&slower, &m) && target_iteration_time(&slower, 1, 1, TARGET_L1) == 1.5 &&
+		   target_iteration_time(&slower, 1, 2, TARGET_L1) == 4,
+	       "but no longer ones than the processor is known to take at this clock");
+	m.multiply_add = 1.07e-9;
 	m.vector = "made up";
 	m.bandwidth[0] = m.bandwidth[1] = 100e9;
 	tap_ok(machine_describe(&t, &m) && t.l2_rate == 100, "no cache is faster than the one before it");
