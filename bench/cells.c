@@ -213,8 +213,7 @@ static double serve_minibatches(int batch)
 static double serve_cells(int in_flight, bool with_team, struct serve_counts *counts)
 {
 	struct serve_limits limits = {16384, 1024};
-	struct serve_engine *e =
-	    serve_create(&allocator_default, &joined.image, &joined.binding, limits, &joined.diags);
+	struct serve_engine *e = serve_create(&allocator_default, &joined.image, limits, &joined.diags);
 	long served = 0;
 	int at = 0;
 	need(e, "engine", &joined.diags);
@@ -222,15 +221,15 @@ static double serve_cells(int in_flight, bool with_team, struct serve_counts *co
 	double begin = read_clock(), now;
 	for (int i = 0; i < in_flight; i++) {
 		struct serve_request *r;
-		serve_admit(e, &requests[at++ % made].minibatch, 0, &r, &joined.diags);
+		serve_admit(e, &joined.binding, &requests[at++ % made].minibatch, 0, &r, &joined.diags);
 	}
 	do {
 		need(serve_advance(e, &team, threads, &joined.diags), "superstep", &joined.diags);
 		for (struct serve_request *r; (r = serve_take(e)); served++) {
 			sink += *(const char *)serve_row(r, 0, 0);
 			serve_release(e, r);
-			need(serve_admit(e, &requests[at++ % made].minibatch, 0, &r, &joined.diags) ==
-				 SERVE_ADMITTED,
+			need(serve_admit(e, &joined.binding, &requests[at++ % made].minibatch, 0, &r,
+					 &joined.diags) == SERVE_ADMITTED,
 			     "admit", &joined.diags);
 		}
 		now = read_clock();

@@ -161,6 +161,7 @@ unit_tests = \
 	%D%/runtime/team_test \
 	%D%/runtime/strategies_test \
 	%D%/serve/refuse_requests_test \
+	%D%/serve/service_test \
 	%D%/serve/serve_test \
 	%D%/sched/choices_test \
 	%D%/move/hoist_test \

@@ -136,6 +136,11 @@ struct rt_tables {
  * of a team that was entered; below 2 alone.  The profile has memory for the run, or is NULL. */
 bool rt_run_steps(const struct image *, struct rt_tables, const int64_t *sizes, const struct rt_part *, int parts,
 		  struct rt_team *, int threads, struct rt_walk_state *, struct rt_profile *, struct diags *);
+/* Enters the team if that is profitable when workers may do so many operations; returns its threads, or 0.
+ * NULL is no team. */
+int rt_enter_team(struct rt_team *, double operations);
+/* The operations of a run over so many nodes that workers may do. */
+double rt_worker_operations(const struct image *, int64_t nodes);
 /* Has the code of all steps of runs made, for ranges of at most so many rows. */
 bool rt_need_all_code(const struct image *, int64_t most, int64_t *rows, struct diags *);
 /* Whether the image has a buffer of a kind. */

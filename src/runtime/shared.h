@@ -37,11 +37,6 @@ void rt_clear_padding(const struct image *, const struct image_recipe *, void *t
 bool rt_need_code(const struct image *, const int64_t *sizes, const struct lin_order *, int64_t *rows, struct diags *);
 /* The same for all steps at binding. */
 bool rt_need_folds(const struct image *, int64_t *rows, struct diags *);
-/* Enters the team if that is profitable when workers may do so many operations; returns its threads, or 0.
- * NULL is no team. */
-int rt_enter_team(struct rt_team *, double operations);
-/* The operations of a run over so many nodes that workers may do. */
-double rt_worker_operations(const struct image *, int64_t nodes);
 /* Runs the step at binding that computes a folded parameter, over all its rows. */
 bool rt_run_fold(const struct image *, int fold, void *const *buffers, struct rt_team *, int threads,
 		 struct diags *);

@@ -192,8 +192,9 @@ static void join(struct serve_engine *e, struct serve_request *r, int priority)
 	serve_insert(&e->in_flight, r);
 }
 
-enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_minibatch *m, int priority,
-			       struct serve_request **out, struct diags *diags)
+enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_binding *binding,
+			       const struct rt_minibatch *m, int priority, struct serve_request **out,
+			       struct diags *diags)
 {
 	struct serve_request *r = new_request(e);
 	bool full = false;
@@ -207,6 +208,7 @@ enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_minibatch
 		return full ? SERVE_FULL : SERVE_REFUSED;
 	}
 	r->owner = NULL;
+	r->binding = binding;
 	*out = r;
 	if (r->order.nodes) {
 		join(e, r, priority);

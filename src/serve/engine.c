@@ -95,9 +95,7 @@ static void note_index_arrays(struct serve_engine *e)
 static bool reserve_buffers(struct serve_engine *e, struct diags *diags)
 {
 	for (int i = 0; i < e->image->buffers; i++)
-		if (e->image->buffer[i].kind == IMAGE_WEIGHT)
-			e->session.buffers[i] = e->binding->packed[e->image->buffer[i].which];
-		else if (has_memory(&e->image->buffer[i]) && !reserve_buffer(e, i, diags))
+		if (has_memory(&e->image->buffer[i]) && !reserve_buffer(e, i, diags))
 			return false;
 	note_index_arrays(e);
 	return true;
@@ -165,8 +163,7 @@ static bool init_engine(struct serve_engine *e, struct diags *diags)
 }
 
 struct serve_engine *serve_create(const struct allocator *a, const struct image *image,
-				  const struct rt_binding *binding, struct serve_limits limits,
-				  struct diags *diags)
+				  struct serve_limits limits, struct diags *diags)
 {
 	struct serve_engine *e = rt_allocate_zeroed(a, sizeof *e);
 	if (!e) {
@@ -178,7 +175,6 @@ struct serve_engine *serve_create(const struct allocator *a, const struct image 
 	    limits.step_rows < 1 || limits.step_rows > limits.rows ? limits.rows : limits.step_rows;
 	e->allocator = a;
 	e->image = image;
-	e->binding = binding;
 	e->limits = limits;
 	if (init_engine(e, diags))
 		return e;
@@ -218,6 +214,14 @@ void serve_free(struct serve_engine *e)
 	rt_free(e->allocator, e->child);
 	rt_free(e->allocator, e->pick);
 	rt_free(e->allocator, e);
+}
+
+double serve_operations(const struct serve_engine *e)
+{
+	int64_t nodes = 0;
+	for (const struct serve_request *r = e->in_flight.first; r; r = r->after)
+		nodes += r->order.nodes / (r->order.batches + 1) + 1;
+	return rt_worker_operations(e->image, nodes);
 }
 
 bool serve_is_busy(const struct serve_engine *e)

@@ -29,6 +29,7 @@ enum serve_state { SERVE_IN_FLIGHT, SERVE_ENDED, SERVE_FAILED };
 struct serve_request {
 	struct serve_request *before, *after; /* in the list of those in flight, ended or spare */
 	struct rt_minibatch minibatch;
+	const struct rt_binding *binding;
 	int priority;
 	enum serve_state state;
 	void *owner;
@@ -68,7 +69,7 @@ struct serve_part {
 struct serve_engine {
 	const struct allocator *allocator;
 	const struct image *image;
-	const struct rt_binding *binding;
+	const struct rt_binding *binding; /* of this superstep */
 	struct serve_limits limits;
 	struct lin_rules rules;
 	struct serve_plan_of_steps steps;
@@ -126,6 +127,8 @@ typedef void serve_visit(struct serve_request *, int32_t id, void *context);
 void serve_visit_read(const struct serve_engine *, struct serve_request *, bool down, int32_t number,
 		      serve_visit *, void *);
 
+/* Chooses another binding than in the last superstep, if a request has one. */
+void serve_choose_binding(struct serve_engine *);
 /* Picks nodes that are ready, at most so many as there are rows for. */
 void serve_pick_cells(struct serve_engine *);
 /* Numbers of a pick that are of a case. */

@@ -9,12 +9,18 @@ static int32_t batch_of(const struct serve_engine *e, const struct serve_request
 	return down ? r->order.batches - 1 - r->level : r->level;
 }
 
+/* Whether a request takes part in this superstep, in a traversal. */
+static bool takes_part(const struct serve_engine *e, const struct serve_request *r, int traversal)
+{
+	return r->traversal == traversal && r->binding == e->binding;
+}
+
 static int64_t count_ready(const struct serve_engine *e, int traversal)
 {
 	int64_t ready = 0;
 	for (const struct serve_request *r = e->in_flight.first; r && ready < e->limits.step_rows;
 	     r = r->after)
-		if (r->traversal == traversal) {
+		if (takes_part(e, r, traversal)) {
 			const int32_t *begin = r->order.batch_begin + batch_of(e, r);
 			ready += begin[1] - begin[0] - r->done;
 		}
@@ -67,7 +73,7 @@ static void pick_traversal(struct serve_engine *e, int traversal)
 		first = serve_give_rows(&e->pool, ready, &ready);
 	left = ready;
 	for (struct serve_request *r = e->in_flight.first; r && left; r = r->after)
-		if (r->traversal == traversal)
+		if (takes_part(e, r, traversal))
 			pick_level(e, r, &left);
 	p->next = e->picks;
 	for (size_t i = p->first; i < p->next; i++)
@@ -77,6 +83,19 @@ static void pick_traversal(struct serve_engine *e, int traversal)
 			count[c] += end - begin;
 		}
 	place_batches(e, p, count, (int32_t)first, e->steps.traversal[traversal].down);
+}
+
+void serve_choose_binding(struct serve_engine *e)
+{
+	const struct serve_request *r = e->in_flight.first;
+	while (r && r->binding == e->binding)
+		r = r->after;
+	if (!r)
+		return;
+	e->binding = r->binding;
+	for (int i = 0; i < e->image->buffers; i++)
+		if (e->image->buffer[i].kind == IMAGE_WEIGHT)
+			e->session.buffers[i] = e->binding->packed[e->image->buffer[i].which];
 }
 
 /* Requests that came first are mostly in later traversals. */

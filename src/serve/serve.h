@@ -29,19 +29,22 @@ struct serve_engine;
 struct serve_request;
 
 /* The image must have been compiled for continuous batching (the option `continuous`).  All its code is made
- * here.  The image and the binding must outlive the engine.  NULL after a diagnostic. */
-struct serve_engine *serve_create(const struct allocator *, const struct image *, const struct rt_binding *,
-				  struct serve_limits, struct diags *);
+ * here.  The image must outlive the engine.  NULL after a diagnostic. */
+struct serve_engine *serve_create(const struct allocator *, const struct image *, struct serve_limits,
+				  struct diags *);
 /* Requests that are in flight are dropped. */
 void serve_free(struct serve_engine *);
 
 /* Admits a minibatch, most often of one structure, into the next superstep.  Larger priorities come first,
- * then older requests.  The arrays of the minibatch must not change until the request has ended. */
-enum serve_outcome serve_admit(struct serve_engine *, const struct rt_minibatch *, int priority,
-			       struct serve_request **, struct diags *);
+ * then older requests.  The binding and the arrays of the minibatch must stay as they are until the
+ * request has ended.  Requests of several bindings take turns, superstep by superstep. */
+enum serve_outcome serve_admit(struct serve_engine *, const struct rt_binding *, const struct rt_minibatch *,
+			       int priority, struct serve_request **, struct diags *);
 /* Runs one superstep, on so many threads of a team that was entered; below 2 alone.  False after a
  * diagnostic: then all requests in flight have failed. */
 bool serve_advance(struct serve_engine *, struct rt_team *, int threads, struct diags *);
+/* The operations that workers may do in the next superstep at most. */
+double serve_operations(const struct serve_engine *);
 /* Whether requests are in flight. */
 bool serve_is_busy(const struct serve_engine *);
 /* The request that ended first and was not taken yet; NULL = there is none. */

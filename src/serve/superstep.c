@@ -183,6 +183,7 @@ bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, st
 	struct lin_order inputs;
 	if (!e->in_flight.first)
 		return true;
+	serve_choose_binding(e);
 	if (!reserve_picks(e, diags) || !rt_reserve_own(&e->session, threads > 1 ? threads : 1, diags))
 		return fail_requests(e);
 	serve_pick_cells(e);

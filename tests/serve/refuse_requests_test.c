@@ -23,7 +23,7 @@ static bool open_place(struct place *p, const char *path, const char *sizes, str
 	o.target = "avx2";
 	if (!load_model(&p->model, path, sizes) || !start_run(&p->run, &p->model, &o))
 		return false;
-	p->engine = serve_create(&allocator_default, &p->run.image, &p->run.binding, limits, &p->diags);
+	p->engine = serve_create(&allocator_default, &p->run.image, limits, &p->diags);
 	return true;
 }
 
@@ -82,7 +82,7 @@ static void forget_diags(struct place *p)
 static enum serve_outcome admit_forest(struct place *p, const struct test_forest *f, int priority,
 				       struct serve_request **r)
 {
-	return serve_admit(p->engine, &f->minibatch, priority, r, &p->diags);
+	return serve_admit(p->engine, &p->run.binding, &f->minibatch, priority, r, &p->diags);
 }
 
 static bool serve_until_idle(struct place *p)
@@ -147,8 +147,8 @@ static void test_empty(void)
 	const void *data[MAX_INPUTS] = {NULL};
 	struct rt_minibatch none = {.data = data};
 	open_place(&p, tree, sizes, continuous, (struct serve_limits){64, 0});
-	tap_ok(serve_admit(p.engine, &none, 0, &r, &p.diags) == SERVE_ADMITTED && serve_take(p.engine) == r &&
-		   serve_succeeded(r),
+	tap_ok(serve_admit(p.engine, &p.run.binding, &none, 0, &r, &p.diags) == SERVE_ADMITTED &&
+		   serve_take(p.engine) == r && serve_succeeded(r),
 	       "a request of no nodes ends at once");
 	serve_release(p.engine, r);
 	close_place(&p);
@@ -227,10 +227,9 @@ static void test_rows(void)
 static bool serve_with_budget(struct place *p, const struct test_forest *f, const struct allocator *a,
 			      struct diags *diags)
 {
-	struct serve_engine *e =
-	    serve_create(a, &p->run.image, &p->run.binding, (struct serve_limits){256, 16}, diags);
+	struct serve_engine *e = serve_create(a, &p->run.image, (struct serve_limits){256, 16}, diags);
 	struct serve_request *r = NULL;
-	bool ok = e && serve_admit(e, &f->minibatch, 0, &r, diags) == SERVE_ADMITTED;
+	bool ok = e && serve_admit(e, &p->run.binding, &f->minibatch, 0, &r, diags) == SERVE_ADMITTED;
 	while (ok && serve_is_busy(e))
 		ok = serve_advance(e, NULL, 0, diags);
 	ok = ok && serve_take(e) == r && serve_succeeded(r);

@@ -122,7 +122,8 @@ static bool serve_all(struct company *c, struct serve_engine *e, int each, struc
 		for (int n = random_below(each + 1); n > 0 && next < REQUESTS; n--) {
 			struct serve_request *r;
 			enum serve_outcome outcome =
-			    serve_admit(e, &c->forest[next].minibatch, random_below(3), &r, &c->joined.diags);
+			    serve_admit(e, &c->joined.binding, &c->forest[next].minibatch, random_below(3),
+					&r, &c->joined.diags);
 			if (outcome == SERVE_FULL)
 				break;
 			if (outcome == SERVE_REFUSED)
@@ -150,8 +151,8 @@ struct service {
 
 static void serve_company(struct company *c, const char *name, struct service s)
 {
-	struct serve_engine *e = serve_create(&allocator_default, &c->joined.image, &c->joined.binding,
-					      s.limits, &c->joined.diags);
+	struct serve_engine *e =
+	    serve_create(&allocator_default, &c->joined.image, s.limits, &c->joined.diags);
 	print_diags(&c->joined.diags);
 	int threads = s.team ? rt_team_enter(s.team, 1e15) : 0;
 	bool same = e && serve_all(c, e, s.each, s.team, threads);

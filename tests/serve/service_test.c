@@ -1,0 +1,267 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Tickets from several threads: every one ends once, with the bits of a session, whatever company it had, and
+ * of the weights that it came with. */
+#include "serve/service.h"
+#include "tests/models/helper.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { FORESTS = 24, THREADS = 4, EACH = 150, GENERATIONS = 2 };
+
+struct place {
+	struct test_model model;
+	struct test_run plain, joined[GENERATIONS]; /* all of one image */
+	struct test_forest forest[FORESTS];
+	char *expected[GENERATIONS][FORESTS];
+	struct serve_service *service;
+	struct diags diags;
+	atomic_int released;
+};
+
+static const char path[] = "examples/treelstm/treelstm.ra", sizes[] = "D=9 E=6 V=30";
+
+static size_t output_bytes(const struct place *p)
+{
+	return output_elements(&p->plain.image, 0) * sizeof(float);
+}
+
+/* The weights of another generation have other values. */
+static bool bind_generation(struct test_run *r, const struct image *image, int generation)
+{
+	struct rt_source source = {read_weight, (void *)image};
+	weights_drawn = generation;
+	bool ok = rt_bind(&r->binding, &allocator_default, image, &source, NULL, &r->diags);
+	weights_drawn = 0;
+	return ok;
+}
+
+static bool note_expected(struct place *p, int generation)
+{
+	rt_binding_free(&p->plain.binding);
+	if (!bind_generation(&p->plain, &p->plain.image, generation))
+		return false;
+	for (int i = 0; i < FORESTS; i++) {
+		int64_t rows = p->plain.image.output[0].at_root ? p->forest[i].minibatch.forest.inputs
+								: p->forest[i].nodes;
+		char *all = p->expected[generation][i] = malloc(rows * output_bytes(p) + 1);
+		if (!run_forest(&p->plain, &p->forest[i].minibatch))
+			return false;
+		for (int64_t row = 0; row < rows; row++)
+			memcpy(all + row * output_bytes(p), rt_session_row(&p->plain.session, 0, row),
+			       output_bytes(p));
+	}
+	return true;
+}
+
+static bool open_place(struct place *p, const char *backend, int64_t requests)
+{
+	struct option_texts o = {.backend = backend,
+				 .target = strcmp(backend, "interpreter") == 0 ? "avx2" : "native"};
+	struct serve_service_options so = {.limits = {4096, 256}, .requests = requests};
+	bool ok = true;
+	memset(p, 0, sizeof *p);
+	diags_init(&p->diags, &allocator_default);
+	random_state = 17;
+	if (!load_model(&p->model, path, sizes) || !start_run(&p->plain, &p->model, &o))
+		return false;
+	o.continuous = true;
+	if (!start_run(&p->joined[0], &p->model, &o))
+		return false;
+	for (int i = 0; i < FORESTS; i++)
+		make_shaped_forest(&p->forest[i], &p->plain.image, 1, 40, random_below(3));
+	for (int g = 0; ok && g < GENERATIONS; g++)
+		ok = note_expected(p, g) && (!g || bind_generation(&p->joined[g], &p->joined[0].image, g));
+	p->service = serve_open(&allocator_default, &p->joined[0].image, &so, &p->diags);
+	return ok && p->service;
+}
+
+static void close_place(struct place *p)
+{
+	serve_close(p->service);
+	for (int g = 1; g < GENERATIONS; g++)
+		rt_binding_free(&p->joined[g].binding);
+	for (int i = 0; i < FORESTS; i++) {
+		free_forest(&p->forest[i]);
+		for (int g = 0; g < GENERATIONS; g++)
+			free(p->expected[g][i]);
+	}
+	end_run(&p->plain);
+	end_run(&p->joined[0]);
+	free_model(&p->model);
+	diags_free(&p->diags);
+}
+
+static void note_release(void *user)
+{
+	atomic_fetch_add(&((struct place *)user)->released, 1);
+}
+
+static struct serve_ticket *submit(struct place *p, int forest, int generation, int priority,
+				   int64_t deadline, struct diags *d)
+{
+	struct serve_submission s = {.minibatch = p->forest[forest].minibatch,
+				     .binding = &p->joined[generation].binding,
+				     .priority = priority,
+				     .deadline = deadline,
+				     .release = note_release,
+				     .user = p};
+	return serve_submit(p->service, &s, d);
+}
+
+static bool has_bits(const struct place *p, const struct serve_ticket *t, int forest, int generation)
+{
+	int64_t rows = p->plain.image.output[0].at_root ? p->forest[forest].minibatch.forest.inputs
+							: p->forest[forest].nodes;
+	bool same = true;
+	for (int64_t row = 0; same && row < rows; row++)
+		same = serve_ticket_row(t, 0, row) &&
+		       memcmp(serve_ticket_row(t, 0, row),
+			      p->expected[generation][forest] + row * output_bytes(p), output_bytes(p)) == 0;
+	return same && !serve_ticket_row(t, 0, rows);
+}
+
+/* --- several threads --- */
+
+struct client {
+	struct place *place;
+	unsigned state;
+	int done, cancelled, freed, wrong;
+};
+
+static unsigned draw(struct client *c, unsigned n)
+{
+	c->state = c->state * 1664525u + 1013904223u;
+	return (c->state >> 16) % n;
+}
+
+/* Most requests are waited for, some are cancelled first, some are freed at once. */
+static void *run_client(void *context)
+{
+	struct client *c = context;
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	for (int i = 0; i < EACH; i++) {
+		int forest = draw(c, FORESTS), generation = draw(c, GENERATIONS), fate = draw(c, 8);
+		struct serve_ticket *t = submit(c->place, forest, generation, draw(c, 3), 0, &d);
+		if (!t) {
+			c->wrong++;
+			continue;
+		}
+		if (fate == 0)
+			serve_cancel(c->place->service, t);
+		if (fate != 1) {
+			enum serve_answer answer = serve_wait(c->place->service, t, INT64_MAX);
+			c->done += answer == SERVE_DONE;
+			c->cancelled += answer == SERVE_CANCELLED;
+			c->wrong += answer == SERVE_DONE
+					? !has_bits(c->place, t, forest, generation)
+					: answer != SERVE_CANCELLED || fate != 0 || serve_ticket_row(t, 0, 0);
+		}
+		c->freed += fate == 1;
+		serve_ticket_free(c->place->service, t);
+	}
+	diags_free(&d);
+	return NULL;
+}
+
+static void test_threads(const char *backend)
+{
+	struct place p;
+	struct client client[THREADS];
+	pthread_t thread[THREADS];
+	int done = 0, cancelled = 0, freed = 0, wrong = 0;
+	if (!tap_ok(open_place(&p, backend, 1000), "%s: a service", backend))
+		return close_place(&p);
+	for (int t = 0; t < THREADS; t++) {
+		client[t] = (struct client){.place = &p, .state = 77 + t};
+		pthread_create(&thread[t], NULL, run_client, &client[t]);
+	}
+	for (int t = 0; t < THREADS; t++) {
+		pthread_join(thread[t], NULL);
+		done += client[t].done;
+		cancelled += client[t].cancelled;
+		freed += client[t].freed;
+		wrong += client[t].wrong;
+	}
+	struct serve_service_counts n = serve_count_service(p.service);
+	tap_ok(!wrong && done > 0 && cancelled > 0 && freed > 0,
+	       "%s: %d done with the bits of their weights, %d cancelled, %d freed", backend, done, cancelled,
+	       freed);
+	tap_ok(done + cancelled + freed == THREADS * EACH && n.submitted == THREADS * EACH && n.pending == 0,
+	       "%s: all ended", backend);
+	tap_ok(n.answers[SERVE_DONE] + n.answers[SERVE_CANCELLED] == n.submitted &&
+		   (int)n.answers[SERVE_DONE] >= done,
+	       "%s: counted by answer", backend);
+	tap_is(atomic_load(&p.released), THREADS * EACH, "each was released once");
+	close_place(&p);
+}
+
+/* --- one thread --- */
+
+static void test_answers(void)
+{
+	struct place p;
+	struct timespec t;
+	open_place(&p, "interpreter", 3);
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	int64_t now = t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+	struct serve_ticket *late = submit(&p, 0, 0, 0, now - 1, &p.diags),
+			    *early = submit(&p, 1, 0, 0, now + INT64_C(3600000000000), &p.diags),
+			    *third = submit(&p, 2, 0, 0, 0, &p.diags);
+	tap_ok(!submit(&p, 3, 0, 0, 0, &p.diags) && p.diags.n == 1 && p.diags.at[0].id == DIAG_SERVICE_FULL &&
+		   p.released == 0,
+	       "full at three requests");
+	tap_ok(serve_ticket_answer(p.service, late) == SERVE_PENDING &&
+		   serve_wait(p.service, third, now) == SERVE_PENDING,
+	       "pending until somebody waits");
+	tap_ok(serve_wait(p.service, late, INT64_MAX) == SERVE_EXPIRED && !serve_ticket_row(late, 0, 0) &&
+		   p.released >= 1,
+	       "one whose deadline passed: expired");
+	tap_ok(serve_wait(p.service, early, INT64_MAX) == SERVE_DONE && has_bits(&p, early, 1, 0),
+	       "one whose deadline comes: done");
+	tap_ok(serve_count_service(p.service).supersteps < 60 &&
+		   serve_wait(p.service, third, INT64_MAX) == SERVE_DONE && has_bits(&p, third, 2, 0),
+	       "the third was computed with it");
+	serve_ticket_free(p.service, late);
+	serve_ticket_free(p.service, early);
+	serve_ticket_free(p.service, third);
+	((int32_t *)p.forest[4].data[0])[0] = 30;
+	struct serve_ticket *wrong = submit(&p, 4, 0, 0, 0, &p.diags),
+			    *right = submit(&p, 5, 1, 0, 0, &p.diags);
+	tap_ok(serve_wait(p.service, wrong, INT64_MAX) == SERVE_REJECTED &&
+		   serve_ticket_diags(wrong)->n == 1 &&
+		   serve_ticket_diags(wrong)->at[0].id == DIAG_TOKEN_OUT_OF_RANGE,
+	       "an illegal one: rejected");
+	tap_ok(serve_wait(p.service, right, INT64_MAX) == SERVE_DONE && has_bits(&p, right, 5, 1),
+	       "and not the one beside it");
+	serve_ticket_free(p.service, right);
+	serve_ticket_free(p.service, wrong);
+	struct serve_ticket *dropped = submit(&p, 6, 0, 0, 0, &p.diags),
+			    *cancelled = submit(&p, 7, 0, 0, 0, &p.diags);
+	serve_cancel(p.service, cancelled);
+	serve_cancel(p.service, cancelled);
+	tap_ok(serve_ticket_answer(p.service, cancelled) == SERVE_CANCELLED &&
+		   serve_wait(p.service, cancelled, INT64_MAX) == SERVE_CANCELLED,
+	       "cancelled before anybody waits");
+	serve_ticket_free(p.service, cancelled);
+	serve_ticket_free(p.service, dropped);
+	serve_ticket_free(p.service, NULL);
+	struct serve_service_counts n = serve_count_service(p.service);
+	tap_ok(n.submitted == 7 && n.full == 1 && n.pending == 0 && n.answers[SERVE_DONE] == 3 &&
+		   n.answers[SERVE_EXPIRED] == 1 && n.answers[SERVE_REJECTED] == 1 &&
+		   n.answers[SERVE_CANCELLED] == 2 && p.released == 7,
+	       "counts");
+	close_place(&p);
+}
+
+int main(void)
+{
+	test_threads("interpreter");
+	if (backend_at(0))
+		test_threads(usual_backend());
+	test_answers();
+	return tap_done();
+}
