@@ -290,23 +290,29 @@ static double compare_images(const float *a, const float *b, size_t n)
 
 /* --- limits of the machine --- */
 
-typedef float vec __attribute__((vector_size(64)));
+/* The widest vector of the processor that compiles this, and as many as keep its multiply-adds busy in registers. */
+#ifdef __AVX512F__
+enum { VECTOR_BYTES = 64, VECTORS = 24 };
+#else
+enum { VECTOR_BYTES = 32, VECTORS = 12 };
+#endif
+typedef float vec __attribute__((vector_size(VECTOR_BYTES)));
 
 /* Operations in a nanosecond of one core, multiply-adds of registers. */
 static double measure_peak(void)
 {
-	enum { VECTORS = 24, TIMES = 200000 };
+	enum { TIMES = 200000 };
 	vec sum[VECTORS] = {{0}}, a = {1}, b = {1};
 	double best = 0;
 	for (int repeat = 0; repeat < 20; repeat++) {
 		double begin = read_clock();
 		for (int i = 0; i < TIMES; i++) {
 			__asm__ volatile("" : "+x"(a), "+x"(b));
-#pragma GCC unroll 24
+#pragma GCC unroll 24 /* at least VECTORS */
 			for (int v = 0; v < VECTORS; v++)
 				sum[v] = sum[v] * a + b;
 		}
-		best = fmax(best, 2.0 * VECTORS * 16 * TIMES / (read_clock() - begin) * 1e-9);
+		best = fmax(best, 2.0 * VECTORS * (VECTOR_BYTES / 4) * TIMES / (read_clock() - begin) * 1e-9);
 	}
 	for (int v = 0; v < VECTORS; v++)
 		__asm__ volatile("" : : "x"(sum[v]));
