@@ -115,6 +115,7 @@ static int64_t payload_of(const struct ilir_node *n)
 		return bits;
 	}
 	case ILIR_CONST_I:
+	case ILIR_RAMP:
 		return n->i;
 	case ILIR_VAR:
 		return n->var.i;
@@ -326,8 +327,16 @@ ilir_expr ilir_ternary(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir
 ilir_expr ilir_spread(struct ilir_module *m, enum ilir_op op, ilir_expr a, int lanes)
 {
 	struct ilir_type t = ilir_type_of(m, a);
+	if (op == ILIR_RAMP)
+		return ilir_ramp(m, a, lanes, 1);
 	t.lanes = lanes;
 	return intern_node(m, (struct ilir_node){.op = op, .args = 1, .type = t}, &a);
+}
+
+ilir_expr ilir_ramp(struct ilir_module *m, ilir_expr a, int lanes, int64_t step)
+{
+	struct ilir_type t = {ilir_type_of(m, a).dtype, lanes};
+	return intern_node(m, (struct ilir_node){.op = ILIR_RAMP, .args = 1, .type = t, .i = step}, &a);
 }
 
 ilir_expr ilir_with_args(struct ilir_module *m, ilir_expr like, const ilir_expr *args)

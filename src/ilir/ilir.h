@@ -23,7 +23,7 @@ enum ilir_dtype {
 };
 /* The rank of a buffer is the number of variables of the value stored in it, or of dimensions of a packed
  * weight. */
-enum { ILIR_MAX_LANES = 16, ILIR_MAX_RANK = 2 * TENSOR_MAX_RANK };
+enum { ILIR_MAX_LANES = 16, ILIR_MAX_STEP = 16, ILIR_MAX_RANK = 2 * TENSOR_MAX_RANK };
 _Static_assert((int)IMAGE_PACK_DIMS <= (int)ILIR_MAX_RANK, "a packed weight is a buffer");
 
 struct ilir_type {
@@ -59,7 +59,7 @@ struct ilir_node {
 	uint32_t arg; /* index of the first argument in the module's argument pool */
 	union {
 		float f;            /* CONST_F */
-		int64_t i;          /* CONST_I */
+		int64_t i;          /* CONST_I; RAMP: the step from lane to lane */
 		ilir_var var;       /* VAR */
 		int size;           /* SIZE: enum image_size */
 		ilir_buffer buffer; /* LOAD; the arguments are its indices */
@@ -230,6 +230,7 @@ ilir_expr ilir_unary(struct ilir_module *, enum ilir_op, ilir_expr);
 ilir_expr ilir_binary(struct ilir_module *, enum ilir_op, ilir_expr, ilir_expr);
 ilir_expr ilir_ternary(struct ilir_module *, enum ilir_op, ilir_expr, ilir_expr, ilir_expr);
 ilir_expr ilir_spread(struct ilir_module *, enum ilir_op, ilir_expr, int lanes);
+ilir_expr ilir_ramp(struct ilir_module *, ilir_expr, int lanes, int64_t step);
 /* A copy of `like` with other arguments. */
 ilir_expr ilir_with_args(struct ilir_module *, ilir_expr like, const ilir_expr *args);
 

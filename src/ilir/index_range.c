@@ -142,7 +142,7 @@ static range compute_range(const struct ilir_module *m, ilir_expr e, const struc
 		return find_range(m, ilir_arg(m, e, 0), known, effort);
 	case ILIR_RAMP:
 		return add_range(find_range(m, ilir_arg(m, e, 0), known, effort),
-				 (range){0, n->type.lanes - 1});
+				 (range){0, (n->type.lanes - 1) * n->i});
 	case ILIR_SELECT:
 		return unite_ranges(find_range(m, ilir_arg(m, e, 1), known, effort),
 				    find_range(m, ilir_arg(m, e, 2), known, effort));

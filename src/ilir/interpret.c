@@ -32,6 +32,7 @@ struct cell {
 	int element;	    /* bytes of a lane */
 	bool truth;	    /* the type is bool */
 	ilir_buffer buffer; /* of a load */
+	int64_t step;	    /* of a ramp */
 };
 
 static const uint64_t ALWAYS = UINT64_MAX;
@@ -97,14 +98,14 @@ static inline void *value_of(struct ilir_interpreter *r, struct cell *c)
 	return c->value;
 }
 
-/* The address of the element at some indices, the last of which is the first of `lanes`. */
+/* The address of the element at some indices, the last of which is the first of `reach`. */
 static void *locate_element(struct ilir_interpreter *r, ilir_buffer b, struct cell *const *index, int n,
-			    int lanes)
+			    int64_t reach)
 {
 	const struct place *p = &r->places[b.i];
 	int64_t at = 0;
 	for (int i = 0; i < n; i++) {
-		int64_t k = *(int64_t *)value_of(r, index[i]), last = i + 1 == n ? k + lanes - 1 : k;
+		int64_t k = *(int64_t *)value_of(r, index[i]), last = i + 1 == n ? k + reach - 1 : k;
 		if (k < 0 || last >= p->extent[i])
 			report_fault(r, b, i, k < 0 ? k : last);
 		at = at * p->extent[i] + k;
@@ -141,8 +142,12 @@ static void run_leaf(struct ilir_interpreter *r, struct cell *c)
 /* Loads elements.  As a bool, any byte but 0 is true. */
 static void run_load(struct ilir_interpreter *r, struct cell *c)
 {
-	const void *from = locate_element(r, c->buffer, c->arg, c->args, c->lanes);
-	memcpy(c->value, from, c->lanes * (size_t)c->element);
+	int64_t step = c->lanes > 1 ? c->arg[c->args - 1]->step : 1;
+	const char *from = locate_element(r, c->buffer, c->arg, c->args, (c->lanes - 1) * step + 1);
+	if (step == 1)
+		memcpy(c->value, from, c->lanes * (size_t)c->element);
+	for (uint32_t i = 0; step > 1 && i < c->lanes; i++)
+		memcpy((char *)c->value + i * (size_t)c->element, from + i * step * c->element, c->element);
 	for (uint32_t i = 0; c->truth && i < c->lanes; i++)
 		((uint8_t *)c->value)[i] = ((uint8_t *)c->value)[i] != 0;
 }
@@ -227,7 +232,7 @@ static void run_RAMP(struct ilir_interpreter *r, struct cell *c)
 {
 	int64_t x = *(int64_t *)value_of(r, c->arg[0]), *to = c->value;
 	for (uint32_t i = 0; i < c->lanes; i++)
-		to[i] = x + i;
+		to[i] = x + i * c->step;
 }
 
 /* --- cells --- */
@@ -282,6 +287,8 @@ static void fill_cell(struct ilir_interpreter *r, ilir_expr e)
 	c->value = arena_take(r->m->arena, c->lanes ? c->lanes : 1, sizeof(int64_t));
 	if (n->op == ILIR_LOAD)
 		c->buffer = n->buffer;
+	else if (n->op == ILIR_RAMP)
+		c->step = n->i;
 	else if (!n->args)
 		c->stamp = ALWAYS;
 	for (uint32_t i = 0; i < c->args; i++)

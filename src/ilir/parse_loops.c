@@ -134,8 +134,9 @@ static ilir_expr parse_spread(struct parser *p, enum ilir_op op)
 	if (t.lanes != 1 || (op == ILIR_RAMP && t.dtype != ILIR_INDEX))
 		lex_fail(p->l, NULL, "%s needs a scalar%s", ilir_op_spelling(op),
 			 op == ILIR_RAMP ? " index" : "");
+	int step = op == ILIR_RAMP && lex_accept(p->l, ",") ? parse_integer(p, 1, ILIR_MAX_STEP) : 1;
 	lex_expect(p->l, ")");
-	return ilir_spread(p->m, op, e, lanes);
+	return op == ILIR_RAMP ? ilir_ramp(p->m, e, lanes, step) : ilir_spread(p->m, op, e, lanes);
 }
 
 static ilir_expr parse_call(struct parser *p, enum ilir_op op)

@@ -55,6 +55,8 @@ const struct ilir_tile *ilir_tile_of(const struct ilir_tiling *, ilir_var);
 /* Sets the padded extents of buffers to the least that covers all accesses. */
 void ilir_fit_buffers(struct ilir_module *);
 
+/* How far an index moves when a variable does by one; 0 = it does not, or not evenly. */
+int64_t ilir_step_along(const struct ilir_module *, ilir_expr, ilir_var);
 /* Whether an index is the variable plus what does not depend on it. */
 bool ilir_moves_with(const struct ilir_module *, ilir_expr, ilir_var, const struct ilir_known *);
 /* Whether a thread that has run its blocks of columns of `before` may run those of `after` at once, if they are

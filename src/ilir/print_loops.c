@@ -245,6 +245,8 @@ static void put_call(struct out *o, const struct ilir_node *n)
 	if (n->op == ILIR_BROADCAST || n->op == ILIR_RAMP)
 		str_printf(o->s, "%d, ", n->type.lanes);
 	put_list(o, &o->m->args.at[n->arg], n->args);
+	if (n->op == ILIR_RAMP && n->i != 1)
+		str_printf(o->s, ", %" PRId64, n->i);
 	str_puts(o->s, ")");
 }
 

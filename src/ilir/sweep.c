@@ -66,7 +66,7 @@ static bool find_motion(const struct ilir_module *m, ilir_expr e, ilir_var v, co
 		return true;
 	case ILIR_RAMP:
 		return find_motion(m, ilir_arg(m, e, 0), v, known, out) &&
-		       !__builtin_add_overflow(out->width, n->type.lanes - 1, &out->width);
+		       !__builtin_add_overflow(out->width, (n->type.lanes - 1) * n->i, &out->width);
 	case ILIR_ADD:
 	case ILIR_SUB:
 		return motion_of_sum(m, e, v, known, out);

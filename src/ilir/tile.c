@@ -34,16 +34,28 @@ static bool moves_alone(const struct ilir_module *m, ilir_expr e, ilir_var v)
 	return ilir_at(m, e)->op == ILIR_VAR && ilir_at(m, e)->var.i == v.i;
 }
 
-/* Whether the index is var, or var plus a term without it, so that it has stride 1 along a vector. */
-static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v)
+int64_t ilir_step_along(const struct ilir_module *m, ilir_expr e, ilir_var v)
 {
 	const struct ilir_node *n = ilir_at(m, e);
+	int64_t by;
 	if (n->op == ILIR_VAR)
 		return n->var.i == v.i;
+	if (n->op == ILIR_MUL && ilir_constant(m, ilir_arg(m, e, 1), &by) && by > 0 && by <= ILIR_MAX_STEP)
+		return by * ilir_step_along(m, ilir_arg(m, e, 0), v);
 	if (n->op != ILIR_ADD)
-		return false;
+		return 0;
 	ilir_expr a = ilir_arg(m, e, 0), b = ilir_arg(m, e, 1);
-	return ilir_uses_var(m, a, v) ? moves_with(m, a, v) && !ilir_uses_var(m, b, v) : moves_with(m, b, v);
+	if (ilir_uses_var(m, a, v))
+		return ilir_uses_var(m, b, v) ? 0 : ilir_step_along(m, a, v);
+	return ilir_step_along(m, b, v);
+}
+
+/* Whether vectors along the variable can be accessed: their elements are adjacent, or are loaded by a step. */
+static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v, const struct ilir_buffer_decl *b)
+{
+	bool by_step = b->dtype == ILIR_F32 && b->kind != IMAGE_WEIGHT && b->kind != ILIR_REGISTER;
+	int64_t step = ilir_step_along(m, e, v);
+	return step == 1 || (by_step && step > 1 && step <= ILIR_MAX_STEP);
 }
 
 struct leaf_check {
@@ -83,7 +95,7 @@ static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_
 	for (int d = 0; d < indices; d++) {
 		bool used = ilir_uses_var(m, index[d], c->var);
 		packable &= !is_row(m, index[d], c) && (!used || moves_alone(m, index[d], c->var));
-		c->ok &= !used || (moves_with(m, index[d], c->var) && is_bounded(m, index[d], c));
+		c->ok &= !used || (moves_with(m, index[d], c->var, ilir_buffer_at(m, b)) && is_bounded(m, index[d], c));
 		c->ok &= !used || !store || moves_alone(m, index[d], c->var);
 		uses += used;
 		last = used ? d : last;

@@ -19,12 +19,12 @@ static ilir_expr spread_scalar(struct ilir_module *m, ilir_expr e, int lanes)
 	return is_vector(m, e) ? e : ilir_spread(m, ILIR_BROADCAST, e, lanes);
 }
 
-/* Replaces base + var by ramp(base). */
+/* Replaces base + step * var by ramp(base, step). */
 static ilir_expr ramp_index(struct ilir_module *m, ilir_expr e, const struct vectorizer *v)
 {
 	if (!ilir_uses_var(m, e, v->var))
 		return e;
-	return ilir_spread(m, ILIR_RAMP, ilir_substitute(m, e, v->var, ilir_index(m, 0)), v->lanes);
+	return ilir_ramp(m, ilir_substitute(m, e, v->var, ilir_index(m, 0)), v->lanes, ilir_step_along(m, e, v->var));
 }
 
 static ilir_expr vectorize_expr(struct ilir_module *m, ilir_expr e, const struct vectorizer *v)

@@ -2,6 +2,8 @@
 /* Verifies expressions of the loop IR: types, indices, and what a pass was to have replaced. */
 #include "ilir/verify.h"
 
+#include <inttypes.h>
+
 enum { MOST_FAULTS = 20 };
 
 bool ilir_report_fault(struct verification *c, const char *format, ...)
@@ -76,6 +78,10 @@ bool ilir_check_indices(struct verification *c, ilir_buffer buffer, const ilir_e
 			return ilir_report_fault(
 			    c, "index %d of '%s' is a vector; only the last one may be, and only as a ramp",
 			    i, b->name);
+		if (vector && ilir_at(c->m, index[i])->i != 1 && (b->kind == ILIR_REGISTER || b->dtype != ILIR_F32))
+			return ilir_report_fault(
+			    c, "index %d of '%s' is a ramp by more than 1, which loads of f32 from memory may have",
+			    i, b->name);
 		ilir_expr first = vector ? ilir_arg(c->m, index[i], 0) : index[i];
 		if ((c->properties & ILIR_UNROLLED_ALL) && b->kind == ILIR_REGISTER &&
 		    !ilir_get_constant(c->m, first, &value))
@@ -134,8 +140,10 @@ static bool check_spread(struct verification *c, const struct ilir_node *n, ilir
 	if (t.lanes != 1 || t.dtype != n->type.dtype)
 		return ilir_report_fault(c, "%s of something that is not a scalar of its type",
 					 ilir_op_spelling(n->op));
-	return n->op != ILIR_RAMP || t.dtype == ILIR_INDEX ||
-	       ilir_report_fault(c, "a ramp that is not of type index");
+	if (n->op == ILIR_RAMP && t.dtype != ILIR_INDEX)
+		return ilir_report_fault(c, "a ramp that is not of type index");
+	return n->op != ILIR_RAMP || (n->i >= 1 && n->i <= ILIR_MAX_STEP) ||
+	       ilir_report_fault(c, "a ramp by %" PRId64, n->i);
 }
 
 static bool is_shift(enum ilir_op op)

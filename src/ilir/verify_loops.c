@@ -252,7 +252,12 @@ static void check_store(struct verification *c, const struct ilir_stmt *s)
 		return;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(c->m, s->store.buffer);
 	struct ilir_type value = ilir_type_of(c->m, s->store.value);
-	int lanes = s->store.indices ? ilir_type_of(c->m, s->store.index[s->store.indices - 1]).lanes : 1;
+	ilir_expr last = {0};
+	if (s->store.indices)
+		last = s->store.index[s->store.indices - 1];
+	int lanes = last.i ? ilir_type_of(c->m, last).lanes : 1;
+	if (last.i && ilir_at(c->m, last)->op == ILIR_RAMP && ilir_at(c->m, last)->i != 1)
+		ilir_report_fault(c, "a store to '%s' by more than 1", b->name);
 	if (!is_writable(b->kind) &&
 	    !(b->kind == IMAGE_WEIGHT && !b->recipe && c->kernel->domain == IMAGE_DOMAIN_BINDING))
 		ilir_report_fault(c, "a store to '%s', a %s", b->name, ilir_kind_word[b->kind]);

@@ -5,7 +5,7 @@
 
 static bool find_place(const struct ilir_module *m, const ilir_expr *index, int n, struct jit_place *p)
 {
-	*p = (struct jit_place){.spread = ILIR_VAR, .lanes = 1};
+	*p = (struct jit_place){.spread = ILIR_VAR, .lanes = 1, .step = 1};
 	if (n == 0)
 		return true;
 	p->last = index[n - 1];
@@ -15,6 +15,7 @@ static bool find_place(const struct ilir_module *m, const ilir_expr *index, int 
 	p->spread = ilir_at(m, p->last)->op;
 	if (p->spread != ILIR_RAMP && p->spread != ILIR_BROADCAST)
 		return false;
+	p->step = p->spread == ILIR_RAMP ? (int)ilir_at(m, p->last)->i : 1;
 	p->last = ilir_arg(m, p->last, 0);
 	return true;
 }
@@ -49,7 +50,7 @@ static struct jit_access read_access(const struct ilir_module *m, ilir_buffer bu
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, buffer);
 	struct jit_access a = {.buffer = buffer, .index = index, .indices = n};
-	if (!find_place(m, index, n, &a.place))
+	if (!find_place(m, index, n, &a.place) || (a.place.step != 1 && b->kind == ILIR_REGISTER))
 		a.problem = vector_problem;
 	else if (b->kind != ILIR_REGISTER && has_inner_rows(b))
 		a.problem = rows_problem;
@@ -74,7 +75,7 @@ struct jit_access jit_read_store(const struct ilir_module *m, const struct ilir_
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, s->store.buffer);
 	struct jit_access a = read_access(m, s->store.buffer, s->store.index, s->store.indices);
-	if (a.place.spread == ILIR_BROADCAST || a.place.lanes != ilir_type_of(m, s->store.value).lanes)
+	if (a.place.spread == ILIR_BROADCAST || a.place.step != 1 || a.place.lanes != ilir_type_of(m, s->store.value).lanes)
 		a.problem = vector_problem;
 	else if (a.problem != vector_problem && b->kind != ILIR_REGISTER && !jit_is_written(b) &&
 		 !is_filled(b))

@@ -9,12 +9,12 @@
  * registers. */
 enum { JIT_REGISTER_LIMIT = 1 << 14 };
 
-/* Where an access begins: the last index of a vector access is ramp(lanes, first), or broadcast(lanes, only).
+/* Where an access begins: the last index of a vector access is ramp(lanes, first, step), or broadcast(lanes, only).
  */
 struct jit_place {
 	ilir_expr last;
 	enum ilir_op spread; /* RAMP, BROADCAST, or VAR for a scalar */
-	int lanes;
+	int lanes, step; /* of a RAMP: from lane to lane in memory */
 };
 
 /* An access; `problem`: why there is no code for it, NULL = there is. */

@@ -9,7 +9,10 @@
  * (sched/plan.c), and has the elements that some window reads.  So are the windows of a maximum, whose border is least. */
 #include "move/moved_program.h"
 
-/* How often each element of a copy is read where it pays, if vectors can read it: without it no vector reads windows. */
+#include <math.h>
+
+/* How often each element of a copy is read where it pays, if vectors can read it.  Its border does not
+ * count where no vector would read the windows without it. */
 enum { LEAST_READS = 2 };
 
 struct padding {
@@ -52,11 +55,21 @@ static double count_elements(const int64_t *extent, int from, int to)
 	return n;
 }
 
-/* Whether neighbours in the last dimension of what is moved are read one after the other. */
+/* The elements of a row of what is moved. */
+static double count_moved(const struct sub_program *p, const struct sub_value *v)
+{
+	const struct sub_value *from = sub_at(p, v->arg[0].value);
+	double n = 1;
+	for (int i = first_dim(p, v); i < from->vars; i++)
+		n *= (double)p->vars.at[from->var[i]].extent;
+	return n;
+}
+
+/* Whether vectors can read what is moved: in its last dimension, in order, perhaps by a step. */
 static bool reads_in_order(const struct sub_value *v)
 {
 	const struct sub_map *last = &v->map[v->arg[0].vars - 1];
-	return last->scale == 1 && (!last->scale2 || last->scale2 == 1);
+	return last->scale >= 1 && last->scale <= SUB_LONGEST_STEP && (!last->scale2 || last->scale2 == 1);
 }
 
 /* Whether a copy with a border pays for a value: one of a row that reductions read often. */
@@ -69,7 +82,10 @@ static bool is_padded(const struct padding *w, uint32_t i)
 	    !find_extents(p, v, least, extent))
 		return false;
 	double elements = count_elements(extent, first_dim(p, v), v->arg[0].vars);
-	int often = reads_in_order(v) ? LEAST_READS : MOVE_LEAST_WORK;
+	bool ordered = reads_in_order(v);
+	if (ordered && sub_map_leaves(p, v, v->arg[0].vars - 1))
+		elements = fmin(elements, count_moved(p, v));
+	int often = ordered ? LEAST_READS : MOVE_LEAST_WORK;
 	return w->reads[i] >= (w->how == MOVE_ALL ? 1 : often * elements);
 }
 

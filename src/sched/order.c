@@ -14,7 +14,9 @@
 enum {
 	NONE = -1,   /* an index that is independent of the group's dimensions */
 	ROW = -2,    /* an index that is read from an index array */
-	STRIDED = 32 /* plus a mask: an index that moves with these dimensions, but not element by element */
+	STRIDED = 32, /* plus a mask: an index that moves with these dimensions, but not with one evenly */
+	/* times the step less one, plus a dimension: an index that moves with it by some elements at a time */
+	STEP = 1 << 20
 };
 
 enum kind { STATE, TABLE, INTERMEDIATE };
@@ -152,10 +154,22 @@ static void note_source(struct order *o, const struct sub_value *v, const int *m
 
 static void walk_value(struct order *, sub_ref, const int *moves, double volume);
 
+/* The dimension that an index moves with evenly, or the mask of several. */
+static int dim_of(int moves)
+{
+	return moves >= 0 ? moves % STEP : moves;
+}
+
+static int step_of(int moves)
+{
+	return moves >= 0 ? moves / STEP + 1 : 1;
+}
+
 /* A mask of the dimensions of the group that an index moves with. */
 static unsigned dims_of(int moves)
 {
-	return moves >= STRIDED ? (unsigned)(moves - STRIDED) : moves >= 0 ? 1u << moves : 0;
+	int dim = dim_of(moves);
+	return dim >= STRIDED ? (unsigned)(dim - STRIDED) : dim >= 0 ? 1u << dim : 0;
 }
 
 static int strided_moves(unsigned dims)
@@ -176,6 +190,9 @@ static int moves_of_map(const struct sub_value *v, const struct sub_map *m, cons
 	if (m->function != SUB_AFFINE)
 		return ROW;
 	int first = moves_of(v, m->var, moves), second = m->scale2 ? moves_of(v, m->var2, moves) : NONE;
+	bool even = m->scale >= 1 && first >= 0 && dim_of(first) < STRIDED && !dims_of(second);
+	if (even && m->scale * step_of(first) <= SUB_LONGEST_STEP)
+		return dim_of(first) + STEP * ((int)m->scale * step_of(first) - 1);
 	if (m->scale == 1 && !dims_of(second))
 		return first;
 	return strided_moves(dims_of(first) | dims_of(second));
@@ -303,13 +320,13 @@ static void walk_group(struct order *o, int group)
 
 /* --- dimensions that vectors can run along --- */
 
-/* The dimension of an access that moves with `dim`, element by element; -1 = none, -2 = several, or
- * another kind of move. */
+/* The dimension of an access that moves with `dim` evenly; -1 = none, -2 = several, or another kind of
+ * move. */
 static int find_moving(const struct access *a, int dim)
 {
 	int found = -1;
 	for (int i = 0; i < a->rank; i++)
-		if (a->moves[i] == dim)
+		if (dim_of(a->moves[i]) == dim)
 			found = found == -1 ? i : -2;
 		else if (dims_of(a->moves[i]) >> dim & 1)
 			found = -2;
@@ -324,7 +341,7 @@ static bool suits_vectors(const struct order *o, const struct group_accesses *g,
 	int at = find_moving(a, dim);
 	const struct tensor *t = tensor_of(o, a);
 	if (at < 0 || a->packed)
-		return at != -2;
+		return at == -1 || (at >= 0 && step_of(a->moves[at]) == 1);
 	if (!t || t->settled)
 		return at == (t ? t->last : a->rank - 1);
 	for (size_t k = 0; k < i; k++)
@@ -342,11 +359,18 @@ static bool can_vectorize(const struct order *o, const struct group_accesses *g,
 	return true;
 }
 
-/* Vectors along a dimension of a group, those past its end included, for each of its elements. */
+/* The accesses of a group if vectors run along a dimension, those past its end included: each takes as many
+ * vectors as its elements lie apart. */
 static double vectors_along(const struct order *o, int group, int dim)
 {
+	const struct group_accesses *g = &o->groups[group];
 	int64_t extent = o->plan->groups.at[group].extent[dim], lanes = o->s->lanes;
-	return (double)((extent + lanes - 1) / lanes) / (double)extent;
+	double vectors = (double)((extent + lanes - 1) / lanes) / (double)extent, volume = g->volume;
+	for (size_t i = 0; i < g->all.n; i++) {
+		int at = find_moving(&g->all.at[i], dim);
+		volume += at >= 0 ? g->all.at[i].volume * (step_of(g->all.at[i].moves[at]) - 1) : 0;
+	}
+	return volume * vectors;
 }
 
 /* The dimension of the group that the fewest vectors run along, the last of several; -1 = none. */
@@ -366,7 +390,7 @@ static double count_accesses(const struct order *o)
 	double accesses = 0;
 	for (size_t g = 0; g < o->plan->groups.n; g++) {
 		int dim = o->groups[g].dims ? vector_dim(o, (int)g) : -1;
-		accesses += o->groups[g].volume * (dim < 0 ? 1 : vectors_along(o, (int)g, dim));
+		accesses += dim < 0 ? o->groups[g].volume : vectors_along(o, (int)g, dim);
 	}
 	return accesses;
 }

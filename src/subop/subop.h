@@ -20,6 +20,9 @@
 /* The most variables of a value: its axes, those of what it is multiplied with, leading dimensions. */
 enum { SUB_MAX_VARS = 2 * TENSOR_MAX_RANK, SUB_MAX_ARITY = 3 };
 
+/* The elements of a vector may be read so many elements apart in memory: it takes as many loads of vectors. */
+enum { SUB_LONGEST_STEP = 4 };
+
 enum sub_op {
 #define SUB_OP(name, spelling, arity, class, weight, price) SUB_##name,
 #include "subop/sub_ops.def"

@@ -105,7 +105,7 @@ static void test_vectors(void)
 	    "  for n:node in begin..end {\n"
 	    "    alloc acc : f32 [8:lane]\n"
 	    "    for i:i in 0..24 step 8 {\n"
-	    "      acc[ramp(8, 0)] = broadcast(8, 0.5)\n"
+	    "      acc[ramp(8, 0)] = broadcast(8, 0.5) + w[0, ramp(8, 1, 3)]\n"
 	    "      for j:j in 0..3 { acc[ramp(8, 0)] = fma(w[j, ramp(8, i)], broadcast(8, 2.0), acc[ramp(8, "
 	    "0)]) }\n"
 	    "      let v = acc[ramp(8, 0)]\n"
@@ -123,7 +123,7 @@ static void test_vectors(void)
 		w[i] = i % 24;
 	tap_ok(bench_run(&b, 1, 2), "vector code: runs");
 	for (int i = 0; i < 24; i++) {
-		float v = 0.5f + 6 * i;
+		float v = 0.5f + (1 + 3 * (i % 8)) + 6 * i;
 		right &= x[i] == 0 && x[24 + i] == (v < 10 ? v : -v);
 	}
 	tap_ok(right,
@@ -201,6 +201,7 @@ static const struct {
     {"a store past the rows", "y[n] = 1.0", "index 5 in dimension 0 of 'y', whose extent is 5"},
     {"a vector of which a lane is outside", "y[ramp(4, 2)] = broadcast(4, 1.0)",
      "index 5 in dimension 0 of 'y'"},
+    {"a vector of which a lane is outside, by a step", "let v = y[ramp(4, 0, 2)]", "index 6 in dimension 0 of 'y'"},
     {"a negative index", "y[n + -6] = 1.0", "index -1 in dimension 0 of 'y'"},
     {"an index read from a register before it is set", "alloc r : index [] y[r[]] = 1.0", "index -1"},
 };

@@ -35,6 +35,7 @@ static const char tree[] =
     "          `max`[n] = select((n + -3) <= nodes, -nan, as_f32(as_i32(acc[]) & -16i)) - -1e+10\n"
     "        }\n"
     "        h[n, ramp(8, i)] = broadcast(8, acc[] / 3.25)\n"
+    "        h[n, ramp(4, i)] = h[n, ramp(4, i + 1, 3)]\n"
     "      }\n"
     "    }\n"
     "  }\n"
@@ -129,6 +130,7 @@ static const struct {
     {"an i32 that is none", BODY("let x = 3000000000i"), "is not in", 5, 9},
     {"too many lanes", BODY("a[ramp(17, 0)] = 1.0"), "17 is not in 2..16", 5, 8},
     {"a ramp of a float", BODY("a[ramp(8, 1.0)] = 1.0"), "ramp needs a scalar index", 5, 14},
+    {"a ramp by zero", BODY("let x = a[ramp(8, 1, 0)]"), "0 is not in 1..16", 5, 22},
     {"a step of zero", BODY("for i:d in 0..4 step 0 { }"), "0 is not in 1..", 5, 22},
     {"a keyword as a name", BODY("let for = 1.0"), "expected the variable", 5, 5},
     {"a broken escape", HEAD "kernel `\\xzz` in nodes { }", "a backslash that escapes nothing", 4, 8},

@@ -2,6 +2,9 @@
 /* Loads, stores, registers, loops, branches: small kernels against the same in C. */
 #include "tests/jit/helper.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 enum { N = 37, D = 24 };
 
 typedef void build_fn(struct fixture *);
@@ -236,6 +239,45 @@ static void check_swept(image_kernel *run)
 	tap_ok(ran(run, 2, 0, 1, "000000") && ran(run, 0, -1, 1, "000000"), "swept: none");
 }
 
+/* --- vectors whose lanes lie apart: every width and step; what is loaded last ends with the array --- */
+
+enum { LEAST = 2, APART = 16 * ILIR_MAX_STEP };
+
+static void build_apart(struct fixture *f)
+{
+	ilir_buffer x = buffer_of(f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS));
+	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS, ILIR_MAX_STEP, ILIR_MAX_LANES));
+	struct ilir_stmt *s = NULL;
+	int row = 0;
+	for (int lanes = LEAST; lanes <= ILIR_MAX_LANES; lanes *= 2, row++)
+		for (int step = 1; step <= ILIR_MAX_STEP; step++) {
+			ilir_expr from = num(f, APART - 1 - (lanes - 1) * step);
+			ilir_expr apart = ilir_load(&f->m, x, INDICES(ilir_ramp(&f->m, from, lanes, step)));
+			s = ilir_append(s, ilir_store(&f->m, out, INDICES(num(f, row), num(f, step - 1), ramp(f, num(f, 0), lanes)),
+						      apart));
+		}
+	kernel(f, "apart", s);
+}
+
+static void check_apart(image_kernel *run)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool closed = pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0;
+	if (!tap_ok(closed, "apart: a page that cannot be read"))
+		return;
+	float *x = (float *)(pages + page) - APART, out[4][ILIR_MAX_STEP][ILIR_MAX_LANES] = {{{0}}};
+	bool good = true;
+	fill(x, APART, 9);
+	run((void *[]){x, out}, 0, 1, 0, 1, 1);
+	for (int row = 0, lanes = LEAST; row < 4; row++, lanes *= 2)
+		for (int step = 1; step <= ILIR_MAX_STEP; step++)
+			for (int i = 0; i < lanes; i++)
+				good &= out[row][step - 1][i] == x[APART - 1 - (lanes - 1 - i) * step];
+	tap_ok(good, "apart: lanes of every width and step");
+	munmap(pages, 2 * page);
+}
+
 /* --- indices that are sums and multiples: more terms than an address has --- */
 
 enum { WINDOW = 8, SUMS = 40, WIDTH = SUMS * WINDOW };
@@ -279,6 +321,7 @@ static const struct {
 		{"mixed", build_mixed, check_mixed},
 		{"swept", build_swept, check_swept},
 		{"swept", build_swept_nest, check_swept},
+		{"apart", build_apart, check_apart},
 		{"windows", build_windows, check_windows}};
 
 static void run_program(int i, const char *target, bool native)

@@ -22,6 +22,8 @@ static const struct {
     {"tests/ra/good/tensor.ra", "B=3 D=9 E=6"},
     {"tests/models/nests.ra", "C=3 H=9 X=8 K=4 D=5"},
     {"tests/models/nests.ra", "C=1 H=7 X=7 K=17 D=1"},
+    {"tests/models/strides.ra", "C=3 H=13 X=47"},
+    {"tests/models/strides.ra", "C=1 H=12 X=24"},
     {"tests/models/axes.ra", "C=7 D=9 V=30"},
     {"tests/models/axes.ra", "C=2 D=1 V=3"},
     {"examples/dagrnn/dagrnn.ra", "C=4 D=18 E=7"},

@@ -5,12 +5,14 @@
 
 /* --- adjacent elements --- */
 
-/* Adjacent elements of a buffer: element 0 of an access is `first` elements behind the pointer. */
+/* Elements of a buffer, adjacent but for loads of vectors by a step:
+ * element 0 of an access is `first` elements behind the pointer. */
 struct span {
 	gcc_jit_rvalue *at; /* a pointer to elements */
 	int64_t first;
 	enum ilir_dtype stored;
 	bool parked;
+	int step; /* from element to element of the access */
 };
 
 static gcc_jit_lvalue *element_at(struct emitter *e, const struct span *s, int64_t i)
@@ -75,12 +77,25 @@ static const struct jit_value *split_stored(struct emitter *e, const struct jit_
 	return lanes;
 }
 
+/* The `width` elements of a load by a step from the i-th on, lane by lane. */
+static gcc_jit_rvalue *load_apart(struct emitter *e, const struct span *s, int64_t i, int width)
+{
+	gcc_jit_rvalue *lane[ILIR_MAX_LANES];
+	gcc_jit_type *type = jit_subvector_type(e, s->stored, width);
+	for (int k = 0; k < width; k++)
+		lane[k] = load_value(e, element_at(e, s, (i + k) * s->step), s->stored, 1);
+	if (width == 1)
+		return lane[0];
+	return jit_keep(e, type, gcc_jit_context_new_rvalue_from_vector(e->context, NULL, type, width, lane));
+}
+
 static struct jit_value *load_span(struct emitter *e, const struct span *s, struct ilir_type t)
 {
 	struct jit_value *v = new_stored(e, t);
 	for (int i = 0; i < v->subvectors; i++)
 		v->subvector[i] =
-		    load_value(e, subvector_at(e, s, i * v->width, v->width), s->stored, v->width);
+		    s->step > 1 ? load_apart(e, s, i * v->width, v->width)
+				: load_value(e, subvector_at(e, s, i * v->width, v->width), s->stored, v->width);
 	return v;
 }
 
@@ -139,7 +154,7 @@ static struct span span_of(struct emitter *e, const struct jit_access *a)
 		gcc_jit_lvalue *there = gcc_jit_context_new_array_access(e->context, NULL, at, sum);
 		at = jit_keep(e, gcc_jit_rvalue_get_type(at), gcc_jit_lvalue_get_address(there, NULL));
 	}
-	return (struct span){at, to.displacement, ilir_buffer_at(e->m, a->buffer)->dtype, false};
+	return (struct span){at, to.displacement, ilir_buffer_at(e->m, a->buffer)->dtype, false, a->place.step};
 }
 
 /* --- registers --- */
@@ -216,7 +231,7 @@ static struct span span_of_array(struct emitter *e, const struct jit_register *r
 {
 	gcc_jit_lvalue *begin = gcc_jit_context_new_array_access(
 	    e->context, NULL, gcc_jit_lvalue_as_rvalue(r->array), jit_index(e, 0));
-	return (struct span){gcc_jit_lvalue_get_address(begin, NULL), first, b->dtype, b->parked};
+	return (struct span){gcc_jit_lvalue_get_address(begin, NULL), first, b->dtype, b->parked, 1};
 }
 
 static const struct jit_value *load_register(struct emitter *e, const struct jit_access *a,

@@ -144,17 +144,47 @@ static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 		   : at;
 }
 
+static LLVMValueRef lane_index(struct emitter *e, int64_t i)
+{
+	return LLVMConstInt(e->scalar[ILIR_I32], i, false);
+}
+
 /* Vectors are only aligned like their elements, since rows may begin anywhere. */
-static LLVMValueRef load_memory(struct emitter *e, const struct jit_access *a)
+static LLVMValueRef load_adjacent(struct emitter *e, const struct jit_access *a, LLVMValueRef at, int lanes)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
-	int lanes = jit_lanes_in_memory(a);
-	LLVMValueRef at = address_of(e, a);
 	LLVMValueRef v =
 	    LLVMBuildLoad2(e->at, jit_stored_type(e, (struct ilir_type){b->dtype, lanes}), at, "");
 	LLVMSetAlignment(v, jit_element_bytes(b));
 	promise_access(e, a->buffer, v);
-	return from_memory(e, v, b->dtype);
+	return v;
+}
+
+/* Lanes that lie `step` elements apart: loads vectors of adjacent elements, and takes from each the lanes that lie
+ * in it.  The last vector ends with the last lane, so that nothing beyond it is read. */
+static LLVMValueRef load_apart(struct emitter *e, const struct jit_access *a, LLVMValueRef at)
+{
+	int lanes = a->place.lanes, step = a->place.step, reach = (lanes - 1) * step + 1;
+	enum ilir_dtype element = ilir_buffer_at(e->m, a->buffer)->dtype;
+	LLVMValueRef v = NULL, lane[ILIR_MAX_LANES];
+	for (int first = 0, taken = 0; taken < lanes; first += lanes) {
+		int from = first < reach - lanes ? first : reach - lanes;
+		LLVMValueRef offset = LLVMConstInt(e->scalar[ILIR_INDEX], from, true);
+		LLVMValueRef part = load_adjacent(e, a, step_by(e, at, element, offset), lanes);
+		for (int i = 0; i < lanes; i++)
+			lane[i] = lane_index(e, i < taken ? (v ? i : 0) : lanes + (i * step - from) % lanes);
+		for (; taken < lanes && taken * step < from + lanes; taken++)
+			;
+		v = LLVMBuildShuffleVector(e->at, v ? v : part, part, LLVMConstVector(lane, lanes), "");
+	}
+	return v;
+}
+
+static LLVMValueRef load_memory(struct emitter *e, const struct jit_access *a)
+{
+	LLVMValueRef at = address_of(e, a);
+	LLVMValueRef v = a->place.step > 1 ? load_apart(e, a, at) : load_adjacent(e, a, at, jit_lanes_in_memory(a));
+	return from_memory(e, v, ilir_buffer_at(e->m, a->buffer)->dtype);
 }
 
 static void store_memory(struct emitter *e, const struct jit_access *a, ilir_expr value)
@@ -185,11 +215,6 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 		r->slot[i] = LLVMBuildAlloca(
 		    e->entry, jit_stored_type(e, (struct ilir_type){b->dtype, r->lanes}), b->name);
 	return r;
-}
-
-static LLVMValueRef lane_index(struct emitter *e, int64_t i)
-{
-	return LLVMConstInt(e->scalar[ILIR_I32], i, false);
 }
 
 static LLVMValueRef load_slot(struct emitter *e, const struct jit_register *r, int64_t slot)
