@@ -19,7 +19,7 @@ enum {
 	LEAST_PAUSE = 1000000,
 	MOST_PAUSE = 1000000000,
 	/* Such a loss is taken for a single one when workers helped for so many times as long before. */
-	RARE = 100
+	RARE = 16
 };
 
 static long count_processors(const struct rt_processors *p)
