@@ -25,7 +25,7 @@ struct machine {
 };
 
 /* Measures so many threads together, each on a processor of its own while there are as many.  Takes about
- * 0.2 s and up to `memory` bytes, of which MACHINE_MEMORY are enough for all sets of one thread, and leaves the
+ * 0.5 s and up to `memory` bytes, of which MACHINE_MEMORY are enough for all sets of one thread, and leaves the
  * calling thread where it was.  `tile_sets` are the bytes of weights for each cache that iterations read; NULL =
  * they are not measured.  False when there is neither the memory nor the threads. */
 bool machine_measure(struct machine *, int threads, size_t memory, const size_t *tile_sets);
