@@ -604,8 +604,8 @@ typedef struct esp_binding esp_binding;
  * `weights` may be NULL for a program that has weights: these are used where they are. */
 esp_status esp_binding_create(esp_program *, const esp_weights *, esp_binding **out, esp_error **error);
 /* Packs other weights of the same shapes and exchanges them for those there are: at once, without a
- * compilation, while sessions run.  A run computes with the weights that it began with; those that are no
- * longer used are freed.  After a failure the old ones stay.  Needs memory for both.  ESP_ERROR_INPUT:
+ * compilation, while sessions run.  A run computes with the weights that it began with, and the states of its leaves may be
+ * rows of them; those that are no longer used are freed, at the latest when each session has run again, is trimmed or freed.  After a failure the old ones stay.  Needs memory for both.  ESP_ERROR_INPUT:
  * as esp_binding_create. */
 esp_status esp_binding_swap(esp_binding *, const esp_weights *, esp_error **error);
 /* 1, and one more with every swap. */

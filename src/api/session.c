@@ -13,6 +13,7 @@ struct esp_session {
 	struct esp_profile *profile; /* NULL = no run was ever recorded */
 	/* of the last run */
 	bool recorded;
+	struct packed *weights; /* where states of leaves are rows of tables: else NULL */
 	uint64_t generation;
 	size_t structures;
 	int32_t *begin;	 /* structures + 1: their first nodes in the forest */
@@ -28,9 +29,27 @@ static void free_begin(esp_session *s)
 	s->capacity = 0;
 }
 
+/* Whether results are read in the weights of the run. */
+static bool reads_tables(const struct image *image)
+{
+	bool reads = false;
+	for (int i = 0; i < image->buffers; i++)
+		reads |= image->buffer[i].table != 0;
+	return reads;
+}
+
+/* Holds the weights that results of the last run are read in; NULL = none. */
+static void keep_weights(esp_session *s, struct packed *p)
+{
+	struct packed *before = s->weights;
+	s->weights = p && reads_tables(s->run.image) ? object_hold(p) : NULL;
+	object_release(before);
+}
+
 static void destroy_session(void *object)
 {
 	esp_session *s = object;
+	keep_weights(s, NULL);
 	rt_session_free(&s->run);
 	profile_free(s->profile);
 	free_begin(s);
@@ -116,7 +135,7 @@ static void forget_results(esp_session *s)
 	s->recorded = false;
 }
 
-static bool run_with(esp_session *s, const esp_forest *f, const struct packed *p, struct diags *diags)
+static bool run_with(esp_session *s, const esp_forest *f, struct packed *p, struct diags *diags)
 {
 	struct rt_minibatch m = forest_minibatch(f);
 	struct esp_context *c = s->object.context;
@@ -127,6 +146,7 @@ static bool run_with(esp_session *s, const esp_forest *f, const struct packed *p
 	context_check_team(c);
 	s->structures = m.forest.inputs;
 	s->generation = p->generation;
+	keep_weights(s, p);
 	note_costs(s, p);
 	s->recorded = s->run.profile && profile_fill(s->profile, &s->run, &p->weights);
 	return true;
@@ -173,6 +193,7 @@ static bool trim_session(esp_session *s, struct diags *diags)
 	if (!begin_use(s, diags))
 		return false;
 	forget_results(s);
+	keep_weights(s, NULL);
 	rt_session_trim(&s->run);
 	profile_trim(s->profile);
 	free_begin(s);

@@ -66,6 +66,9 @@ void ilir_clean(struct ilir_module *m, struct ilir_tiling *tiling)
 	} while (u.dropped);
 	for (size_t k = 0; k < m->kernels.n; k++)
 		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.stmt = note_store, .context = &u});
+	for (size_t b = 1; b < m->buffers.n; b++) /* a result, whether kernels use it or not */
+		if (m->buffers.at[b].table.i)
+			u.buffer[b] = u.buffer[m->buffers.at[b].table.i] = u.buffer[m->buffers.at[b].read_row.i] = true;
 	for (size_t b = 1; b < m->buffers.n; b++)
 		if (!u.buffer[b] && m->buffers.at[b].kind != ILIR_REGISTER) {
 			m->buffers.at[b].kind = ILIR_UNUSED;

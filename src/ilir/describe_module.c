@@ -53,7 +53,22 @@ static struct users find_users(const struct ilir_module *m)
 		u.now = m->kernels.at[k].domain == IMAGE_DOMAIN_BINDING ? u.binding : u.run;
 		ilir_visit_accesses(m, m->kernels.at[k].body, note_access, &u);
 	}
+	for (size_t b = 1; b < m->buffers.n; b++)
+		u.run[m->buffers.at[b].table.i] = true;
 	return u;
+}
+
+/* States whose leaves' rows are in tables. */
+static void describe_tables(const struct ilir_module *m, struct image_buffer *buffers)
+{
+	for (uint32_t b = 1; b < m->buffers.n; b++) {
+		const struct ilir_buffer_decl *decl = &m->buffers.at[b];
+		if (!decl->table.i)
+			continue;
+		struct image_buffer *state = &buffers[ilir_buffer_slot(m, (ilir_buffer){b})];
+		state->table = ilir_buffer_slot(m, decl->table) + 1;
+		state->read_row = ilir_buffer_slot(m, decl->read_row) + 1;
+	}
 }
 
 static void describe_buffers(const struct ilir_module *m, struct image *image)
@@ -74,6 +89,7 @@ static void describe_buffers(const struct ilir_module *m, struct image *image)
 		}
 		image->buffers++;
 	}
+	describe_tables(m, buffers);
 	ilir_share_memory(m, buffers, image->buffers);
 	image->buffer = buffers;
 	image->recipe = recipes;

@@ -13,7 +13,7 @@
  * stored to is then taken from that thread's cache while the loop runs.
  * Indices that are read from arrays after the loop are moved before it, since nothing writes these arrays.
  * Not prefetched are weights that all rows share and rows of states selected by an index array, which were
- * just computed: they are in the cache. */
+ * just computed: they are in the cache.  Where leaves' rows of a state are in a table, rows that are selected are prefetched. */
 #include "ilir/passes.h"
 
 enum { LINE = 64 }; /* size of a cache line [bytes] */
@@ -217,7 +217,8 @@ static bool is_prefetchable(const struct tile *t, ilir_expr load)
 {
 	const struct ilir_node *n = ilir_at(t->m, load);
 	const struct ilir_buffer_decl *b = ilir_buffer_at(t->m, n->buffer);
-	if (b->kind == ILIR_REGISTER || holds_indices(b) || is_gathered(t, load) != (b->kind == IMAGE_WEIGHT))
+	bool table = b->kind == IMAGE_WEIGHT, gathered = is_gathered(t, load);
+	if (b->kind == ILIR_REGISTER || holds_indices(b) || (gathered ? !table && !b->table.i : table))
 		return false;
 	for (int i = 0; i < n->args; i++)
 		if (!is_early(t, ilir_arg(t->m, load, i)))

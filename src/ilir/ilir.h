@@ -69,7 +69,7 @@ struct ilir_node {
 /* --- buffers --- */
 
 /* Kinds of buffers besides those of the image. */
-enum { ILIR_REGISTER = IMAGE_SEGMENT_BEGIN + 1, ILIR_UNUSED };
+enum { ILIR_REGISTER = IMAGE_READ_ROW + 1, ILIR_UNUSED };
 
 /* A dimension of a buffer.  Its name relates loops to it. */
 struct ilir_dim {
@@ -86,6 +86,9 @@ struct ilir_buffer_decl {
 	int rank;
 	struct ilir_dim dim[ILIR_MAX_RANK];
 	const struct image_recipe *recipe; /* layout of a packed weight; NULL = row-major, not packed */
+	/* STATE: row -1 - r is row r of this weight, whose rows are like its own; and the array of the rows to read, by node.
+	 * None = it has no such rows. */
+	ilir_buffer table, read_row;
 	bool parked; /* REGISTER: kept in memory, because more are live than the machine has */
 };
 

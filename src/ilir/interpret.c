@@ -42,6 +42,7 @@ struct place {
 	void *data;
 	int64_t extent[ILIR_MAX_RANK];
 	int element; /* bytes */
+	const struct place *table; /* of rows below 0; NULL = there are none */
 };
 
 /* A statement, with the cells of its expressions. */
@@ -105,7 +106,12 @@ static void *locate_element(struct ilir_interpreter *r, ilir_buffer b, struct ce
 	const struct place *p = &r->places[b.i];
 	int64_t at = 0;
 	for (int i = 0; i < n; i++) {
-		int64_t k = *(int64_t *)value_of(r, index[i]), last = i + 1 == n ? k + reach - 1 : k;
+		int64_t k = *(int64_t *)value_of(r, index[i]);
+		if (i == 0 && k < 0 && p->table) {
+			p = p->table;
+			k = -1 - k;
+		}
+		int64_t last = i + 1 == n ? k + reach - 1 : k;
 		if (k < 0 || last >= p->extent[i])
 			report_fault(r, b, i, k < 0 ? k : last);
 		at = at * p->extent[i] + k;
@@ -620,6 +626,7 @@ static void place_buffers(struct ilir_interpreter *r, const struct image_frame *
 		if (b->kind >= ILIR_REGISTER)
 			continue;
 		p->data = frame->buffers[slot++];
+		p->table = b->table.i ? &r->places[b->table.i] : NULL;
 		p->element = ilir_bytes(b->dtype);
 		for (int k = 0; k < b->rank; k++)
 			p->extent[k] = b->dim[k].rows == IMAGE_ONE

@@ -71,6 +71,7 @@ struct lowering {
 	const struct sched *sched;
 	/* buffers */
 	ilir_buffer *param, *state, *output, *input, *child;
+	ilir_buffer *read_row; /* by input; none = no state is looked up by it */
 	const char **child_name;
 	ilir_buffer member_begin, member_list, child_begin, child_list, root, place, batch_begin, case_of, origin, edge_node;
 	struct lower_sorted {
@@ -115,6 +116,8 @@ ilir_expr lower_named(struct lowering *, const char *name, ilir_expr);
 const char *lower_state_rows(const struct lowering *, int state);
 /* The row of a state that belongs to a node. */
 ilir_expr lower_state_row(struct lowering *, int state, ilir_expr node);
+/* The row to read of it, which may be one of its table. */
+ilir_expr lower_read_row(struct lowering *, int state, ilir_expr node);
 /* The row of a state that belongs to map(at), where the layout gives it without the node's number; else
  * none. */
 ilir_expr lower_mapped_row(struct lowering *, int state, const struct sub_map *, ilir_expr at);

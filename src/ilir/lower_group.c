@@ -423,7 +423,7 @@ static ilir_expr read_state(struct lowering *l, int state, const ilir_expr *inde
 {
 	ilir_expr at[SUB_MAX_VARS];
 	memcpy(at, index, n * sizeof *at);
-	at[0] = lower_state_row(l, state, index[0]);
+	at[0] = lower_read_row(l, state, index[0]);
 	return lower_load(l, l->state[state], at, n);
 }
 
@@ -519,6 +519,9 @@ static void store_target(struct lowering *l, sub_ref r)
 		const struct sub_store *s = &b->stores.at[i];
 		if (s->value.value.i != r.i)
 			continue;
+		stored = true;
+		if (b->domain == SUB_LEAF && s->to == SUB_TO_STATE && ilir_buffer_at(l->m, l->state[s->which])->table.i)
+			continue;
 		ilir_expr index[SUB_MAX_VARS] = {l->row};
 		int n = l->group->rows;
 		for (int d = 0; d < l->group->dims; d++)
@@ -526,7 +529,6 @@ static void store_target(struct lowering *l, sub_ref r)
 		if (s->to == SUB_TO_STATE)
 			index[0] = lower_state_row(l, s->which, l->row);
 		lower_scope_add(l, l->scope, lower_store(l, lower_target(l, s), index, n, e), NULL);
-		stored = true;
 	}
 	int first = lower_first_stored(l, r);
 	if (!stored)

@@ -42,24 +42,39 @@ static ilir_buffer param_buffer(struct lowering *l, int param)
 	return b;
 }
 
-static ilir_buffer state_buffer(struct lowering *l, int state)
-{
-	const struct sched_order *order = &l->sched->states.at[state].order;
-	const struct sub_tensor *t = &l->p->states.at[state];
-	const char *rows = lower_state_rows(l, state);
-	ilir_buffer b = t->derived ? tensor_buffer(l, IMAGE_SCRATCH, 0, t, rows, IMAGE_NODES)
-				   : tensor_buffer(l, IMAGE_STATE, state, t, rows, IMAGE_NODES);
-	lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
-	lower_note_order(l, b, order);
-	return b;
-}
-
 static ilir_buffer index_buffer(struct lowering *l, const char *name, int kind, int which, const char *dim,
 				enum image_size rows, int64_t extra)
 {
 	struct ilir_buffer_decl b = {.name = name, .kind = kind, .dtype = ILIR_I32, .which = which, .rank = 1};
 	b.dim[0] = rows_dim(l, dim, rows, extra);
 	return ilir_new_buffer(l->m, b);
+}
+
+/* The rows to read of states that leaves look up by this token. */
+static ilir_buffer read_rows_of(struct lowering *l, int input)
+{
+	if (!l->read_row[input].i)
+		l->read_row[input] = index_buffer(l, "read.row", IMAGE_READ_ROW, input, "node", IMAGE_NODES, 0);
+	return l->read_row[input];
+}
+
+static ilir_buffer state_buffer(struct lowering *l, int state)
+{
+	const struct sched_order *order = &l->sched->states.at[state].order;
+	const struct sub_tensor *t = &l->p->states.at[state];
+	const char *rows = lower_state_rows(l, state);
+	struct sched_look_up up;
+	bool in_table = sched_reads_table(l->sched, l->plan, state) && sched_looks_up(l->plan, state, &up);
+	ilir_buffer read_row = in_table ? read_rows_of(l, up.input) : (ilir_buffer){0};
+	ilir_buffer b = t->derived ? tensor_buffer(l, IMAGE_SCRATCH, 0, t, rows, IMAGE_NODES)
+				   : tensor_buffer(l, IMAGE_STATE, state, t, rows, IMAGE_NODES);
+	lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
+	lower_note_order(l, b, order);
+	if (in_table) {
+		ilir_buffer_at(l->m, b)->table = l->param[up.param];
+		ilir_buffer_at(l->m, b)->read_row = read_row;
+	}
+	return b;
 }
 
 static ilir_buffer input_buffer(struct lowering *l, int input)
@@ -140,6 +155,7 @@ static void declare_buffers(struct lowering *l)
 	l->state = ARENA_ARRAY(a, ilir_buffer, p->states.n);
 	l->output = ARENA_ARRAY(a, ilir_buffer, p->outputs.n);
 	l->input = ARENA_ARRAY(a, ilir_buffer, p->inputs.n);
+	l->read_row = ARENA_ARRAY(a, ilir_buffer, p->inputs.n);
 	l->child = ARENA_ARRAY(a, ilir_buffer, slots);
 	l->child_name = ARENA_ARRAY(a, const char *, slots);
 	for (size_t i = 0; i < p->params.n; i++)
@@ -262,7 +278,8 @@ static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *n
 	struct sched_counts c = sched_count(l->plan, body);
 	bool alone = c.groups + c.local == 1;
 	for (size_t g = 0; g < l->plan->groups.n; g++)
-		if (l->plan->groups.at[g].body == body && !l->plan->groups.at[g].local) {
+		if (l->plan->groups.at[g].body == body && !l->plan->groups.at[g].local &&
+		    !sched_only_looks_up(l->sched, l->plan, g)) {
 			struct ilir_stmt *block = lower_with_heads(l, g);
 			const char *own = alone ? name : l->plan->groups.at[g].name;
 			if (steps && l->sched->barrier_each_step)

@@ -31,6 +31,14 @@ ilir_expr lower_state_row(struct lowering *l, int state, ilir_expr node)
 	return is_by_parent(l, state) ? lower_row_of(l, l->place, "place", node) : node;
 }
 
+/* Inner nodes have their own rows. */
+ilir_expr lower_read_row(struct lowering *l, int state, ilir_expr node)
+{
+	ilir_buffer rows = ilir_buffer_at(l->m, l->state[state])->read_row;
+	bool inner = node.i == l->row.i && l->p->bodies.at[l->body].domain == SUB_INNER;
+	return rows.i && !inner ? lower_row_of(l, rows, "row", node) : lower_state_row(l, state, node);
+}
+
 ilir_expr lower_mapped_row(struct lowering *l, int state, const struct sub_map *map, ilir_expr at)
 {
 	if (!is_by_parent(l, state))

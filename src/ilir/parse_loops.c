@@ -342,6 +342,14 @@ static const struct image_recipe *parse_recipe(struct parser *p)
 	return arena_copy(p->m->arena, &r, sizeof r);
 }
 
+static ilir_buffer parse_buffer_name(struct parser *p)
+{
+	int id = parse_known_name(p);
+	if (id % 2 == 0)
+		lex_fail(p->l, NULL, "a variable is named where a buffer is expected");
+	return (ilir_buffer){id / 2};
+}
+
 static void parse_buffer(struct parser *p)
 {
 	const char *from = p->l->token.from;
@@ -353,6 +361,11 @@ static void parse_buffer(struct parser *p)
 	parse_shape(p, &b);
 	if (lex_accept(p->l, "packed"))
 		b.recipe = parse_recipe(p);
+	if (lex_accept(p->l, "or")) {
+		b.table = parse_buffer_name(p);
+		lex_expect(p->l, "by");
+		b.read_row = parse_buffer_name(p);
+	}
 	ilir_new_buffer(p->m, b);
 }
 

@@ -32,6 +32,7 @@ const char *const ilir_kind_word[] = {
     [IMAGE_SORTED] = "sorted",
     [IMAGE_SEGMENT_OF] = "segment_of",
     [IMAGE_SEGMENT_BEGIN] = "segment_begin",
+    [IMAGE_READ_ROW] = "read_row",
     [ILIR_REGISTER] = "register",
 };
 
@@ -359,6 +360,12 @@ static void put_buffer(struct out *o, const struct ilir_buffer_decl *b)
 	put_shape(o, b);
 	if (b->recipe)
 		put_recipe(o, b->recipe);
+	if (b->table.i) {
+		str_puts(o->s, " or ");
+		put_buffer_name(o, b->table);
+		str_puts(o->s, " by ");
+		put_buffer_name(o, b->read_row);
+	}
 	str_puts(o->s, "\n");
 }
 

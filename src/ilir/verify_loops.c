@@ -72,6 +72,19 @@ static int64_t row_elements(const struct ilir_buffer_decl *b)
 	return n;
 }
 
+/* Checks that a state's rows are like those of its table. */
+static bool check_table(struct verification *c, const struct ilir_buffer_decl *b)
+{
+	const struct ilir_module *m = c->m;
+	bool known = b->table.i < m->buffers.n && b->read_row.i && b->read_row.i < m->buffers.n;
+	const struct ilir_buffer_decl *t = known ? ilir_buffer_at(m, b->table) : b;
+	bool alike = known && b->kind == IMAGE_STATE && t->kind == IMAGE_WEIGHT && t->dtype == b->dtype && t->rank == b->rank &&
+		     ilir_buffer_at(m, b->read_row)->kind == IMAGE_READ_ROW;
+	for (int d = 1; alike && d < b->rank; d++)
+		alike = t->dim[d].padded == b->dim[d].padded;
+	return alike || ilir_report_fault(c, "'%s' has no rows like those of its table", b->name);
+}
+
 static bool check_buffer(struct verification *c, const struct ilir_buffer_decl *b)
 {
 	if (b->kind < 0 || b->kind > ILIR_UNUSED)
@@ -88,7 +101,7 @@ static bool check_buffer(struct verification *c, const struct ilir_buffer_decl *
 	int64_t elements = row_elements(b);
 	if (elements < 0 || (b->kind == ILIR_REGISTER && elements > MOST_ELEMENTS))
 		return ilir_report_fault(c, "'%s' has too many elements", b->name);
-	return !b->recipe || check_recipe(c, b, elements);
+	return (!b->table.i || check_table(c, b)) && (!b->recipe || check_recipe(c, b, elements));
 }
 
 /* --- statements --- */

@@ -160,6 +160,7 @@ static const struct {
     [IMAGE_SORTED] = {DTYPE_I32, -1}, /* see has_data_rows */
     [IMAGE_SEGMENT_OF] = {DTYPE_I32, -1},
     [IMAGE_SEGMENT_BEGIN] = {DTYPE_I32, -1},
+    [IMAGE_READ_ROW] = {DTYPE_I32, IMAGE_NODES},
 };
 
 /* How many things the member `which` of a buffer of that kind can name. */
@@ -174,6 +175,7 @@ static int count_choices(const struct image *image, enum image_buffer_kind kind)
 		return image->outputs;
 	case IMAGE_TOKEN:
 	case IMAGE_VECTOR:
+	case IMAGE_READ_ROW:
 		return image->inputs;
 	case IMAGE_CHILD:
 		return image->children > 0 ? image->children : 0;
@@ -235,12 +237,29 @@ static bool has_space(const struct image *image, const struct image_buffer *b)
 	if (b->kind == IMAGE_WEIGHT)
 		return image->recipe[b->which].dtype == b->dtype &&
 		       image_recipe_elements(&image->recipe[b->which]) == b->row_elements;
-	if (b->kind == IMAGE_TOKEN)
+	if (b->kind == IMAGE_READ_ROW && (!image->input[b->which].at_leaf || image->input[b->which].on_edge))
+		return false;
+	if (b->kind == IMAGE_TOKEN || b->kind == IMAGE_READ_ROW)
 		return image->input[b->which].token && b->row_elements == 1;
 	if (b->kind == IMAGE_VECTOR && (image->input[b->which].token ||
 					!has_elements(b->rank, b->shape, image->input[b->which].elements)))
 		return false;
 	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements && reaches_inside(b);
+}
+
+/* A table of leaves' rows has one for each token that they may carry. */
+static bool has_table(const struct image *image, const struct image_buffer *b)
+{
+	if (!b->table && !b->read_row)
+		return true;
+	if (b->kind != IMAGE_STATE || b->table < 1 || b->table > image->buffers || b->read_row < 1 ||
+	    b->read_row > image->buffers)
+		return false;
+	const struct image_buffer *t = &image->buffer[b->table - 1], *rows = &image->buffer[b->read_row - 1];
+	const struct image_input *in =
+	    rows->kind == IMAGE_READ_ROW && rows->which < image->inputs ? &image->input[rows->which] : NULL;
+	return t->kind == IMAGE_WEIGHT && !t->at_binding && t->dtype == b->dtype && in && in->limit > 0 && b->row_elements > 0 &&
+	       in->limit <= t->row_elements / b->row_elements;
 }
 
 /* An intermediate in the place of another one has the same rows, and is needed between the same steps. */
@@ -268,6 +287,8 @@ static bool check_buffer(struct checking *c, int i)
 		return refuse_image(c, b->name, "a buffer is not as its kind must be");
 	if (b->at_binding && ((b->kind != IMAGE_WEIGHT && b->kind != IMAGE_SCRATCH) || b->rows != IMAGE_ONE))
 		return refuse_image(c, b->name, "a buffer cannot belong to a binding");
+	if (!has_table(c->image, b))
+		return refuse_image(c, b->name, "rows of leaves are in a table that does not have them");
 	return has_space(c->image, b) || refuse_image(c, b->name, "a buffer is not as large as it must be");
 }
 

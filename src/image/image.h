@@ -55,7 +55,9 @@ enum image_buffer_kind {
 	IMAGE_EDGE_NODE,   /* i32[edges], the node whose edge it is */
 	IMAGE_SORTED,	   /* i32, a row per node or per edge: the rows of sort `which`, in its order */
 	IMAGE_SEGMENT_OF,  /* i32 likewise, the segment of a position */
-	IMAGE_SEGMENT_BEGIN /* i32 likewise, one more than these: the first position of a segment */
+	IMAGE_SEGMENT_BEGIN, /* i32 likewise, one more than these: the first position of a segment */
+	IMAGE_READ_ROW /* i32[nodes], the row to read of a state with a table: -1 - the token of a leaf, input `which`, else the
+			  number of the node */
 };
 
 /* Rows of `row_elements` elements each (padding included), 64-byte aligned at the first. */
@@ -75,6 +77,9 @@ struct image_buffer {
 	 * step that need any buffer of this place.  Places that are never needed at the same time may
 	 * overlap. */
 	int home, first, last;
+	/* Of a state: numbers + 1 of the weight that has the rows of leaves, and of the array of IMAGE_READ_ROW; 0 = it has them
+	 * itself. */
+	int table, read_row;
 };
 
 /* --- packing --- */

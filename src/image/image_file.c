@@ -97,13 +97,15 @@ LAYOUT(param, sizeof(struct tensor_info), param_members);
 
 static const struct member buffer_members[] = {
     TEXT_IN(image_buffer, name),
-    NUMBER_IN(image_buffer, kind, IMAGE_WEIGHT, IMAGE_SEGMENT_BEGIN),
+    NUMBER_IN(image_buffer, kind, IMAGE_WEIGHT, IMAGE_READ_ROW),
     NUMBER_IN(image_buffer, dtype, DTYPE_F32, DTYPE_BOOL),
     NUMBER_IN(image_buffer, rows, IMAGE_ONE, IMAGE_SIZES - 1),
     NUMBER_IN(image_buffer, which, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, home, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, first, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, last, 0, MAX_COUNT),
+    NUMBER_IN(image_buffer, table, 0, MAX_COUNT),
+    NUMBER_IN(image_buffer, read_row, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, at_binding, 0, 1),
     NUMBER_IN(image_buffer, row_elements, 0, MAX_ELEMENTS),
     NUMBER_IN(image_buffer, rank, 0, TENSOR_MAX_RANK),

@@ -75,6 +75,7 @@ struct jit_access jit_read_store(const struct ilir_module *m, const struct ilir_
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, s->store.buffer);
 	struct jit_access a = read_access(m, s->store.buffer, s->store.index, s->store.indices);
+	a.stores = true;
 	if (a.place.spread == ILIR_BROADCAST || a.place.step != 1 || a.place.lanes != ilir_type_of(m, s->store.value).lanes)
 		a.problem = vector_problem;
 	else if (a.problem != vector_problem && b->kind != ILIR_REGISTER && !jit_is_written(b) &&
@@ -145,7 +146,12 @@ struct jit_address jit_address_of(const struct ilir_module *m, const struct jit_
 	uint64_t stride[ILIR_MAX_RANK] = {0};
 	for (int d = a->indices - 1; d >= 0; d--)
 		stride[d] = d == a->indices - 1 ? 1 : stride[d + 1] * (uint64_t)b->dim[d + 1].padded;
-	for (int d = 0; d < a->indices; d++) {
+	bool table = b->table.i && !a->stores;
+	if (table) {
+		to.row = a->index[0];
+		to.row_stride = stride[0];
+	}
+	for (int d = table; d < a->indices; d++) {
 		bool last = d == a->indices - 1;
 		add_index(m, &to, last ? a->place.last : a->index[d], stride[d], counted, a->indices - 1 - d);
 	}

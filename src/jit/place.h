@@ -23,6 +23,7 @@ struct jit_access {
 	const ilir_expr *index;
 	int indices;
 	struct jit_place place;
+	bool stores; /* never to rows of a table */
 	const char *problem;
 };
 struct jit_access jit_read_load(const struct ilir_module *, ilir_expr load);
@@ -46,6 +47,8 @@ struct jit_address {
 	int terms;
 	ilir_expr index[JIT_MAX_TERMS];
 	uint64_t stride[JIT_MAX_TERMS], displacement;
+	ilir_expr row; /* of a load of a state with a table: the row, which is no term then; none = it is one */
+	uint64_t row_stride;
 };
 struct jit_address jit_address_of(const struct ilir_module *, const struct jit_access *, ilir_var counted);
 

@@ -185,6 +185,16 @@ bool rt_check_data(const struct image *image, const struct lin_order *o, const s
 	return (in->on_edge ? check_edges : check_nodes)(in, o, &m->forest, m->data[which], diags);
 }
 
+/* Tokens of leaves are checked: a model that looks up reads them. */
+void rt_fill_read_rows(const struct lin_order *o, const int32_t *token, int32_t *row)
+{
+	int32_t n = 0;
+	for (; n < o->leaves; n++)
+		row[n] = -1 - token[o->order[n]];
+	for (; n < o->nodes; n++)
+		row[n] = n;
+}
+
 void rt_permute_data(const struct image *image, const struct lin_order *o, const struct rt_minibatch *m,
 		     const struct image_buffer *b, void *to)
 {

@@ -75,15 +75,27 @@ void rt_put_row(const struct image_buffer *b, const void *from, int64_t row, voi
 		memcpy(begin + (size_t)at * width, (const char *)from + (size_t)i * width, (size_t)p.elements * width);
 }
 
-/* A dense copy of a row is valid until the next run.  No other thread uses the session meanwhile. */
-static const void *buffer_row(const struct rt_session *s, int buffer, int64_t row)
+/* Where a row of a buffer begins, in memory of rows like its own. */
+static const char *row_in(const struct image_buffer *b, const void *memory, int64_t row)
+{
+	return (const char *)memory + (size_t)(row * b->row_elements) * width_of(b);
+}
+
+/* A row in memory of rows like the buffer's, or a dense copy of it as row `to`, which is valid until the next run.  No other
+ * thread uses the session meanwhile. */
+static const void *dense_row(const struct rt_session *s, int buffer, const void *memory, int64_t row, int64_t to)
 {
 	const struct image_buffer *b = &s->image->buffer[buffer];
 	if (rt_is_dense(b))
-		return (const char *)s->buffers[buffer] + (size_t)(row * b->row_elements) * width_of(b);
-	char *dense = (char *)s->dense[buffer] + (size_t)(row * elements_of(b)) * width_of(b);
-	rt_get_row(b, s->buffers[buffer], row, dense);
+		return row_in(b, memory, row);
+	char *dense = (char *)s->dense[buffer] + (size_t)(to * elements_of(b)) * width_of(b);
+	rt_get_row(b, memory, row, dense);
 	return dense;
+}
+
+static const void *buffer_row(const struct rt_session *s, int buffer, int64_t row)
+{
+	return dense_row(s, buffer, s->buffers[buffer], row, row);
 }
 
 const void *rt_session_row(const struct rt_session *s, int output, int64_t row)
@@ -109,6 +121,10 @@ const void *rt_session_state_row(const struct rt_session *s, int state, int64_t 
 	if (state < 0 || state >= s->image->states || node < 0 || node >= s->sizes[IMAGE_NODES])
 		return NULL;
 	const struct image_state *st = &s->image->state[state];
+	const struct image_buffer *b = &s->image->buffer[st->buffer];
 	int32_t number = s->order.number[node];
+	int32_t row = b->read_row ? ((const int32_t *)s->buffers[b->read_row - 1])[number] : number;
+	if (row < 0)
+		return dense_row(s, st->buffer, s->buffers[b->table - 1], -1 - (int64_t)row, number);
 	return buffer_row(s, st->buffer, st->layout == IMAGE_BY_PARENT ? s->order.place[number] : number);
 }

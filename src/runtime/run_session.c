@@ -160,7 +160,7 @@ static bool has_own_memory(const struct image_buffer *b)
 	enum image_buffer_kind kind = b->kind;
 	if (b->at_binding)
 		return false;
-	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN || kind == IMAGE_VECTOR ||
+	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN || kind == IMAGE_VECTOR || kind == IMAGE_READ_ROW ||
 	       kind == IMAGE_MEMBER_BEGIN;
 }
 
@@ -223,6 +223,8 @@ static void fill_buffer(struct rt_session *s, int i, const struct rt_minibatch *
 	const struct image_buffer *b = &s->image->buffer[i];
 	if (b->kind == IMAGE_TOKEN || b->kind == IMAGE_VECTOR)
 		rt_permute_data(s->image, &s->order, m, b, s->buffers[i]);
+	else if (b->kind == IMAGE_READ_ROW)
+		rt_fill_read_rows(&s->order, m->data[b->which], s->buffers[i]);
 	else if (b->kind == IMAGE_MEMBER_BEGIN)
 		fill_members(&m->forest, s->buffers[i]);
 }

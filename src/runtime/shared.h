@@ -51,6 +51,8 @@ bool rt_check_present(const struct image *, const struct rt_minibatch *, int whi
 /* Copies checked data into a buffer of its kind, in the order's numbering.  Unread tokens become 0. */
 void rt_permute_data(const struct image *, const struct lin_order *, const struct rt_minibatch *,
 		     const struct image_buffer *, void *to);
+/* Fills a buffer of IMAGE_READ_ROW from the tokens of nodes. */
+void rt_fill_read_rows(const struct lin_order *, const int32_t *token, int32_t *row);
 
 /* Sorts the rows of a minibatch whose data were checked, as the image's sorts say.  False when there is no memory. */
 bool rt_sort_rows(struct rt_session *, const struct rt_minibatch *, struct diags *);

@@ -114,7 +114,9 @@ void sched_choose_layout(struct sched *s, const struct sched_plan *plan)
 
 void sched_place_by_node(struct sched *s)
 {
-	for (size_t i = 0; i < s->states.n; i++)
+	for (size_t i = 0; i < s->states.n; i++) {
 		s->states.at[i].layout = IMAGE_BY_NODE;
+		s->states.at[i].in_table = false;
+	}
 	s->unroll = 1;
 }

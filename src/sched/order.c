@@ -483,7 +483,7 @@ void sched_choose_order(struct sched *s, const struct sched_plan *plan)
 	struct tensor *t;
 	for (size_t i = 0; i < plan->p->states.n; i++) {
 		int rank = plan->p->states.at[i].rank;
-		vec_push(o.arena, &s->states, (struct sched_state){IMAGE_BY_NODE, ending_with(rank, rank - 1)});
+		vec_push(o.arena, &s->states, (struct sched_state){IMAGE_BY_NODE, true, ending_with(rank, rank - 1)});
 	}
 	for (size_t i = 0; i < plan->p->params.n; i++)
 		vec_push(o.arena, &s->tables, (struct sched_order){0});

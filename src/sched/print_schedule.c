@@ -62,6 +62,15 @@ static void print_layouts(const struct sched *sc, const struct sched_plan *plan,
 	}
 }
 
+static void print_leaves(const struct sched *sc, const struct sched_plan *plan, struct str *s)
+{
+	struct sched_look_up up;
+	for (size_t i = 0; i < plan->p->states.n; i++)
+		if (sched_looks_up(plan, i, &up))
+			str_printf(s, "%s %s %s\n", sched_spelling(SCHED_LEAVES), plan->p->states.at[i].name,
+				   words_leaves[sched_reads_table(sc, plan, i)]);
+}
+
 static void print_fusion(const struct sched_fusion *f, struct str *s)
 {
 	str_printf(s, "%s %s", sched_spelling(SCHED_FUSE), words_planner[f->planner]);
@@ -160,6 +169,7 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	print_lanes(NULL, sc->lanes, s);
 	str_printf(s, "%s %d\n", sched_spelling(SCHED_ACCUMULATORS), sc->accumulators);
 	print_layouts(sc, plan, s);
+	print_leaves(sc, plan, s);
 	print_counts(plan, s);
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		print_group(&plan->groups.at[g], s);

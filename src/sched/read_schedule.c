@@ -225,11 +225,13 @@ static bool names_word(const struct line *l, const char *word)
 }
 
 /* Gives rows a dimension where the line names none: one that columns do not run along.  Where columns take
- * that of the rows, rows get what was that of the columns. */
+ * that of the rows, rows get what was that of the columns.  Blocks of another dimension are forgotten. */
 static void settle_across(const struct line *l, struct sched_tile *t, const struct sched_tile *before)
 {
 	if (t->across == SOME_DIMENSION)
 		t->across = t->along == 0;
+	if (t->across != before->across && !names_word(l, "block"))
+		t->block = 0;
 	if (t->across != t->along || names_word(l, "across"))
 		return;
 	t->across = before->along;
@@ -327,6 +329,24 @@ static bool read_layout(struct line *l, struct sched *s, const struct sched_plan
 	if (state && !read_rows(l, state, plan))
 		return false;
 	return (state && l->words == word) || read_order(l, word, order);
+}
+
+static bool read_leaves(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	size_t state = 0;
+	struct sched_look_up up;
+	while (state < plan->p->states.n && !line_is(l, 1, plan->p->states.at[state].name))
+		state++;
+	if (state == plan->p->states.n)
+		return line_refuse(l, 1, "the program has no state of this name");
+	int table = line_word(l, 2, words_leaves);
+	if (table < 0 || !line_ends(l, 3))
+		return false;
+	const char *why = table || !sched_looks_up(plan, state, &up) ? sched_copies_leaves(s, plan, state) : NULL;
+	if (why)
+		return line_refuse(l, 1, why);
+	s->states.at[state].in_table = table;
+	return true;
 }
 
 static bool read_parallel(struct line *l, struct sched *s, const struct sched_plan *plan)
@@ -510,6 +530,7 @@ static const struct {
     [SCHED_TILE] = {.schedule = read_tile},
     [SCHED_PARALLEL] = {.schedule = read_parallel},
     [SCHED_LAYOUT] = {.schedule = read_layout},
+    [SCHED_LEAVES] = {.schedule = read_leaves},
     [SCHED_ACCUMULATORS] = {.schedule = read_accumulators},
 };
 

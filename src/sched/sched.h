@@ -175,9 +175,10 @@ struct sched_order {
 	int rank, dim[SUB_MAX_VARS];
 };
 
-/* How a state is laid out: the order of its rows, and that of the dimensions of a row. */
+/* How a state is laid out: the order of its rows, and that of the dimensions of a row; where the rows of leaves are. */
 struct sched_state {
 	enum image_layout layout;
+	bool in_table; /* what reads it of leaves reads their table, if it can (sched_copies_leaves) */
 	struct sched_order order;
 };
 
@@ -225,7 +226,7 @@ double sched_operations(const struct sub_program *, const struct sub_body *);
  * (layout.c) after them. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
-/* Places the rows of all states by node, and lets no levels be spans: whichever nodes are computed together. */
+/* Places the rows of all states by node, those of leaves as well, and lets no levels be spans: whichever nodes are computed together. */
 void sched_place_by_node(struct sched *);
 bool sched_is_row_major(const struct sched_order *);
 /* The name of a value in the text of plans and schedules, as "inner.v12". */
@@ -243,6 +244,18 @@ bool sched_child_product(const struct sub_program *, sub_ref, struct sched_child
 /* Whether `first` is such a product with a weight, and `other` the same with a weight of the same shape
  * and the child `distance` slots further on. */
 bool sched_next_child(const struct sub_program *, sub_ref first, sub_ref other, int distance);
+/* The row of a parameter that a token of the node selects. */
+struct sched_look_up {
+	int param, input;
+};
+/* Whether a state is such a row in all leaves, of the state's type. */
+bool sched_looks_up(const struct sched_plan *, int state, struct sched_look_up *);
+/* Why leaves must have rows of a state, not their readers those of a table; NULL = they need not. */
+const char *sched_copies_leaves(const struct sched *, const struct sched_plan *, int state);
+/* Whether what reads a state of leaves reads their table. */
+bool sched_reads_table(const struct sched *, const struct sched_plan *, int state);
+/* Whether all that a group would store are such states of leaves: then it has no step. */
+bool sched_only_looks_up(const struct sched *, const struct sched_plan *, int group);
 /* The work of a group: rows of its largest tile, and an estimate of the operations of a row. */
 struct sched_work {
 	int rows, operations;

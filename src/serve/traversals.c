@@ -49,6 +49,12 @@ static bool by_node(const struct image *image, struct diags *diags)
 			    diags, DIAG_NOT_CONTINUOUS, (struct diag_at){0},
 			    "compile it with the option 'continuous', and without 'layout' for the state",
 			    "the rows of state '%s' stand by parent", image->state[i].name);
+	for (int i = 0; i < image->buffers; i++)
+		if (image->buffer[i].table)
+			return diag_add(
+			    diags, DIAG_NOT_CONTINUOUS, (struct diag_at){0},
+			    "compile it with the option 'continuous', and without 'leaves' for the state",
+			    "state '%s' of leaves is read in a table", image->buffer[i].name);
 	return true;
 }
 

@@ -361,6 +361,33 @@ static void test_weights(struct kit *k)
 	esp_weights_free(w);
 }
 
+/* Whether the states of the leaves of `pair` are so many times the rows of E. */
+static bool leaves_are(const esp_session *s, float times)
+{
+	return row_is(esp_session_state(s, 0, 0, 0), times, 2 * times) && row_is(esp_session_state(s, 0, 0, 1), 3 * times, 4 * times);
+}
+
+/* A leaf's state that is a row of E may be read in the weights of the run, wherever it is. */
+static void test_leaves(struct kit *k)
+{
+	static const struct tensor doubled[] = {{"E", 4, 2, twice_as_much}, {"W", 2, 2, swap}};
+	esp_weights *w;
+	esp_binding *b;
+	esp_session *s = NULL;
+	esp_forest_clear(k->forest);
+	esp_forest_add(k->forest, &pair, NULL);
+	esp_weights_open(k->context, write_weights("other.safetensors", doubled, 2), &w, NULL);
+	tap_ok(!esp_binding_create(k->program, k->weights, &b, NULL) && !esp_session_create(b, &s, NULL) &&
+		   !esp_session_run(s, k->forest, NULL) && leaves_are(s, 1),
+	       "states of leaves are read");
+	tap_ok(!esp_binding_swap(b, w, NULL) && leaves_are(s, 1), "also after other weights took the place of those of the run");
+	tap_ok(!esp_session_run(s, k->forest, NULL) && leaves_are(s, 2), "the next run has theirs");
+	tap_ok(!esp_session_trim(s, NULL) && !esp_session_state(s, 0, 0, 0), "a trimmed session has none");
+	esp_session_free(s);
+	esp_binding_free(b);
+	esp_weights_free(w);
+}
+
 static void test_files(struct kit *k)
 {
 	esp_model *m;
@@ -533,6 +560,7 @@ int main(void)
 	test_at(&k);
 	test_structures(&k);
 	test_weights(&k);
+	test_leaves(&k);
 	test_files(&k);
 	test_treebank(&k);
 	test_vectors(&k);

@@ -10,6 +10,8 @@ static const char head[] =
     "buffer h : state 0 f32 [nodes:node, 8:j]\n"
     "buffer word : token 0 i32 [nodes:node]\n"
     "buffer child : child 0 i32 [nodes:node]\n"
+    "buffer row : read_row 0 i32 [nodes:node]\n"
+    "buffer leaf : state 1 f32 [nodes:node, 8:j] or table by row\n"
     "kernel t in inner {\n"
     "  for n:node in begin..end {\n";
 
@@ -46,6 +48,9 @@ static void test_prefetched_rows(void)
 	tap_ok(puts_in_front("let w = to_index(word[n]) h[n, 0] = sum[] + table[w, 1]\n",
 			     "let w = to_index(word[n])\nprefetch table[w, 1]\nprefetch write h[n, 0]\n"),
 	       "a row of a table, its number, and the place of the result");
+	tap_ok(puts_in_front("let w = to_index(row[n]) h[n, 0] = sum[] + leaf[w, 1] leaf[n, 0] = 1.0\n",
+			     "let w = to_index(row[n])\nprefetch leaf[w, 1]\nprefetch write h[n, 0]\nprefetch write leaf[n, 0]\n"),
+	       "rows of a state that may be in a table");
 	tap_ok(puts_in_front("alloc w : index [2:node] w[0] = to_index(word[n]) w[1] = to_index(word[n]) "
 			     "h[n, 0] = sum[] + table[w[1], 1]\n",
 			     "alloc w : index [2:node]\nw[0] = to_index(word[n])\nw[1] = to_index(word[n])\n"

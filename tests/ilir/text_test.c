@@ -89,7 +89,7 @@ static void test_built_module(void)
 	int node = ilir_dim_name(b.m, "node");
 	ilir_buffer h = ilir_new_buffer(
 	    b.m,
-	    (struct ilir_buffer_decl){"h", IMAGE_STATE, ILIR_F32, 0, 1, {{node, IMAGE_NODES, 0, 0}}, NULL, false});
+	    (struct ilir_buffer_decl){"h", IMAGE_STATE, ILIR_F32, 0, 1, {{node, IMAGE_NODES, 0, 0}}, NULL, {0}, {0}, false});
 	ilir_var n = ilir_new_var(b.m, "n", (struct ilir_type){ILIR_INDEX, 1});
 	ilir_expr at = ilir_var_ref(b.m, n), value = ilir_unary(b.m, ILIR_TANH, ilir_load(b.m, h, &at, 1));
 	struct ilir_stmt *loop = ilir_for(b.m, n, ilir_var_ref(b.m, ilir_begin), ilir_var_ref(b.m, ilir_end),
@@ -103,6 +103,18 @@ static void test_built_module(void)
 	tap_ok(bench_parse(&again, text) && strcmp(bench_text(&again), text) == 0, "and is read back");
 	bench_close(&b);
 	bench_close(&again);
+}
+
+static void test_table(void)
+{
+	static const char text[] = "module m\ndim node, i, j\nbuffer w : weight 0 f32 [9:i, 4:j]\n"
+				   "buffer r : read_row 0 i32 [nodes:node]\nbuffer h : state 0 f32 [nodes:node, 4:j] or w by r\n";
+	struct bench b;
+	if (!tap_ok(bench_parse(&b, text) && strcmp(bench_text(&b), text) == 0, "a state with a table is read and printed"))
+		return;
+	const struct ilir_buffer_decl *h = &b.m->buffers.at[3];
+	tap_ok(h->table.i == 1 && h->read_row.i == 2, "with both names");
+	bench_close(&b);
 }
 
 #define HEAD "module m\ndim d\nbuffer a : state 0 f32 [nodes:d]\n"
@@ -203,6 +215,7 @@ int main(void)
 {
 	test_round_trip();
 	test_built_module();
+	test_table();
 	test_refused_texts();
 	test_damaged_text();
 	test_deep_nesting();

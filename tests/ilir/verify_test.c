@@ -11,6 +11,8 @@ static const char head[] =
     "buffer own : local 0 f32 [nodes:node, 64:i]\n"
     "buffer kept : scratch 0 f32 [widest:node, 64:i]\n"
     "buffer derived : scratch 0 f32 [nodes:node, 64:i]\n"
+    "buffer rows : read_row 0 i32 [nodes:node]\n"
+    "buffer leaf : state 1 f32 [nodes:node, 64:i] or w by rows\n"
     "kernel k in once {\n";
 
 static bool open_body(struct bench *b, const char *body)
@@ -29,6 +31,7 @@ static const struct {
 } accepted[] = {
     {"for n:node in begin..end { for i:i in 0..60 { h[n, i] = h[to_index(c[n]), i] } }", ILIR_BOUNDED | ILIR_IN_BOUNDS},
     {"for n:node in ?..? { h[n, 0] = 1.0 }", 0},
+    {"for n:node in begin..end { h[n, 0] = leaf[to_index(rows[to_index(c[n])]), 0] }", ILIR_IN_BOUNDS},
     {"for n:node in begin..end { own[n, 0] = derived[to_index(c[n]), 5] } "
      "for i:i in 0..8 swept { for m:node in begin..end { derived[m, i] = own[m, 0] } }",
      ILIR_IN_BOUNDS},
@@ -309,6 +312,36 @@ static void no_padding(struct bench *b)
 	b->m->buffers.at[1].dim[1].padded = 1;
 }
 
+static struct ilir_buffer_decl *looked_up(struct bench *b)
+{
+	return &b->m->buffers.at[b->m->buffers.n - 1];
+}
+
+static void wide_table(struct bench *b)
+{
+	looked_up(b)->dim[1].padded++;
+}
+
+static void table_of_others(struct bench *b)
+{
+	looked_up(b)->table = (ilir_buffer){1};
+}
+
+static void table_of_integers(struct bench *b)
+{
+	looked_up(b)->dtype = ILIR_I32;
+}
+
+static void rows_of_others(struct bench *b)
+{
+	looked_up(b)->read_row = (ilir_buffer){3};
+}
+
+static void no_table(struct bench *b)
+{
+	looked_up(b)->table = (ilir_buffer){77};
+}
+
 static void unnamed_dimension(struct bench *b)
 {
 	b->m->buffers.at[1].dim[1].name = -1;
@@ -446,6 +479,11 @@ static const struct {
     {"a statement of no kind", "barrier", unknown_statement, "a statement of no known kind"},
     {"rows inside", "barrier", inner_rows, "only the first of an array may be"},
     {"negative padding", "barrier", no_padding, "is padded to less than its extent"},
+    {"a table of longer rows", "barrier", wide_table, "'leaf' has no rows like those of its table"},
+    {"a table that is no weight", "barrier", table_of_others, "'leaf' has no rows like those of its table"},
+    {"a table of another type", "barrier", table_of_integers, "'leaf' has no rows like those of its table"},
+    {"rows that are no rows to read", "barrier", rows_of_others, "'leaf' has no rows like those of its table"},
+    {"a table that does not exist", "barrier", no_table, "'leaf' has no rows like those of its table"},
     {"a dimension without a name", "barrier", unnamed_dimension, "dimension 1 of 'h' has no name"},
     {"an array of indices", "barrier", index_array, "'h' cannot hold elements of type index"},
     {"seventeen dimensions", "barrier", huge_rank, "'h' has rank 17"},

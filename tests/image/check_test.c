@@ -531,6 +531,48 @@ static void state_at_binding(struct bending *b)
 	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].at_binding = true;
 }
 
+static struct image_buffer *state_in_table(struct bending *b)
+{
+	int i = 0;
+	while (!b->buffer[i].table)
+		i++;
+	return &b->buffer[i];
+}
+
+static void table_outside(struct bending *b)
+{
+	state_in_table(b)->table = b->image.buffers + 1;
+}
+
+static void table_without_rows(struct bending *b)
+{
+	state_in_table(b)->read_row = 0;
+}
+
+static void table_by_others(struct bending *b)
+{
+	state_in_table(b)->read_row = buffer_of_kind(&b->image, IMAGE_ROOT) + 1;
+}
+
+static void table_that_is_none(struct bending *b)
+{
+	state_in_table(b)->table = buffer_of_kind(&b->image, IMAGE_OUTPUT) + 1;
+}
+
+static void short_table(struct bending *b)
+{
+	for (int i = 0; i < b->image.inputs; i++)
+		b->input[i].limit++;
+}
+
+static void rows_of_inner_nodes(struct bending *b)
+{
+	for (int i = 0; i < b->image.inputs; i++) {
+		b->input[i].at_leaf = false;
+		b->input[i].at_inner = true;
+	}
+}
+
 struct bent {
 	const char *what;
 	void (*bend)(struct bending *);
@@ -622,6 +664,15 @@ static const struct bent bendings[] = {
     {"an odd alignment", odd_alignment, "alignment"},
 };
 
+static const struct bent table_bendings[] = {
+    {"a table outside of the buffers", table_outside, "in a table that does not have them"},
+    {"a table without rows to read", table_without_rows, "in a table that does not have them"},
+    {"a table by something else", table_by_others, "in a table that does not have them"},
+    {"a table that is no weight", table_that_is_none, "in a table that does not have them"},
+    {"a table with fewer rows than tokens", short_table, "in a table that does not have them"},
+    {"rows by tokens that leaves do not carry", rows_of_inner_nodes, "not as large as it must be"},
+};
+
 #define OWN(member, n)                                                                                       \
 	b.member = arena_copy(a, image->member, (n) * sizeof *image->member), b.image.member = b.member
 
@@ -670,11 +721,17 @@ static void test_folds(struct test_run *r)
 			      sizeof fold_bendings / sizeof *fold_bendings);
 }
 
+static void test_tables_of_leaves(struct test_run *r)
+{
+	test_bendings(&r->arena, &r->image, table_bendings, sizeof table_bendings / sizeof *table_bendings);
+}
+
 int main(void)
 {
 	if (!need_backend("images as bytes"))
 		return tap_done();
 	with_model(SMALL_MODEL, test_tables);
 	with_model(FOLDING_MODEL, test_folds);
+	with_model("examples/treefc/treefc.ra", "D=8 V=3", test_tables_of_leaves);
 	return tap_done();
 }

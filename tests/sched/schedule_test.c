@@ -240,7 +240,7 @@ static void test_hints(void)
 		tap_ok(hints(&p, "unrol 2",
 			     "directives are fuse, store, local, sort, refactor, hoist, pad, dynamic_batch, dense_index, peel, "
 			     "persist, "
-			     "barrier, unroll, specialize, vectorize, tile, parallel, layout, accumulators"),
+			     "barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, accumulators"),
 		       "or the directives that there are");
 	}
 	free_model(&p.model);

@@ -138,12 +138,24 @@ static gcc_jit_rvalue *index_operation(struct emitter *e, enum gcc_jit_binary_op
 	return jit_keep(e, index, gcc_jit_context_new_binary_op(e->context, NULL, op, index, a, b));
 }
 
+/* The state that has a row, or its table; sets the offset of the row in it. */
+static gcc_jit_rvalue *row_of(struct emitter *e, ilir_buffer b, const struct jit_address *to, gcc_jit_rvalue **offset)
+{
+	gcc_jit_rvalue *row = jit_emit_scalar(e, to->row), *state = base_of(e, b);
+	gcc_jit_rvalue *table = base_of(e, ilir_buffer_at(e->m, b)->table);
+	gcc_jit_rvalue *sign = index_operation(e, GCC_JIT_BINARY_OP_RSHIFT, row, jit_index(e, 63));
+	gcc_jit_rvalue *own = index_operation(e, GCC_JIT_BINARY_OP_BITWISE_XOR, row, sign);
+	gcc_jit_rvalue *below = jit_compare(e, GCC_JIT_COMPARISON_LT, row, jit_index(e, 0));
+	*offset = index_operation(e, GCC_JIT_BINARY_OP_MULT, own, jit_index(e, to->row_stride));
+	return jit_choose(e, gcc_jit_rvalue_get_type(state), below, table, state);
+}
+
 /* The address of an access; its pointer lacks the displacement, so that all accesses of an unrolled loop
  * share it. */
 static struct span span_of(struct emitter *e, const struct jit_access *a)
 {
 	struct jit_address to = jit_address_of(e->m, a, (ilir_var){0});
-	gcc_jit_rvalue *sum = NULL, *at = base_of(e, a->buffer);
+	gcc_jit_rvalue *sum = NULL, *at = to.row.i ? row_of(e, a->buffer, &to, &sum) : base_of(e, a->buffer);
 	for (int i = 0; i < to.terms; i++) {
 		gcc_jit_rvalue *term = jit_emit_scalar(e, to.index[i]);
 		if (to.stride[i] != 1)

@@ -123,6 +123,20 @@ static LLVMValueRef step_by(struct emitter *e, LLVMValueRef from, enum ilir_dtyp
 	return LLVMBuildGEP2(e->at, jit_stored_type(e, (struct ilir_type){element, 1}), from, &offset, 1, "");
 }
 
+/* The address of a row of a state, or of its table: the sign says which, without a branch. */
+static LLVMValueRef row_of(struct emitter *e, ilir_buffer b, const struct jit_address *to)
+{
+	const struct ilir_buffer_decl *d = ilir_buffer_at(e->m, b);
+	LLVMTypeRef index = e->scalar[ILIR_INDEX];
+	LLVMValueRef row = jit_emit_expr(e, to->row), none = LLVMConstNull(index);
+	LLVMValueRef state = base_of(e, b), table = base_of(e, d->table);
+	LLVMValueRef below = LLVMBuildICmp(e->at, LLVMIntSLT, row, none, "");
+	LLVMValueRef from = LLVMBuildSelect(e->at, below, table, state, "");
+	LLVMValueRef sign = LLVMBuildAShr(e->at, row, LLVMConstInt(index, 63, false), "");
+	LLVMValueRef at = LLVMBuildXor(e->at, row, sign, "");
+	return step_by(e, from, d->dtype, LLVMBuildNSWMul(e->at, at, LLVMConstInt(index, to->row_stride, false), ""));
+}
+
 /* Adds the induction variables of an innermost loop last, to a pointer that the loop does not change.  The
  * sum without its constant may point outside of the buffer, so no address is inbounds. */
 static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
@@ -130,6 +144,8 @@ static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 	enum ilir_dtype element = ilir_buffer_at(e->m, a->buffer)->dtype;
 	struct jit_address to = jit_address_of(e->m, a, e->loop.var);
 	LLVMValueRef sum = NULL, counted = NULL, at = base_of(e, a->buffer);
+	if (to.row.i)
+		at = row_of(e, a->buffer, &to);
 	for (int i = 0; i < to.terms; i++) {
 		LLVMValueRef multiple = jit_multiple(e, to.index[i], to.stride[i]);
 		if (multiple)
