@@ -8,7 +8,8 @@ enum {
 	 * microseconds, as the chunks of narrow ranges take.  A thread that loses its processor meanwhile is
 	 * waited for. */
 	STANDBY = 256,
-	/* Pauses that the caller gives workers to begin with new work: a few times the cost of a barrier.  A
+	/* Pauses that the caller gives workers to begin with new work: a few times the cost of a barrier, but at
+	 * the first item no longer than its own chunk took, as a chunk of the same size then ends sooner.  A
 	 * worker that is later can claim its chunk of a later item while the caller runs its own. */
 	PATIENCE = 128,
 	/* A thread that is waited for so long has lost its processor [ns]: interrupts end sooner, and the time
@@ -62,12 +63,27 @@ static int run_chunk(const struct rt_crew *c, uint64_t item, int chunk)
 
 /* --- the caller --- */
 
+/* How long the caller still waits for workers that have not begun. */
+struct patience {
+	int pauses;
+	int64_t begun; /* when it began with the first item [ns]; 0 = that item has ended */
+};
+
+static void wait_for_begin(const struct rt_progress *p, uint64_t item, struct patience *patience)
+{
+	int64_t now = patience->begun && is_free(p, item) ? rt_nanoseconds() : 0;
+	for (int64_t until = 2 * now - patience->begun; patience->pauses > 0 && is_free(p, item); patience->pauses--) {
+		if (patience->begun && rt_nanoseconds() >= until)
+			return;
+		rt_pause();
+	}
+}
+
 /* Runs the chunk of a worker that has not begun in time. */
-static void help_worker(struct rt_crew *c, uint64_t item, int chunk, int *patience)
+static void help_worker(struct rt_crew *c, uint64_t item, int chunk, struct patience *patience)
 {
 	struct rt_progress *p = &c->progress[chunk];
-	for (; *patience > 0 && is_free(p, item); --*patience)
-		rt_pause();
+	wait_for_begin(p, item, patience);
 	if (claim_chunk(p, item)) {
 		uint64_t alone = run_chunk(c, item, chunk);
 		end_chunk(p, item + alone, false);
@@ -76,13 +92,14 @@ static void help_worker(struct rt_crew *c, uint64_t item, int chunk, int *patien
 
 /* Runs one item with the workers, then those after it that are the caller's alone; returns how many those
  * are. */
-static int run_items(struct rt_crew *c, uint64_t item, int *patience)
+static int run_items(struct rt_crew *c, uint64_t item, struct patience *patience)
 {
 	int alone = run_chunk(c, item, 0);
 	if (!alone)
 		end_chunk(&c->progress[0], item, false);
 	for (int chunk = 1; chunk < c->threads; chunk++)
 		help_worker(c, item, chunk, patience);
+	patience->begun = 0;
 	for (int chunk = 1; chunk < c->threads; chunk++)
 		c->waited += wait_for_end(c, chunk, item);
 	for (int i = 1; i <= alone; i++)
@@ -97,7 +114,7 @@ void rt_crew_run(struct rt_crew *c, const struct rt_work *work)
 	uint64_t item = atomic_load_explicit(&c->last.value, memory_order_relaxed) + 1;
 	uint64_t end = item + work->items;
 	bool asleep = atomic_load_explicit(&c->last.sleepers, memory_order_relaxed);
-	int patience = asleep || c->oversubscribed ? 0 : PATIENCE;
+	struct patience patience = {asleep || c->oversubscribed ? 0 : PATIENCE, rt_nanoseconds()};
 	c->work = *work;
 	c->first = item;
 	rt_gate_raise(&c->last, end - 1);
