@@ -155,6 +155,19 @@ static bool set_iterations(struct target *t, const struct target *known, const s
 	return true;
 }
 
+/* What several threads are needed for. */
+static bool set_exchange(struct target *t, const struct machine *m)
+{
+	return target_set(t, TARGET_AT_barrier, round_digits(m->barrier * 1e9)) &&
+	       target_set(t, TARGET_AT_skew, round_digits(m->skew * 1e9)) &&
+	       target_set(t, TARGET_AT_exchange_rate, round_digits(m->exchange * 1e-9));
+}
+
+static bool set_kept_share(struct target *t, const struct machine *m)
+{
+	return target_set(t, TARGET_AT_kept_share, round_digits(fmin(m->kept / t->l2_bytes, 1)));
+}
+
 bool machine_describe(struct target *t, const struct machine *m)
 {
 	struct target d = *t;
@@ -167,7 +180,7 @@ bool machine_describe(struct target *t, const struct machine *m)
 		  target_set(&d, TARGET_AT_l2_rate, round_digits(l2)) &&
 		  target_set(&d, TARGET_AT_l3_rate, round_digits(l3)) &&
 		  target_set(&d, TARGET_AT_memory_rate, round_digits(memory)) &&
-		  (m->threads < 2 || target_set(&d, TARGET_AT_barrier, round_digits(m->barrier * 1e9))) &&
+		  (m->threads < 2 || set_exchange(&d, m)) && (m->kept <= 0 || set_kept_share(&d, m)) &&
 		  set_iterations(&d, t, m);
 	if (ok)
 		*t = d;

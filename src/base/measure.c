@@ -134,6 +134,7 @@ struct team {
 	struct loops loops;
 	int threads;
 	size_t bytes;	  /* that each thread reads from */
+	char *memory;	  /* of all threads */
 	const size_t *sets; /* of tiles; NULL = they are not measured */
 	atomic_int begun; /* 1: all threads were made; -1: one could not be made */
 	_Alignas(64) atomic_int arrived;
@@ -233,6 +234,69 @@ static double measure_tile(struct member *m, const struct tile *t, size_t set)
 	return (read_clock() - begin) / (passes * depth * panels);
 }
 
+enum { LINE = 64 /* bytes: a unit to measure by, whatever the cache's are */ };
+
+/* Seconds of a line when a thread reads many that the next one has just written, while all do the same. */
+static double measure_line(struct member *m, int round)
+{
+	enum { LINES = 256 };
+	const struct team *c = m->team;
+	memset(m->memory, round, LINES * LINE);
+	wait_at_barrier(m->team);
+	double begin = read_clock();
+	c->loops.read(c->memory + (m->index + 1) % c->threads * c->bytes, LINES * LINE);
+	double time = (read_clock() - begin) / LINES;
+	wait_at_barrier(m->team);
+	return time;
+}
+
+/* Seconds that a barrier after some work takes longer than one after none. */
+static double measure_skew(struct member *m, double barrier)
+{
+	enum { REPEATS = 32, WORK = 500 };
+	double begin = read_clock();
+	for (int i = 0; i < REPEATS; i++)
+		m->team->loops.multiply(WORK);
+	double alone = read_clock() - begin;
+	wait_at_barrier(m->team);
+	begin = read_clock();
+	for (int i = 0; i < REPEATS; i++) {
+		m->team->loops.multiply(WORK);
+		wait_at_barrier(m->team);
+	}
+	return fmax(0, (read_clock() - begin - alone) / REPEATS - barrier);
+}
+
+/* Reads a working set in pieces, from its first or from its last. */
+static double sweep_set(struct member *m, size_t set, bool back)
+{
+	enum { PIECE = 4 << 10 };
+	double begin = read_clock();
+	for (size_t i = 0, pieces = set / PIECE; i < pieces; i++)
+		m->team->loops.read(m->memory + (back ? pieces - 1 - i : i) * PIECE, PIECE);
+	return read_clock() - begin;
+}
+
+/* Seconds of sweeps over the set beyond the second level: after one the same way, and after one the other way. */
+struct sweeps {
+	double again, back;
+};
+
+static void measure_sweeps(struct member *m, struct sweeps *least)
+{
+	size_t set = m->team->sets[TARGET_BEYOND];
+	sweep_set(m, set, false);
+	least->again = fmin(least->again, sweep_set(m, set, false));
+	least->back = fmin(least->back, sweep_set(m, set, true));
+}
+
+/* The bytes that would be read at the rate of the second level and not at the set's to save what sweeping back saves. */
+static double kept_bytes(const struct member *m, const struct sweeps *s, double near_rate)
+{
+	double each = s->again / m->team->sets[TARGET_BEYOND] - 1 / near_rate;
+	return each > 0 ? fmax(0, s->again - s->back) / each : 0;
+}
+
 /* All tiles, of which each round of measurements finds times; the least of the rounds counts. */
 static void measure_tiles(struct member *m, int cache, target_times *least)
 {
@@ -261,15 +325,36 @@ static bool at_full_speed(double peak, double best)
 
 enum { ROUNDS = 40 };
 
-static double barrier_at_full_speed(const double *peak, const double *barrier)
+static int compare_numbers(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+	return (a > b) - (a < b);
+}
+
+static double median_of_rounds(double *sample)
+{
+	qsort(sample, ROUNDS, sizeof *sample, compare_numbers);
+	return sample[ROUNDS / 2];
+}
+
+static double least_at_full_speed(const double *peak, const double *time)
 {
 	double best = 0, least = INFINITY;
 	for (int round = 0; round < ROUNDS; round++)
 		best = fmax(best, peak[round]);
 	for (int round = 0; round < ROUNDS; round++)
 		if (at_full_speed(peak[round], best))
-			least = fmin(least, barrier[round]);
+			least = fmin(least, time[round]);
 	return least;
+}
+
+/* Of the smallest measured working set of so many bytes or more. */
+static double reading_rate_of(size_t bytes, const double *reading)
+{
+	int set = 0;
+	while (set < MACHINE_SETS - 1 && (size_t)MACHINE_LEAST << set < bytes)
+		set++;
+	return reading[set];
 }
 
 /* Alternates between all measurements, so that a disturbance does not spoil one of them alone.  Large working
@@ -279,29 +364,41 @@ static void measure_rates(struct member *m)
 {
 	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20, FAR_TILES = 4 /* rounds from one to the next */ };
 	target_times tiles = {0};
-	double peak[ROUNDS], barrier[ROUNDS], best = 0, chain = INFINITY, reading[MACHINE_SETS] = {0};
+	double peak[ROUNDS], barrier[ROUNDS], skew[ROUNDS], line[ROUNDS], best = 0, chain = INFINITY;
+	double reading[MACHINE_SETS] = {0};
+	struct sweeps sweeps = {INFINITY, INFINITY};
 	struct machine *found = m->team->found;
 	for (int round = 0; round < ROUNDS; round++) {
 		peak[round] = measure_peak(m);
 		best = fmax(best, peak[round]);
 		chain = fmin(chain, measure_chain(m));
 		barrier[round] = measure_barrier(m);
+		skew[round] = measure_skew(m, barrier[round]);
+		line[round] = measure_line(m, round);
 		for (int set = 0; set < found->sets; set++)
 			if (round < LARGE_ROUNDS || (size_t)MACHINE_LEAST << set < LARGE)
 				measure_reading(m, set, &reading[set]);
 		for (int cache = 0; m->team->sets && cache < TARGET_CACHES; cache++)
 			if (cache != TARGET_BEYOND || round % FAR_TILES == 0)
 				measure_tiles(m, cache, &tiles);
+		if (m->team->sets)
+			measure_sweeps(m, &sweeps);
 	}
 	note_rate(m->team, &found->peak, best);
 	for (int set = 0; set < found->sets; set++)
 		note_rate(m->team, &found->bandwidth[set], reading[set]);
-	if (m->team->sets)
+	if (m->team->sets) {
 		note_tiles(m->team, &tiles);
+		note_rate(m->team, &found->kept, kept_bytes(m, &sweeps, reading_rate_of(m->team->sets[TARGET_L2], reading)));
+	}
+	if (found->threads > 1)
+		note_rate(m->team, &found->exchange, LINE / least_at_full_speed(peak, line));
 	if (m->index == 0)
 		found->multiply_add = chain;
-	if (m->index == 0 && found->threads > 1)
-		found->barrier = barrier_at_full_speed(peak, barrier);
+	if (m->index == 0 && found->threads > 1) {
+		found->barrier = least_at_full_speed(peak, barrier);
+		found->skew = median_of_rounds(skew);
+	}
 }
 
 /* Binds the thread to the index-th of the processors that the process may use. */
@@ -382,6 +479,7 @@ bool machine_measure(struct machine *found, int threads, size_t memory, const si
 	if (all == MAP_FAILED)
 		return false;
 	char *aligned = all + (-(uintptr_t)all & (HUGE - 1));
+	c.memory = aligned;
 	madvise(aligned, c.bytes * threads, MADV_HUGEPAGE);
 	pthread_mutex_init(&c.lock, NULL);
 	bool done = run_team(&c, aligned);
@@ -398,6 +496,7 @@ void machine_merge(struct machine *m, const struct machine *other)
 		m->barrier =
 		    at_full_speed(m->peak, other->peak) ? fmin(m->barrier, other->barrier) : other->barrier;
 	m->peak = fmax(m->peak, other->peak);
+	m->exchange = fmax(m->exchange, other->exchange);
 	for (int set = 0; set < m->sets; set++)
 		m->bandwidth[set] = fmax(m->bandwidth[set], other->bandwidth[set]);
 }

@@ -180,6 +180,7 @@ static void add_strategy(struct image_step *s, enum image_strategy strategy, boo
 static void add_work(struct image_step *s, struct sched_work w)
 {
 	s->rows = w.rows > s->rows ? w.rows : s->rows;
+	s->tiles |= w.tiles;
 	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
 }
 
@@ -190,6 +191,17 @@ static void add_heads(const struct compilation *c, struct image_step *step, cons
 	for (size_t h = 0; h < g->heads.n; h++)
 		add_work(step, sched_work_of(&c->sched, &c->plan, g->heads.at[h]));
 	step->head = step->operations - blocks;
+}
+
+/* A node of a tree has two children in the mean, one of a sequence has one, and a parent is one. */
+static void add_second_child(const struct compilation *c, struct image_step *step)
+{
+	bool two = c->model->structure.children != 1 && step->domain != IMAGE_DOMAIN_BATCH_DOWN &&
+		   step->domain != IMAGE_DOMAIN_NODE_DOWN;
+	int64_t more = two ? step->state_bytes : 0;
+	step->state_bytes += more;
+	step->read_bytes += more;
+	step->moved_bytes += step->moved_bytes ? more : 0;
 }
 
 /* The kernels that a group is cut into divide its operations as its columns; a kernel of no single group
@@ -207,6 +219,7 @@ static void describe_step(const struct compilation *c, struct image_step *step)
 	step->operations = body >= 0 && has_rows(c, body) ? step->operations / (k->parts ? k->parts : 1) : 0;
 	if (step->operations && k->group)
 		add_heads(c, step, &c->plan.groups.at[k->group - 1]);
+	add_second_child(c, step);
 }
 
 /* Sets the work and the strategy of steps, which the schedule determines and not the loops. */

@@ -2,6 +2,9 @@
 /* Fills the image's tables of buffers, recipes, kernels and steps from a module. */
 #include "ilir/passes.h"
 
+/* Bytes of a row at most: far more than any cache, and few enough to be added up. */
+static const int64_t MOST_ROW_BYTES = INT64_C(1) << 32;
+
 /* The recipe of a weight that is not packed: row-major, with its padding. */
 static struct image_recipe natural_recipe(struct arena *a, const struct ilir_buffer_decl *b)
 {
@@ -289,6 +292,54 @@ static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, 
 	step->weight_bytes = distinct_bytes(m, k, boxes, step);
 }
 
+/* What a kernel does with the rows of each buffer. */
+struct row_use {
+	bool loads, stores;
+};
+
+static void note_row_use(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	struct row_use *use = &((struct row_use *)context)[a->buffer.i];
+	(void)m;
+	use->loads |= a->load.i != 0;
+	use->stores |= !a->load.i;
+}
+
+/* Bytes of one row: of all dimensions but the first. */
+static int64_t bytes_of_row(const struct ilir_buffer_decl *b)
+{
+	int64_t bytes = ilir_bytes(b->dtype);
+	for (int d = 1; d < b->rank; d++)
+		if (__builtin_mul_overflow(bytes, b->dim[d].padded, &bytes) || bytes > MOST_ROW_BYTES)
+			return MOST_ROW_BYTES;
+	return bytes;
+}
+
+/* Adds what a step does with one row of a buffer.  Of weights only those that a row selects count, as in a look-up. */
+static void add_row_bytes(const struct ilir_buffer_decl *b, struct row_use use, bool heads, struct image_step *step)
+{
+	bool state = b->kind == IMAGE_STATE, stored = state || b->kind == IMAGE_SCRATCH;
+	bool lookup = b->kind == IMAGE_WEIGHT && b->rank > 1 && !step->weight_bytes;
+	bool row = (b->rank && b->dim[0].rows != IMAGE_ONE && b->kind < ILIR_REGISTER) || lookup;
+	int64_t bytes = row ? bytes_of_row(b) : 0;
+	step->state_bytes += use.loads && state ? bytes : 0;
+	step->read_bytes += use.loads && stored ? bytes : 0;
+	if (heads)
+		step->moved_bytes += (use.loads && state) || (use.stores && b->kind == IMAGE_LOCAL) ? bytes : 0;
+	else if (!step->weight_bytes)
+		step->moved_bytes += (use.loads + use.stores) * bytes;
+}
+
+/* Sets the bytes of rows, for one child or parent of each. */
+static void describe_rows(const struct ilir_module *m, const struct ilir_kernel *k, struct image_step *step)
+{
+	struct row_use *use = ARENA_ARRAY(m->arena, struct row_use, m->buffers.n);
+	const struct ilir_stmt *loop = ilir_swept_loop(k);
+	ilir_visit_accesses(m, k->body, note_row_use, use);
+	for (uint32_t b = 1; b < m->buffers.n; b++)
+		add_row_bytes(&m->buffers.at[b], use[b], loop && k->body != loop, step);
+}
+
 /* The kernel that runs before kernel k: of one domain they run in turn, over one level after the other where it
  * has levels.  -1 = none. */
 static int kernel_before(const struct ilir_module *m, int k)
@@ -328,6 +379,7 @@ void ilir_describe(struct ilir_module *m, struct image *image)
 		    .kernel = k, .domain = m->kernels.at[k].domain, .cases = m->kernels.at[k].cases, .sort = m->kernels.at[k].sort};
 		describe_blocks(m, &m->kernels.at[k], &boxes, &steps[k]);
 		describe_edges(m, &m->kernels.at[k], &boxes, &steps[k]);
+		describe_rows(m, &m->kernels.at[k], &steps[k]);
 		names[k] = m->kernels.at[k].name;
 	}
 	describe_joins(m, image, steps);

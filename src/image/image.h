@@ -208,6 +208,7 @@ struct image_step {
 	int kernel;
 	enum image_domain domain;
 	int rows;	/* of the kernel's greatest tile: ranges are best cut at multiples of it */
+	int tiles;	/* a mask: bit r - 1 = it has tiles of r rows; 0 = they are not known */
 	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */
 	int head;	/* of these operations, those that each call does before its blocks */
 	int blocks;	/* of columns, or of rows of a node, at least 1: they are computed independently of each other */
@@ -218,6 +219,10 @@ struct image_step {
 	int64_t weight_bytes; /* weights that all blocks read, those that blocks share counted once */
 	int64_t edge_bytes;   /* weights that an edge selects by its token, such as its label's matrix */
 	int edge_input;	      /* the input of these tokens */
+	int64_t state_bytes; /* of states of other nodes that a row reads, estimated: their rows, of two children */
+	int64_t read_bytes;  /* these, and intermediates that other steps have stored */
+	int64_t moved_bytes; /* all that a row reads and writes: before the blocks of a kernel with a head, and of
+				one without weights; 0 of other kernels, which compute longer */
 	unsigned cases;	     /* a mask: of the domain's rows only those of nodes of these cases; 0 = all.  Of
 				domains      that are cut at batches or nodes, and of leaves */
 	int sort; /* the number + 1 of the sort whose positions the kernel is called for, in place of nodes: of a range of

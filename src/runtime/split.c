@@ -6,22 +6,13 @@
  *   alone     T(all rows, all columns)
  *   rows      T(a chunk of the rows, all columns)     each thread reads all weights; one item for all steps
  *   columns   T(all rows, a chunk of the columns)     each thread reads its own weights: the fewer, the
- *                                                     more of them stay in its second-level cache
- *
- * The image does not specify how long a row is.  A step that reads as many weights as a square matrix has is
- * assumed to read and write rows as long as its side, and so are the other steps of its stage. */
+ *                                                     more of them stay in its second-level cache */
 #include "runtime/split.h"
 
 #include "runtime/shared.h"
 
 #include <math.h>
 #include <string.h>
-
-/* A step without weights reads and writes rows and computes little: the bytes that it moves per operation. */
-static const double bytes_an_operation = 8;
-
-/* Share of the second-level cache that the last sweep left filled with what the next one reads first. */
-static const double kept_share = 0.75;
 
 /* Rows of the greatest tile, of those whose times are known. */
 static int most_rows(const struct image_step *s)
@@ -32,7 +23,7 @@ static int most_rows(const struct image_step *s)
 /* The share of the weights of a working set that the last range left in the second-level cache. */
 static double near_share(const struct target *m, double set)
 {
-	double kept = kept_share * m->l2_bytes;
+	double kept = m->kept_share * m->l2_bytes;
 	return set > m->l2_bytes ? kept / set : 1;
 }
 
@@ -53,10 +44,10 @@ static double operations_of(const struct image_step *s)
 	return s->operations - s->head;
 }
 
-/* Nanoseconds of operations without weights, which move rows. */
-static double moving_time(const struct target *m, double operations)
+/* Nanoseconds of operations without weights, which move rows: the longer of both. */
+static double moving_time(const struct target *m, double operations, double bytes)
 {
-	return operations * bytes_an_operation / m->l2_rate;
+	return fmax(operations / target_kernel_rate(m), bytes / m->l2_rate);
 }
 
 /* Iterations that a tile runs for a share of the columns. */
@@ -65,17 +56,24 @@ static double iterations_of(const struct target *m, const struct image_step *s, 
 	return operations_of(s) * share / (2.0 * m->lanes * target_most_vectors(m, most_rows(s)));
 }
 
-/* Nanoseconds of an iteration of each tile that the rows are cut into: the first reads weights from where the last range
- * left them, further ones find them in the second-level cache.  The image specifies the greatest tile alone; the rows
- * behind the last whole one are assumed to have tiles of half its rows, of a quarter and so on. */
+/* Whether a kernel has a tile of so many rows; of any number where its tiles are not known. */
+static bool has_tile(const struct image_step *s, int rows)
+{
+	return !s->tiles || s->tiles >> (rows - 1) & 1;
+}
+
+/* Nanoseconds of an iteration of each tile that the rows are cut into, the greatest first: the first reads weights from where
+ * the last range left them, further ones find them in the second-level cache. */
 static double tiles_time(const struct target *m, const struct image_step *s, int64_t rows, double near)
 {
 	double times = 0;
-	for (int64_t size = most_rows(s), left = rows; left; left %= size, size = size > 1 ? size / 2 : 1) {
-		int64_t tiles = left / size;
+	int64_t left = rows;
+	for (int size = most_rows(s); left && size; size--) {
+		int64_t tiles = has_tile(s, size) ? left / size : 0;
 		if (!tiles)
 			continue;
 		times += iteration_time(m, s, size, near) + (tiles - 1) * iteration_time(m, s, size, 1);
+		left -= tiles * size;
 		near = 1;
 	}
 	return times;
@@ -86,7 +84,7 @@ static double blocks_time(const struct target *m, const struct image_step *s, in
 {
 	double share = (double)blocks / s->blocks, read = (double)s->block_bytes * blocks;
 	if (!s->block_bytes)
-		return moving_time(m, operations_of(s) * share * rows);
+		return moving_time(m, operations_of(s) * share * rows, s->moved_bytes * share * rows);
 	double time = tiles_time(m, s, rows, near_share(m, set)) * iterations_of(m, s, share);
 	return set > m->l3_bytes ? fmax(time, read / m->memory_rate) : time;
 }
@@ -94,18 +92,18 @@ static double blocks_time(const struct target *m, const struct image_step *s, in
 /* Nanoseconds of one kernel call: the head, and then the blocks. */
 static double call_time(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks, double set)
 {
-	return moving_time(m, (double)s->head * rows) + blocks_time(m, s, rows, blocks, set);
+	double head = s->head ? moving_time(m, (double)s->head * rows, (double)s->moved_bytes * rows) : 0;
+	return head + blocks_time(m, s, rows, blocks, set);
 }
 
-/* Nanoseconds to fetch a share of the rows from other cores: some cache lines at a time, each of which takes
- * as long as a barrier. */
-static double fetching_time(const struct rt_query *q, double share)
+/* Nanoseconds to fetch what others have written.  Where their processors are now, lines take longer as barriers do. */
+static double fetching_time(const struct rt_query *q, double bytes)
 {
 	const struct target *m = q->machine;
-	return share * q->rows * q->stage->row_bytes / m->line_bytes / m->lines_at_once * q->barrier_cost;
+	return bytes / m->exchange_rate * q->barrier_cost / m->barrier;
 }
 
-/* The share of the rows that a thread finds in the caches of others. */
+/* The share of what it reads that a thread finds in the caches of others. */
 static double others_share(const struct rt_query *q)
 {
 	return (q->threads - 1.0) / q->threads;
@@ -114,12 +112,6 @@ static double others_share(const struct rt_query *q)
 double rt_item_overhead(const struct target *machine, double barrier_cost)
 {
 	return barrier_cost + machine->skew;
-}
-
-/* Nanoseconds of a work item but for its computation. */
-static double item_overhead(const struct rt_query *q)
-{
-	return rt_item_overhead(q->machine, q->barrier_cost) + fetching_time(q, others_share(q));
 }
 
 /* Nanoseconds of the slowest chunk of rows. */
@@ -143,35 +135,30 @@ static double share_of_weights(const struct image_step *s, int64_t blocks)
 	return s->weight_bytes > read ? read / s->weight_bytes : 1;
 }
 
-/* Nanoseconds that the head of a step waits for rows of other cores, beside what each item does: a thread that
- * has some of the columns reads the children of all rows, of which a tree has two a row in the mean. */
-static double head_fetching(const struct rt_query *q, const struct image_step *s)
-{
-	return s->head ? fetching_time(q, others_share(q)) : 0;
-}
-
 /* Nanoseconds that a step computes, by the slowest chunk. */
 static double step_cost(const struct rt_query *q, int which, enum rt_strategy strategy)
 {
 	const struct rt_stage *stage = q->stage;
 	const struct image_step *s = &stage->step[which];
 	int64_t blocks = (s->blocks + q->threads - 1) / q->threads;
+	double rows = q->rows * others_share(q);
 	switch (strategy) {
 	case RT_ROWS:
-		return cost_of_rows(q, s);
+		return cost_of_rows(q, s) + fetching_time(q, rows / q->threads * s->state_bytes);
 	case RT_COLUMNS:
 		return call_time(q->machine, s, q->rows, blocks, stage->weights * share_of_weights(s, blocks)) +
-		       head_fetching(q, s);
+		       fetching_time(q, rows * s->read_bytes);
 	default:
 		return call_time(q->machine, s, q->rows, s->blocks, stage->weights);
 	}
 }
 
-/* The caller alone between work items of the team: it fetches the rows that others wrote, and they those that
- * it writes. */
+/* The caller alone between work items of the team: it fetches what others wrote, and they all of what it writes and not
+ * a part of it. */
 static double alone_between(const struct rt_query *q, int which)
 {
-	return step_cost(q, which, RT_ALONE) + q->barrier_cost + fetching_time(q, others_share(q) + 1);
+	return step_cost(q, which, RT_ALONE) + q->barrier_cost +
+	       fetching_time(q, (double)q->rows * q->stage->step[which].read_bytes);
 }
 
 /* The fastest strategy for one step, and its nanoseconds. */
@@ -180,7 +167,7 @@ static enum rt_strategy choose_for_step(const struct rt_query *q, int which, boo
 	enum rt_strategy best = RT_ALONE;
 	*least = between ? alone_between(q, which) : step_cost(q, which, RT_ALONE);
 	for (enum rt_strategy strategy = RT_ROWS; strategy <= RT_COLUMNS; strategy++) {
-		double c = step_cost(q, which, strategy) + item_overhead(q);
+		double c = step_cost(q, which, strategy) + rt_item_overhead(q->machine, q->barrier_cost);
 		if (c < *least) {
 			*least = c;
 			best = strategy;
@@ -192,7 +179,7 @@ static enum rt_strategy choose_for_step(const struct rt_query *q, int which, boo
 /* For several steps: one item for all, or a strategy for each. */
 static struct rt_estimate choose_for_steps(const struct rt_query *q)
 {
-	double alone = 0, together = item_overhead(q), each = 0, least;
+	double alone = 0, together = rt_item_overhead(q->machine, q->barrier_cost), each = 0, least;
 	for (int i = 0; i < q->stage->steps; i++) {
 		alone += step_cost(q, i, RT_ALONE);
 		together += step_cost(q, i, RT_ROWS);
@@ -215,11 +202,6 @@ struct rt_estimate rt_choose_strategy(const struct rt_query *q)
 	return t;
 }
 
-static double row_bytes_of(const struct image_step *s)
-{
-	return sqrt((double)s->weight_bytes * sizeof(float));
-}
-
 static enum rt_strategy requested_strategy(const struct image_step *s)
 {
 	static const enum rt_strategy strategies[] = {[IMAGE_CHEAPEST] = RT_CHEAPEST,
@@ -236,7 +218,6 @@ struct rt_stage rt_stage_of(const struct image_step *step, int steps)
 	    .step = step, .steps = steps, .tile = 1, .strategy = requested_strategy(step), .known = true};
 	for (int i = 0; i < steps; i++) {
 		stage.weights += (double)step[i].weight_bytes;
-		stage.row_bytes = fmax(stage.row_bytes, row_bytes_of(&step[i]));
 		stage.tile = step[i].rows > stage.tile ? step[i].rows : stage.tile;
 		stage.known &= step[i].operations > 0;
 		stage.mixed |= step[i].strategy != step->strategy;
@@ -250,7 +231,6 @@ struct rt_stage rt_stage_of_step(const struct rt_stage *stage, int which)
 	return (struct rt_stage){.step = s,
 				 .steps = 1,
 				 .weights = stage->weights,
-				 .row_bytes = stage->row_bytes,
 				 .tile = s->rows > 1 ? s->rows : 1,
 				 .interleaved = true,
 				 .strategy = requested_strategy(s),

@@ -21,7 +21,6 @@ struct rt_stage {
 	const struct image_step *step;
 	int steps;
 	double weights;	  /* bytes of weights that all of them read for a range */
-	double row_bytes; /* of a row that they read or write, estimated */
 	int64_t tile;	  /* the largest of theirs [rows] */
 	bool interleaved; /* other steps run between its ranges: see rt_stage_of_step */
 	bool mixed;	  /* the image requests different strategies for its steps */

@@ -256,9 +256,10 @@ const char *sched_copies_leaves(const struct sched *, const struct sched_plan *,
 bool sched_reads_table(const struct sched *, const struct sched_plan *, int state);
 /* Whether all that a group would store are such states of leaves: then it has no step. */
 bool sched_only_looks_up(const struct sched *, const struct sched_plan *, int group);
-/* The work of a group: rows of its largest tile, and an estimate of the operations of a row. */
+/* The work of a group: rows of its largest tile, a mask of those of all (bit r - 1 = r rows), and an estimate of the
+ * operations of a row. */
 struct sched_work {
-	int rows, operations;
+	int rows, tiles, operations;
 };
 struct sched_work sched_work_of(const struct sched *, const struct sched_plan *, int group);
 /* Changes a chosen schedule by the directives of a text; diagnostics name `file`.  False after a

@@ -63,6 +63,10 @@ struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *
 {
 	const struct sched_tile *t = &s->tiles.at[group];
 	double operations = plan->groups.at[group].operations;
-	return (struct sched_work){t->across == SCHED_NODES ? t->nodes[0] : 1,
-				   operations < INT_MAX ? operations : INT_MAX};
+	struct sched_work w = {1, 1, operations < INT_MAX ? operations : INT_MAX};
+	for (int i = 0; t->across == SCHED_NODES && i < t->sizes; i++) {
+		w.rows = t->nodes[i] > w.rows ? t->nodes[i] : w.rows;
+		w.tiles |= 1 << (t->nodes[i] - 1);
+	}
+	return w;
 }

@@ -262,7 +262,10 @@ static void test_describing(void)
 			    .peak = 123.456e9,
 			    .multiply_add = 1.0714e-9,
 			    .sets = MACHINE_SETS,
-			    .barrier = 80e-9};
+			    .barrier = 80e-9,
+			    .skew = 21e-9,
+			    .exchange = 6.4e9,
+			    .kept = 512 << 10};
 	t.l1_bytes = 32 << 10, t.l2_bytes = 1 << 20, t.l3_bytes = 32 << 20;
 	for (int set = 0; set < m.sets; set++)
 		m.bandwidth[set] = set <= 1 ? 300e9 : set <= 6 ? 150e9 : set <= 10 ? 60e9 : 20e9;
@@ -270,6 +273,10 @@ static void test_describing(void)
 	       "what was measured is taken, as exact as it is");
 	tap_ok(t.l1_rate == 300 && t.l2_rate == 150 && t.l3_rate == 60 && t.memory_rate == 20,
 	       "each cache by working sets that only it holds");
+	tap_ok(t.skew == 21 && t.exchange_rate == 6.4 && t.kept_share == 0.5, "and what passes between cores");
+	m.kept = 3 << 20;
+	tap_ok(machine_describe(&t, &m) && t.kept_share == 1, "no more is kept than a cache holds");
+	m.kept = 0;
 	const struct target before = t;
 	m.peak = 0;
 	tap_ok(!machine_describe(&t, &m) && memcmp(&t, &before, sizeof t) == 0,

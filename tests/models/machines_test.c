@@ -20,6 +20,8 @@ static void make_machines(struct machine_known machine[MACHINES])
 		       {TARGET_AT_l2_rate, {5, 9000}},		 {TARGET_AT_l3_rate, {1, 9000}},
 		       {TARGET_AT_memory_rate, {0.1, 9000}},	 {TARGET_AT_barrier, {5, 40000}},
 		       {TARGET_AT_enter, {10, 1000000}},	 {TARGET_AT_wake, {100, 10000000}},
+		       {TARGET_AT_skew, {0, 40000}},		 {TARGET_AT_exchange_rate, {0.1, 9000}},
+		       {TARGET_AT_kept_share, {0, 1}},
 		       {TARGET_AT_line_bytes, {1024, 16}}};
 	for (int i = 0; i < MACHINES; i++) {
 		machine[i] = (struct machine_known){*target_find(TARGET_NATIVE), "made up"};
