@@ -73,6 +73,7 @@ unit_tests = \
 	%D%/api/scale_test \
 	%D%/api/state_test \
 	%D%/api/swap_test \
+	%D%/api/lazy_test \
 	%D%/api/target_names_test \
 	%D%/api/target_test \
 	%D%/api/team_test \

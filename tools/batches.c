@@ -220,7 +220,7 @@ static void show_times(const struct objects *o)
 }
 
 int batches_open(struct batches *b, const struct options *options, const struct objects *objects,
-		 const char *input)
+		 const char *input, bool lazy)
 {
 	esp_error *error;
 	*b = (struct batches){
@@ -228,7 +228,7 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 	esp_status status =
 	    esp_treebank_open(objects->context, input, &objects->reading.options, &b->treebank, &error);
 	if (!status)
-		status = esp_binding_create(objects->program, objects->weights, &b->binding, &error);
+		status = (lazy ? esp_binding_open : esp_binding_create)(objects->program, objects->weights, &b->binding, &error);
 	if (!status)
 		status = esp_session_create(b->binding, &b->session, &error);
 	b->times = !status && options->time_passes;

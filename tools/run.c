@@ -115,7 +115,7 @@ static int write_export(const struct run *r)
 static int prepare_export(struct run *r)
 {
 	esp_error *error;
-	int status = batches_open(&r->batches, r->options, &r->objects, r->options->operand[1]);
+	int status = batches_open(&r->batches, r->options, &r->objects, r->options->operand[1], true);
 	if (status || !r->options->export)
 		return status;
 	esp_status created = esp_export_create(r->objects.program, &r->export, &error);

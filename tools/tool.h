@@ -177,8 +177,8 @@ struct batches {
 };
 
 /* Opens the file and compiles the program. Like those below it returns the exit status, after a message
- * when it is not 0. */
-int batches_open(struct batches *, const struct options *, const struct objects *, const char *input);
+ * when it is not 0.  Lazily, rows of tables are read by the runs that select them. */
+int batches_open(struct batches *, const struct options *, const struct objects *, const char *input, bool lazy);
 /* Reads the next trees into a batch, which is zeroed or comes from an earlier call; *more is 0 at the end
  * of the file. */
 int batches_read(struct batches *, struct batch *, int *more);

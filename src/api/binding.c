@@ -6,14 +6,9 @@
 
 /* --- reading --- */
 
-struct reading {
-	const esp_program *program;
-	const struct io_safetensors *file;
-};
-
 static bool read_param(void *context, int param, int64_t first, int64_t count, void *to, struct diags *diags)
 {
-	const struct reading *r = context;
+	const struct weights_reader *r = context;
 	int tensor = io_safetensors_find(r->file, r->program->interface.param[param].name);
 	enum dtype as = r->program->interface.param[param].dtype;
 	return io_safetensors_read(r->file, diags, tensor, first, count, as, to);
@@ -80,30 +75,45 @@ static void destroy_packed(void *object)
 {
 	struct packed *p = object;
 	rt_binding_free(&p->weights);
+	object_release((void *)p->source);
 }
 
 bool binding_pack(struct rt_binding *to, const esp_program *p, const struct image *image,
 		  const esp_weights *w, struct diags *diags)
 {
-	struct rt_source source = {read_param, &(struct reading){p, w->file}};
+	struct rt_source source = {read_param, &(struct weights_reader){p, w->file}};
 	struct esp_context *c = p->object.context;
 	bool ok = rt_bind(to, &c->allocator, image, &source, &c->team, diags);
 	context_check_team(c);
 	return ok;
 }
 
-static bool pack_weights(struct packed *to, const esp_program *p, const esp_weights *w, struct diags *diags)
+/* The object keeps what runs will read from. */
+static bool pack_lazily(struct packed *to, const esp_program *p, const esp_weights *w, struct diags *diags)
+{
+	struct esp_context *c = p->object.context;
+	to->source = object_hold(w);
+	to->reader = (struct weights_reader){p, w->file};
+	struct rt_source source = {read_param, &to->reader};
+	bool ok = rt_bind_lazily(&to->weights, &c->allocator, &p->image, &source, &c->team, diags);
+	context_check_team(c);
+	return ok;
+}
+
+static bool pack_weights(struct packed *to, const esp_program *p, const esp_weights *w, bool lazy,
+			 struct diags *diags)
 {
 	double begin = times_clock();
 	struct esp_context *c = p->object.context;
-	bool ok = w ? binding_pack(&to->weights, p, &p->image, w, diags)
-		    : rt_bind_packed(&to->weights, &c->allocator, &p->image, diags);
+	bool ok = !w	 ? rt_bind_packed(&to->weights, &c->allocator, &p->image, diags)
+		  : lazy ? pack_lazily(to, p, w, diags)
+			 : binding_pack(&to->weights, p, &p->image, w, diags);
 	to->seconds = times_clock() - begin;
 	return ok;
 }
 
 /* Packs weights; their generation counts from 1. */
-static struct packed *new_packed(esp_program *p, const esp_weights *w, struct diags *diags)
+static struct packed *new_packed(esp_program *p, const esp_weights *w, bool lazy, struct diags *diags)
 {
 	if ((w && !binding_check(p, w, diags)) || !program_begin(p, diags))
 		return NULL;
@@ -111,7 +121,7 @@ static struct packed *new_packed(esp_program *p, const esp_weights *w, struct di
 	if (!new)
 		return NULL;
 	new->generation = 1;
-	if (pack_weights(new, p, w, diags))
+	if (pack_weights(new, p, w, lazy, diags))
 		return new;
 	object_release(new);
 	return NULL;
@@ -128,16 +138,17 @@ static void destroy_binding(void *object)
 	object_release(b->program);
 }
 
-static esp_binding *new_binding(esp_program *p, const esp_weights *w, struct diags *diags)
+static esp_binding *new_binding(esp_program *p, const esp_weights *w, bool lazy, struct diags *diags)
 {
 	esp_binding *b = object_new(p->object.context, sizeof *b, destroy_binding, diags);
 	if (!b)
 		return NULL;
 	b->program = object_hold(p);
+	b->lazy = lazy;
 	b->has_lock = pthread_mutex_init(&b->lock, NULL) == 0;
 	if (!b->has_lock)
 		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a lock");
-	else if ((b->current = new_packed(p, w, diags)))
+	else if ((b->current = new_packed(p, w, lazy, diags)))
 		return b;
 	object_release(b);
 	return NULL;
@@ -150,7 +161,20 @@ esp_status esp_binding_create(esp_program *program, const esp_weights *weights, 
 	esp_binding *b = NULL;
 	if (api_need(&call, program) && api_need(&call, out) &&
 	    (program->interface.packs || api_need(&call, weights)) && (!weights || api_share(&call, weights)))
-		b = new_binding(program, weights, &call.diags);
+		b = new_binding(program, weights, false, &call.diags);
+	if (out)
+		*out = b;
+	return api_end(&call, b, error);
+}
+
+esp_status esp_binding_open(esp_program *program, const esp_weights *weights, esp_binding **out,
+			    esp_error **error)
+{
+	struct api_call call = api_begin(program ? (const void *)program : weights);
+	esp_binding *b = NULL;
+	if (api_need(&call, program) && api_need(&call, out) &&
+	    (program->interface.packs || api_need(&call, weights)) && (!weights || api_share(&call, weights)))
+		b = new_binding(program, weights, true, &call.diags);
 	if (out)
 		*out = b;
 	return api_end(&call, b, error);
@@ -175,7 +199,7 @@ struct packed *binding_hold(const esp_binding *binding)
 /* Packs without the lock; of several swaps the last one holds. */
 static bool swap_weights(esp_binding *b, const esp_weights *w, struct diags *diags)
 {
-	struct packed *new = new_packed(b->program, w, diags), *old;
+	struct packed *new = new_packed(b->program, w, b->lazy, diags), *old;
 	if (!new)
 		return false;
 	pthread_mutex_lock(&b->lock);

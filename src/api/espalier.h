@@ -423,8 +423,8 @@ typedef struct esp_weights esp_weights;
  * ESP_ERROR_INPUT: it does not exist, or violates the format. */
 esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, esp_error **error);
 /* The same of the bytes of such a file in memory, from a container, a network or a mapping.  They are not
- * copied: they belong to the caller and must stay as they are, at any alignment, until the weights are freed;
- * bindings and programs that were made with them do not need them.  They are checked as a file is, so their
+ * copied: they belong to the caller and must stay as they are, at any alignment, until the weights are freed, and
+ * bindings that esp_binding_open made of them; other bindings and programs that were made with them do not need them.  They are checked as a file is, so their
  * origin need not be trusted. */
 esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out,
 				   esp_error **error);
@@ -603,6 +603,12 @@ typedef struct esp_binding esp_binding;
  * other shapes, or a file that changed; ESP_ERROR_BACKEND: as esp_program_prepare.
  * `weights` may be NULL for a program that has weights: these are used where they are. */
 esp_status esp_binding_create(esp_program *, const esp_weights *, esp_binding **out, esp_error **error);
+/* The same, but tables that only tokens select from, such as embeddings, stay where they are, and a run reads those of
+ * their rows that it is the first to select.  So the first result comes sooner, and rows that nobody selects take no
+ * memory; later runs wait a little for each new word.  The binding keeps the weights, whose file or bytes must stay as
+ * they are as long as it: a run that must read from a file which was written to since fails with ESP_ERROR_INPUT.  Weights
+ * that the binding is given later (esp_binding_swap) are treated likewise. */
+esp_status esp_binding_open(esp_program *, const esp_weights *, esp_binding **out, esp_error **error);
 /* Packs other weights of the same shapes and exchanges them for those there are: at once, without a
  * compilation, while sessions run.  A run computes with the weights that it began with, and the states of its leaves may be
  * rows of them; those that are no longer used are freed, at the latest when each session has run again, is trimmed or freed.  After a failure the old ones stay.  Needs memory for both.  ESP_ERROR_INPUT:

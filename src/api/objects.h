@@ -203,10 +203,18 @@ bool program_prepare(struct esp_program *, struct diags *);
 /* The same without loading, so that the code may be for another machine: sets `image`, without functions. */
 bool program_make(struct esp_program *, struct image *, struct diags *);
 
+/* Reads parameters of a program from weights. */
+struct weights_reader {
+	const struct esp_program *program;
+	const struct io_safetensors *file;
+};
+
 /* Packed weights of one generation; freed with the last run that uses them. */
 struct packed {
 	struct object object;
 	struct rt_binding weights;
+	const struct esp_weights *source; /* of a binding whose runs read rows: a use; NULL = none is needed */
+	struct weights_reader reader;
 	uint64_t generation;
 	double seconds;
 };
@@ -216,6 +224,7 @@ struct esp_binding {
 	struct esp_program *program;
 	pthread_mutex_t lock; /* guards `current` */
 	bool has_lock;
+	bool lazy; /* runs read the rows of tables that they select */
 	struct packed *current;
 };
 

@@ -8,7 +8,7 @@
 
 struct map_entry {
 	const char *key;
-	size_t length;
+	uint32_t length;
 	int value;
 };
 
@@ -32,12 +32,21 @@ static uint32_t *find_slot(const struct map *m, const char *key, size_t length)
 	}
 }
 
-/* Half of the slots stay free. */
-static void grow_map(struct map *m, size_t capacity)
+/* A third of the slots stays free. */
+static size_t capacity_for(size_t n)
+{
+	size_t capacity = 16;
+	while (2 * capacity < 3 * n)
+		capacity *= 2;
+	return capacity;
+}
+
+static void grow_map(struct map *m, size_t most)
 {
 	struct map_entry *old = m->entries;
+	size_t capacity = capacity_for(most);
 	m->capacity = capacity;
-	m->most = capacity / 2;
+	m->most = most;
 	m->slots = ARENA_ARRAY(m->arena, uint32_t, capacity);
 	m->entries = ARENA_ARRAY(m->arena, struct map_entry, m->most);
 	if (m->n)
@@ -48,11 +57,8 @@ static void grow_map(struct map *m, size_t capacity)
 
 void map_reserve(struct map *m, size_t n)
 {
-	size_t capacity = 16;
-	while (capacity < 2 * n)
-		capacity *= 2;
-	if (capacity > m->capacity)
-		grow_map(m, capacity);
+	if (n > m->most)
+		grow_map(m, n);
 }
 
 int *map_at(const struct map *m, const char *key, size_t length)
@@ -70,12 +76,12 @@ int map_get(const struct map *m, const char *key, size_t length)
 static bool add_key(struct map *m, const char *key, size_t length, int value, bool lasting)
 {
 	if (m->n == m->most)
-		grow_map(m, m->capacity ? 2 * m->capacity : 16);
+		grow_map(m, m->most ? 2 * m->most : 10);
 	uint32_t *slot = find_slot(m, key, length);
 	if (*slot)
 		return false;
 	key = lasting ? key : arena_text(m->arena, key, length);
-	m->entries[m->n] = (struct map_entry){key, length, value};
+	m->entries[m->n] = (struct map_entry){key, (uint32_t)length, value};
 	*slot = ++m->n;
 	return true;
 }

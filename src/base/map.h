@@ -23,7 +23,7 @@ static inline struct map map_in(struct arena *a)
 int map_get(const struct map *, const char *key, size_t length);
 /* Where the value of a key is kept, NULL when it is not there; valid until the next key is added. */
 int *map_at(const struct map *, const char *key, size_t length);
-/* Adds a key that is not there yet; the key is copied.  False, and nothing changes, when it is there. */
+/* Adds a key of less than 4 GiB that is not there yet; the key is copied.  False, and nothing changes, when it is there. */
 bool map_add(struct map *, const char *key, size_t length, int value);
 /* The same for a key that lives as long as the map, which is not copied. */
 bool map_add_lasting(struct map *, const char *key, size_t length, int value);

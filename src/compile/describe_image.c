@@ -273,8 +273,54 @@ void compile_describe_interface(const struct compilation *c, struct image *image
 	image->case_at = c->written.cases.at;
 }
 
+/* By parameter: the inputs whose tokens select its rows, ANY_ROW where it is read otherwise. */
+#define ANY_ROW (1u << IMAGE_SELECTING_INPUTS)
+
+/* Which rows of a parameter an argument may be, where it is a parameter. */
+static unsigned rows_of_argument(const struct sub_body *b, const struct sub_value *v)
+{
+	bool by_token = v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
+	return by_token && b->domain != SUB_AT_BINDING && v->map[0].which < IMAGE_SELECTING_INPUTS
+		   ? 1u << v->map[0].which
+		   : ANY_ROW;
+}
+
+static void note_param(const struct sub_program *p, sub_ref r, unsigned rows, unsigned *selected)
+{
+	if (sub_at(p, r)->op == SUB_PARAM)
+		selected[sub_at(p, r)->which] |= rows;
+}
+
+static void note_selections(const struct compilation *c, const struct sub_body *b, unsigned *selected)
+{
+	const struct sub_program *p = &c->program;
+	bool *live = ARENA_ARRAY(c->arena, bool, p->values.n);
+	sub_mark_live(p, b, live);
+	for (size_t i = 1; i < p->values.n; i++)
+		for (int a = 0; live[i] && a < p->values.at[i].args; a++)
+			note_param(p, p->values.at[i].arg[a].value, rows_of_argument(b, &p->values.at[i]), selected);
+	for (size_t s = 0; s < b->stores.n; s++)
+		note_param(p, b->stores.at[s].value.value, ANY_ROW, selected);
+}
+
+/* Marks recipes of parameters whose rows are only selected by tokens. */
+static void describe_selections(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->program;
+	unsigned *selected = ARENA_ARRAY(c->arena, unsigned, p->params.n + 1);
+	struct image_recipe *recipes = arena_copy(c->arena, image->recipe, image->recipes * sizeof *recipes);
+	for (size_t b = 0; b < p->bodies.n; b++)
+		note_selections(c, &p->bodies.at[b], selected);
+	for (int i = 0; i < image->recipes; i++) {
+		unsigned rows = recipes[i].sources == 1 ? selected[recipes[i].source->param] : ANY_ROW;
+		recipes[i].selected_by = rows & ANY_ROW ? 0 : rows;
+	}
+	image->recipe = recipes;
+}
+
 void compile_describe_steps(const struct compilation *c, struct image *image)
 {
+	describe_selections(c, image);
 	describe_orders(c, image);
 	describe_work(c, image);
 }

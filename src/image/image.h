@@ -108,7 +108,11 @@ struct image_recipe {
 	struct image_pack_dim dim[IMAGE_PACK_DIMS];
 	const struct image_pack_source *source;
 	enum dtype dtype; /* of its elements, and of those of its parameters */
+	unsigned selected_by; /* a mask of the inputs by whose tokens alone kernels of runs select rows of its parameter;
+				 0 = they may read any */
 };
+
+enum { IMAGE_SELECTING_INPUTS = 31 }; /* inputs from this number on are in no mask */
 
 /* Bytes of the packed buffer; -1 when it is empty, or the number overflows. */
 static inline int64_t image_recipe_bytes(const struct image_recipe *r)

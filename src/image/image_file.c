@@ -133,6 +133,7 @@ static const struct member recipe_members[] = {
     INLINE_IN(image_recipe, dim, pack_dim),
     LIST_IN(image_recipe, source, sources, pack_source),
     NUMBER_IN(image_recipe, dtype, DTYPE_F32, DTYPE_BOOL),
+    NUMBER_IN(image_recipe, selected_by, 0, INT32_MAX),
 };
 LAYOUT(recipe, sizeof(struct image_recipe), recipe_members);
 

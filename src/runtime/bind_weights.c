@@ -90,39 +90,62 @@ static bool is_for_binding(const struct image *image, int recipe)
 	return used;
 }
 
+/* What steps at binding alone use is freed after them, and a lazy table is hardly touched: both have memory
+ * of their own. */
+static bool is_apart(const struct rt_binding *b, int recipe)
+{
+	return is_for_binding(b->image, recipe) || rt_is_lazy(b, recipe);
+}
+
+/* Bytes of a packed buffer in the block of all; -1 when they cannot be counted. */
+static int64_t shared_bytes(const struct rt_binding *b, int recipe)
+{
+	int64_t bytes = image_recipe_bytes(&b->image->recipe[recipe]);
+	return bytes > 0 && is_apart(b, recipe) ? 0 : bytes;
+}
+
 /* Places the packed buffers that runs use in one block, the largest of which begins it: it has huge pages, of which a few
  * are touched sooner than many small ones.  Sets the offset of each, and returns the bytes of all, -1 when they cannot be
  * counted. */
-static int64_t place_packed(const struct image *image, int64_t *offset)
+static int64_t place_packed(const struct rt_binding *b, int64_t *offset)
 {
+	const struct image *image = b->image;
 	int64_t end = 0;
 	int largest = 0;
 	for (int i = 0; i < image->recipes; i++)
-		if (image_recipe_bytes(&image->recipe[i]) > image_recipe_bytes(&image->recipe[largest]))
+		if (shared_bytes(b, i) > shared_bytes(b, largest))
 			largest = i;
 	for (int k = 0; k < image->recipes; k++) {
 		int i = k == 0 ? largest : k <= largest ? k - 1 : k;
-		int64_t bytes = image_recipe_bytes(&image->recipe[i]);
-		if (bytes < 0)
-			return -1;
+		int64_t bytes = shared_bytes(b, i);
 		offset[i] = end;
-		if (!is_for_binding(image, i) && __builtin_add_overflow(end, (bytes + LINE - 1) / LINE * LINE, &end))
+		if (bytes < 0 || __builtin_add_overflow(end, (bytes + LINE - 1) / LINE * LINE, &end))
 			return -1;
 	}
 	return end;
 }
 
-/* What steps at binding alone use is freed after them, and so has memory of its own. */
-static bool allocate_packed(struct rt_binding *b)
+static void *allocate_apart(const struct rt_binding *b, int recipe)
+{
+	int64_t bytes = image_recipe_bytes(&b->image->recipe[recipe]);
+	return rt_is_lazy(b, recipe) ? rt_allocate_sparse(b->allocator, bytes) : rt_allocate(b->allocator, bytes);
+}
+
+/* Memory behind the packed buffers that nothing is kept in. */
+struct rest {
+	char *at;
+	size_t bytes;
+};
+
+static bool allocate_packed(struct rt_binding *b, struct rest *rest)
 {
 	const struct image *image = b->image;
 	int64_t *offset = rt_allocate(b->allocator, (image->recipes + 1) * sizeof *offset);
-	int64_t bytes = offset ? place_packed(image, offset) : -1;
+	int64_t bytes = offset ? place_packed(b, offset) : -1;
 	bool ok = bytes >= 0 && allocate_table(b) && (b->block = rt_allocate(b->allocator, bytes));
+	*rest = ok ? (struct rest){(char *)b->block + bytes, rt_whole_pages(bytes) - bytes} : (struct rest){0};
 	for (int i = 0; ok && i < image->recipes; i++) {
-		b->packed[i] = is_for_binding(image, i)
-				   ? rt_allocate(b->allocator, image_recipe_bytes(&image->recipe[i]))
-				   : (char *)b->block + offset[i];
+		b->packed[i] = is_apart(b, i) ? allocate_apart(b, i) : (char *)b->block + offset[i];
 		ok = b->packed[i];
 	}
 	rt_free(b->allocator, offset);
@@ -151,7 +174,8 @@ struct pieces {
 		int n;
 		int64_t bytes; /* of all */
 	} item[ITEMS];
-	char *space;   /* room for rows that are read, of each chunk */
+	struct rest rest;
+	char *space;   /* room for rows that are read, of each chunk; in the rest, if there is enough */
 	int64_t space_bytes;
 	struct diags *diags; /* of each chunk */
 	atomic_bool failed;
@@ -239,9 +263,10 @@ static void list_pieces(struct pieces *w)
 	for (int i = 0; i < ITEMS; i++)
 		w->item[i] = (struct list){.piece = w->item[i].piece};
 	for (int i = 0; i < image->recipes; i++)
-		add_piece(&w->item[CLEAR], i, 0, 0, image_recipe_bytes(&image->recipe[i]));
+		if (!rt_is_lazy(w->binding, i))
+			add_piece(&w->item[CLEAR], i, 0, 0, image_recipe_bytes(&image->recipe[i]));
 	for (int i = 0; i < image->params; i++)
-		if (is_param_used(image, i))
+		if (is_param_used(image, i) && !rt_is_lazy_param(w->binding, i))
 			list_rows(&w->item[PACK], image, i);
 }
 
@@ -284,7 +309,8 @@ static bool run_all_pieces(struct pieces *w, struct rt_team *team, int threads, 
 	int64_t bytes;
 	w->space_bytes = read_bytes(w->binding->image);
 	bool counted = w->space_bytes >= 0 && !__builtin_mul_overflow(w->space_bytes, chunks, &bytes);
-	w->space = counted ? rt_allocate(a, bytes) : NULL;
+	bool fits = counted && (size_t)bytes <= w->rest.bytes;
+	w->space = fits ? w->rest.at : counted ? rt_allocate(a, bytes) : NULL;
 	w->diags = rt_allocate(a, chunks * sizeof *w->diags);
 	bool ok = w->space && w->diags;
 	for (int i = 0; ok && i < chunks; i++)
@@ -298,14 +324,15 @@ static bool run_all_pieces(struct pieces *w, struct rt_team *team, int threads, 
 	else
 		rt_out_of_memory(diags, "packed weights");
 	rt_free(a, w->diags);
-	rt_free(a, w->space);
+	if (!fits)
+		rt_free(a, w->space);
 	return ok && !atomic_load(&w->failed);
 }
 
 static bool pack_weights(struct rt_binding *b, const struct rt_source *source, struct rt_team *team, struct diags *diags)
 {
 	struct pieces w = {.binding = b, .source = source};
-	if (read_bytes(b->image) < 0 || !allocate_packed(b) || !make_pieces(&w))
+	if (read_bytes(b->image) < 0 || !allocate_packed(b, &w.rest) || !make_pieces(&w))
 		return rt_out_of_memory(diags, "packed weights");
 	int threads = rt_enter_team(team, packing_operations(&w, team));
 	bool ok = run_all_pieces(&w, team, threads, diags);
@@ -369,14 +396,26 @@ static bool run_folds(struct rt_binding *b, void *const *buffers, struct rt_team
 	return true;
 }
 
+static void free_packed(struct rt_binding *b, int recipe)
+{
+	rt_free(b->allocator, b->packed[recipe]);
+	b->packed[recipe] = NULL;
+}
+
 /* Frees packed buffers that only steps at binding use. */
 static void free_unused(struct rt_binding *b)
 {
 	for (int i = 0; i < b->image->recipes; i++)
-		if (is_for_binding(b->image, i)) {
-			rt_free(b->allocator, b->packed[i]);
-			b->packed[i] = NULL;
-		}
+		if (is_for_binding(b->image, i))
+			free_packed(b, i);
+}
+
+/* Frees what has memory of its own. */
+static void free_apart(struct rt_binding *b)
+{
+	for (int i = 0; i < b->image->recipes; i++)
+		if (is_apart(b, i))
+			free_packed(b, i);
 }
 
 static bool fold_weights(struct rt_binding *b, struct rt_team *team, struct diags *diags)
@@ -408,11 +447,11 @@ static void count_bytes(struct rt_binding *b)
 			b->packed_bytes += image_recipe_bytes(&b->image->recipe[i]);
 }
 
-bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const struct image *image,
-	     const struct rt_source *source, struct rt_team *team, struct diags *diags)
+/* Fills a binding whose lazy tables are known. */
+static bool fill_binding(struct rt_binding *b, const struct rt_source *source, struct rt_team *team,
+			 struct diags *diags)
 {
-	*b = (struct rt_binding){.allocator = allocator, .image = image};
-	struct float_mode mode = float_mode_enter(image->flush);
+	struct float_mode mode = float_mode_enter(b->image->flush);
 	bool ok = pack_weights(b, source, team, diags) && fold_weights(b, team, diags);
 	float_mode_leave(&mode);
 	if (ok)
@@ -420,6 +459,23 @@ bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const stru
 	else
 		rt_binding_free(b);
 	return ok;
+}
+
+bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const struct image *image,
+	     const struct rt_source *source, struct rt_team *team, struct diags *diags)
+{
+	*b = (struct rt_binding){.allocator = allocator, .image = image};
+	return fill_binding(b, source, team, diags);
+}
+
+bool rt_bind_lazily(struct rt_binding *b, const struct allocator *allocator, const struct image *image,
+		    const struct rt_source *source, struct rt_team *team, struct diags *diags)
+{
+	*b = (struct rt_binding){.allocator = allocator, .image = image};
+	if (rt_find_tables(b, source))
+		return fill_binding(b, source, team, diags);
+	rt_free_tables(b);
+	return rt_out_of_memory(diags, "tables");
 }
 
 bool rt_bind_packed(struct rt_binding *b, const struct allocator *allocator, const struct image *image,
@@ -439,10 +495,11 @@ bool rt_bind_packed(struct rt_binding *b, const struct allocator *allocator, con
 void rt_binding_free(struct rt_binding *b)
 {
 	const struct allocator *a = b->allocator;
+	if (b->packed && !b->borrowed)
+		free_apart(b);
+	rt_free_tables(b);
 	if (!b->packed)
 		return;
-	if (!b->borrowed)
-		free_unused(b);
 	rt_free(a, b->block);
 	a->resize(a->context, b->packed, (b->image->recipes + 1) * sizeof *b->packed, 0);
 	b->packed = NULL;

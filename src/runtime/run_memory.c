@@ -13,9 +13,15 @@ struct header {
 	size_t size;
 };
 
-void *rt_allocate(const struct allocator *a, size_t bytes)
+size_t rt_whole_pages(size_t bytes)
 {
-	size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE, size;
+	size_t rest = bytes % HUGE_PAGE;
+	return rest < HUGE_PAGE / 2 || bytes > PTRDIFF_MAX ? bytes : bytes - rest + HUGE_PAGE;
+}
+
+static void *allocate_aligned(const struct allocator *a, size_t bytes, size_t alignment)
+{
+	size_t size;
 	if (__builtin_add_overflow(bytes, alignment + sizeof(struct header), &size) || size > PTRDIFF_MAX)
 		return NULL;
 	void *base = a->resize(a->context, NULL, 0, size);
@@ -24,8 +30,21 @@ void *rt_allocate(const struct allocator *a, size_t bytes)
 	uintptr_t first = (uintptr_t)base + sizeof(struct header);
 	char *p = (char *)((first + alignment - 1) / alignment * alignment);
 	((struct header *)p)[-1] = (struct header){base, size};
-	advise_huge_pages(p, bytes);
 	return p;
+}
+
+void *rt_allocate(const struct allocator *a, size_t bytes)
+{
+	size_t rounded = rt_whole_pages(bytes);
+	void *p = allocate_aligned(a, rounded, rounded >= HUGE_PAGE ? HUGE_PAGE : LINE);
+	if (p)
+		advise_huge_pages(p, rounded);
+	return p;
+}
+
+void *rt_allocate_sparse(const struct allocator *a, size_t bytes)
+{
+	return allocate_aligned(a, bytes, LINE);
 }
 
 void *rt_allocate_zeroed(const struct allocator *a, size_t bytes)

@@ -429,7 +429,8 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 		return false;
 	note_sizes(s);
 	double linearized = rt_seconds();
-	if (!rt_need_code(s->image, s->sizes, &s->order, s->walk_state.rows, diags)) {
+	if (!rt_need_code(s->image, s->sizes, &s->order, s->walk_state.rows, diags) ||
+	    !rt_need_rows(binding, m, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}

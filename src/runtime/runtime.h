@@ -14,7 +14,7 @@
 
 /* --- memory --- */
 
-/* 64-byte aligned and not initialized; blocks from 2 MiB on begin at a huge page.  NULL = no memory. */
+/* 64-byte aligned and not initialized; blocks from 1 MiB on begin at a huge page.  NULL = no memory. */
 void *rt_allocate(const struct allocator *, size_t bytes);
 /* Frees it; NULL is accepted. */
 void rt_free(const struct allocator *, void *);
@@ -32,7 +32,8 @@ struct rt_binding {
 	const struct allocator *allocator;
 	const struct image *image;
 	void **packed; /* by recipe, 64-byte aligned, NULL = no run needs it; NULL = freed */
-	void *block;   /* of those that runs need */
+	void *block;   /* of those that runs need, but of lazy tables */
+	struct rt_lazy *lazy; /* tables whose rows are read when runs select them; NULL = none */
 	bool borrowed; /* they are the image's, and read-only */
 	size_t packed_bytes, folded_bytes; /* held for runs; of the parameters that steps computed */
 	double folding; /* seconds that these steps took, with the packing of their results */
@@ -43,6 +44,10 @@ struct rt_binding {
  * The results have the same bits with and without a team. */
 bool rt_bind(struct rt_binding *, const struct allocator *, const struct image *, const struct rt_source *,
 	     struct rt_team *, struct diags *);
+/* The same, but rows of tables that only tokens select are read when a run first selects them.  What the source refers to
+ * must last as long as the binding, and may be used by several threads, one at a time. */
+bool rt_bind_lazily(struct rt_binding *, const struct allocator *, const struct image *, const struct rt_source *,
+		    struct rt_team *, struct diags *);
 /* Uses the packed weights that came with the image, where they are. */
 bool rt_bind_packed(struct rt_binding *, const struct allocator *, const struct image *, struct diags *);
 void rt_binding_free(struct rt_binding *);
@@ -100,6 +105,10 @@ struct rt_minibatch {
 	struct lin_forest forest;
 	const void *const *data;
 };
+
+/* Reads the rows of a lazy binding's tables that a checked minibatch selects, unless they are there.  False after
+ * diagnostics. */
+bool rt_need_rows(const struct rt_binding *, const struct rt_minibatch *, struct diags *);
 
 bool rt_session_init(struct rt_session *, const struct allocator *, const struct image *, struct diags *);
 /* Linearizes, fills the index and data buffers, runs the steps; those with enough work on the team, if there

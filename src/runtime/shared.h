@@ -5,6 +5,12 @@
 
 #include "runtime/runtime.h"
 
+/* The bytes that rt_allocate takes for so many: a huge page of which half is used is touched sooner than the small ones in
+ * its place, so it is taken as a whole. */
+size_t rt_whole_pages(size_t bytes);
+/* rt_allocate, without huge pages: for memory of which little is touched. */
+void *rt_allocate_sparse(const struct allocator *, size_t bytes);
+
 /* The time of CLOCK_MONOTONIC, in nanoseconds and in seconds. */
 int64_t rt_nanoseconds(void);
 double rt_seconds(void);
@@ -31,6 +37,13 @@ int rt_find_plain_recipe(const struct image *, int param);
 bool rt_recipe_uses(const struct image_recipe *, int param);
 /* Zeroes what a recipe fills with no element. */
 void rt_clear_padding(const struct image *, const struct image_recipe *, void *to, int64_t elements);
+
+/* Finds the tables of a binding whose rows are read when runs select them.  False when there is no memory. */
+bool rt_find_tables(struct rt_binding *, const struct rt_source *);
+/* Whether a parameter is such a table, or a recipe holds one. */
+bool rt_is_lazy_param(const struct rt_binding *, int param);
+bool rt_is_lazy(const struct rt_binding *, int recipe);
+void rt_free_tables(struct rt_binding *);
 
 /* Has the code made that the walk over a linearized minibatch calls, if it is not there.  `rows` is room for a number for
  * each kernel.  False after diagnostics. */

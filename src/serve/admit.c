@@ -154,11 +154,11 @@ static int64_t most_edges(const struct serve_request *r)
 	return f->nodes ? f->child_begin[f->nodes] - f->child_begin[0] : 0;
 }
 
-static bool prepare_request(struct serve_engine *e, struct serve_request *r, const struct rt_minibatch *m,
-			    struct diags *diags)
+static bool prepare_request(struct serve_engine *e, struct serve_request *r, const struct rt_binding *binding,
+			    const struct rt_minibatch *m, struct diags *diags)
 {
 	r->minibatch = *m;
-	if (!rt_linearize(&r->order, e->image, e->rules, m, diags))
+	if (!rt_linearize(&r->order, e->image, e->rules, m, diags) || !rt_need_rows(binding, m, diags))
 		return false;
 	return (reserve_nodes(e, r, r->order.nodes) && reserve_results(e, r)) || report_no_memory(diags);
 }
@@ -203,7 +203,7 @@ enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_binding *
 		report_no_memory(diags);
 		return SERVE_REFUSED;
 	}
-	if (!prepare_request(e, r, m, diags) || !reserve_request(e, r, &full, diags)) {
+	if (!prepare_request(e, r, binding, m, diags) || !reserve_request(e, r, &full, diags)) {
 		serve_append(&e->spare, r);
 		return full ? SERVE_FULL : SERVE_REFUSED;
 	}

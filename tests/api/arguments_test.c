@@ -70,6 +70,9 @@ static void test_creation(const char *weights)
 	refused(esp_binding_create(k.program, NULL, &binding, &error), &binding, "esp_binding_create",
 		"weights");
 	refused(esp_binding_create(k.program, k.weights, NULL, &error), NULL, "esp_binding_create", "out");
+	refused(esp_binding_open(NULL, k.weights, &binding, &error), &binding, "esp_binding_open", "program");
+	refused(esp_binding_open(k.program, NULL, &binding, &error), &binding, "esp_binding_open", "weights");
+	refused(esp_binding_open(k.program, k.weights, NULL, &error), NULL, "esp_binding_open", "out");
 	refused(esp_forest_create(NULL, &forest, &error), &forest, "esp_forest_create", "program");
 	refused(esp_forest_create(k.program, NULL, &error), NULL, "esp_forest_create", "out");
 	refused(esp_session_create(NULL, &session, &error), &session, "esp_session_create", "binding");

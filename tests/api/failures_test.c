@@ -139,7 +139,11 @@ static void uncompile(struct life *l)
 static esp_status bind(struct life *l, esp_error **error)
 {
 	struct kit *k = &l->kit;
-	esp_status s = esp_binding_create(k->program, k->weights, &k->binding, error);
+	esp_status s = esp_binding_open(k->program, k->weights, &k->binding, error);
+	if (s || (s = esp_binding_swap(k->binding, k->weights, error)))
+		return s;
+	esp_binding_free(k->binding);
+	s = esp_binding_create(k->program, k->weights, &k->binding, error);
 	return s ? s : esp_binding_swap(k->binding, k->weights, error);
 }
 

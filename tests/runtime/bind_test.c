@@ -19,10 +19,10 @@ static const struct image_pack_source of_w[] = {{0, {0}, {ROWS, COLUMNS}}},
 				      of_twice[] = {{1, {0}, {ROWS, COLUMNS}}},
 				      of_total[] = {{2, {0}, {COLUMNS}}};
 static const struct image_recipe recipes[] = {
-    {2, 1, {{0, ROWS, 1}, {1, COLUMNS, 1}}, of_w, DTYPE_F32},
-    {2, 1, {{0, ROWS, 1}, {1, PADDED, 1}}, of_twice, DTYPE_F32},
-    {2, 1, {{1, COLUMNS, 1}, {0, ROWS, 1}}, of_twice, DTYPE_F32},
-    {1, 1, {{0, PADDED, 1}}, of_total, DTYPE_F32},
+    {2, 1, {{0, ROWS, 1}, {1, COLUMNS, 1}}, of_w, DTYPE_F32, 0},
+    {2, 1, {{0, ROWS, 1}, {1, PADDED, 1}}, of_twice, DTYPE_F32, 0},
+    {2, 1, {{1, COLUMNS, 1}, {0, ROWS, 1}}, of_twice, DTYPE_F32, 0},
+    {1, 1, {{0, PADDED, 1}}, of_total, DTYPE_F32, 0},
 };
 enum { W, TWICE, TURNED, TOTAL, COPY, STATE, BUFFERS };
 static const struct image_buffer buffers[BUFFERS] = {

@@ -84,31 +84,31 @@ static const struct {
 	const char *what;
 	struct image_recipe recipe;
 } cases[] = {
-    {"the parameter itself", {2, 1, {{0, 5, 1}, {1, 7, 1}}, whole, DTYPE_F32}},
-    {"padded rows", {2, 1, {{0, 8, 1}, {1, 16, 1}}, whole, DTYPE_F32}},
-    {"transposed", {2, 1, {{1, 7, 1}, {0, 5, 1}}, whole, DTYPE_F32}},
-    {"one row, and columns past its end", {2, 1, {{0, 1, 5}, {1, 35, 1}}, whole, DTYPE_F32}},
-    {"blocks of rows, transposed inside", {3, 1, {{0, 2, 4}, {1, 7, 1}, {0, 4, 1}}, whole, DTYPE_F32}},
-    {"a vector in blocks of lanes", {2, 1, {{0, 3, 4}, {0, 4, 1}}, vector, DTYPE_F32}},
-    {"a slice of a vector", {1, 1, {{0, 8, 1}}, part, DTYPE_F32}},
-    {"three axes turned round", {3, 1, {{2, 2, 1}, {1, 5, 1}, {0, 3, 1}}, cube, DTYPE_F32}},
-    {"gates side by side", {4, 4, {{0, 2, 4}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 4, 1}}, gates, DTYPE_F32}},
-    {"gates innermost", {3, 4, {{0, 5, 1}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}}, gates, DTYPE_F32}},
-    {"gates outermost", {3, 4, {{IMAGE_PACK_SOURCE, 4, 1}, {1, 8, 1}, {0, 8, 1}}, gates, DTYPE_F32}},
+    {"the parameter itself", {2, 1, {{0, 5, 1}, {1, 7, 1}}, whole, DTYPE_F32, 0}},
+    {"padded rows", {2, 1, {{0, 8, 1}, {1, 16, 1}}, whole, DTYPE_F32, 0}},
+    {"transposed", {2, 1, {{1, 7, 1}, {0, 5, 1}}, whole, DTYPE_F32, 0}},
+    {"one row, and columns past its end", {2, 1, {{0, 1, 5}, {1, 35, 1}}, whole, DTYPE_F32, 0}},
+    {"blocks of rows, transposed inside", {3, 1, {{0, 2, 4}, {1, 7, 1}, {0, 4, 1}}, whole, DTYPE_F32, 0}},
+    {"a vector in blocks of lanes", {2, 1, {{0, 3, 4}, {0, 4, 1}}, vector, DTYPE_F32, 0}},
+    {"a slice of a vector", {1, 1, {{0, 8, 1}}, part, DTYPE_F32, 0}},
+    {"three axes turned round", {3, 1, {{2, 2, 1}, {1, 5, 1}, {0, 3, 1}}, cube, DTYPE_F32, 0}},
+    {"gates side by side", {4, 4, {{0, 2, 4}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 4, 1}}, gates, DTYPE_F32, 0}},
+    {"gates innermost", {3, 4, {{0, 5, 1}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}}, gates, DTYPE_F32, 0}},
+    {"gates outermost", {3, 4, {{IMAGE_PACK_SOURCE, 4, 1}, {1, 8, 1}, {0, 8, 1}}, gates, DTYPE_F32, 0}},
     {"two dimensions that choose the source",
-     {4, 4, {{IMAGE_PACK_SOURCE, 2, 2}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, gates, DTYPE_F32}},
-    {"more gates than sources", {3, 4, {{IMAGE_PACK_SOURCE, 6, 1}, {0, 5, 1}, {1, 7, 1}}, gates, DTYPE_F32}},
-    {"every second column", {2, 1, {{0, 5, 1}, {1, 4, 2}}, whole, DTYPE_F32}},
+     {4, 4, {{IMAGE_PACK_SOURCE, 2, 2}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, gates, DTYPE_F32, 0}},
+    {"more gates than sources", {3, 4, {{IMAGE_PACK_SOURCE, 6, 1}, {0, 5, 1}, {1, 7, 1}}, gates, DTYPE_F32, 0}},
+    {"every second column", {2, 1, {{0, 5, 1}, {1, 4, 2}}, whole, DTYPE_F32, 0}},
     {"six dimensions",
-     {6, 4, {{0, 2, 4}, {1, 2, 4}, {0, 2, 2}, {1, 4, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 2, 1}}, gates, DTYPE_F32}},
-    {"a parameter that is read in parts", {2, 1, {{0, 700, 1}, {1, 600, 1}}, large, DTYPE_F32}},
-    {"the same with padded rows", {2, 1, {{0, 700, 1}, {1, 608, 1}}, large, DTYPE_F32}},
-    {"the same with padded columns", {2, 1, {{0, 704, 1}, {1, 600, 1}}, large, DTYPE_F32}},
-    {"the same transposed", {2, 1, {{1, 600, 1}, {0, 704, 1}}, large, DTYPE_F32}},
-    {"the same in blocks", {3, 1, {{0, 88, 8}, {1, 600, 1}, {0, 8, 1}}, large, DTYPE_F32}},
-    {"every third row of it", {2, 1, {{1, 600, 1}, {0, 234, 3}}, large, DTYPE_F32}},
+     {6, 4, {{0, 2, 4}, {1, 2, 4}, {0, 2, 2}, {1, 4, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 2, 1}}, gates, DTYPE_F32, 0}},
+    {"a parameter that is read in parts", {2, 1, {{0, 700, 1}, {1, 600, 1}}, large, DTYPE_F32, 0}},
+    {"the same with padded rows", {2, 1, {{0, 700, 1}, {1, 608, 1}}, large, DTYPE_F32, 0}},
+    {"the same with padded columns", {2, 1, {{0, 704, 1}, {1, 600, 1}}, large, DTYPE_F32, 0}},
+    {"the same transposed", {2, 1, {{1, 600, 1}, {0, 704, 1}}, large, DTYPE_F32, 0}},
+    {"the same in blocks", {3, 1, {{0, 88, 8}, {1, 600, 1}, {0, 8, 1}}, large, DTYPE_F32, 0}},
+    {"every third row of it", {2, 1, {{1, 600, 1}, {0, 234, 3}}, large, DTYPE_F32, 0}},
     {"slices of it side by side",
-     {4, 2, {{0, 37, 8}, {1, 600, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, large_parts, DTYPE_F32}},
+     {4, 2, {{0, 37, 8}, {1, 600, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, large_parts, DTYPE_F32, 0}},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };
@@ -184,7 +184,7 @@ static void test_failures(void)
 		   diags.n == 1 && diags.at[0].id == DIAG_CANNOT_READ && !b.packed,
 	       "a read that fails fails the binding");
 	diags_free(&diags);
-	const struct image_recipe vast = {2, 1, {{0, INT64_MAX / 4, 1}, {1, 7, 1}}, whole, DTYPE_F32};
+	const struct image_recipe vast = {2, 1, {{0, INT64_MAX / 4, 1}, {1, 7, 1}}, whole, DTYPE_F32, 0};
 	image = image_of(&vast, 1);
 	tap_ok(
 	    !rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, NULL, &diags) &&

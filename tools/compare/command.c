@@ -74,7 +74,7 @@ static int compare_files(struct comparison *c)
 		return EXIT_INPUT;
 	int status = locals_show(c);
 	if (!status)
-		status = batches_open(&c->batches, o, &c->objects, c->input);
+		status = batches_open(&c->batches, o, &c->objects, c->input, true);
 	if (!status)
 		status = read_input(c);
 	if (!status && !match_reference(c))

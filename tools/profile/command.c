@@ -139,7 +139,7 @@ static int show_view(struct profile *p)
 static int read_batch(struct profile *p)
 {
 	int more;
-	int status = batches_open(&p->batches, p->options, &p->objects, p->options->operand[1]);
+	int status = batches_open(&p->batches, p->options, &p->objects, p->options->operand[1], false);
 	if (!status)
 		esp_program_prepare(p->objects.program, NULL);
 	if (!status)
