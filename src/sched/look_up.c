@@ -1,18 +1,19 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Finds states of leaves that are rows of tables, such as embedding.weight[word]: their readers can read them there, and
+/* Finds states of leaves that are rows of tables, such as W[word]: their readers can read them there, and
  * no kernel copies them. */
 #include "sched/plan.h"
 
 #include <string.h>
 
 /* Whether an assign moves each dimension of what it reads, but for the first, to itself. */
-static bool keeps_dimensions(const struct sub_program *p, const struct sub_value *v, const struct sub_value *from)
+static bool keeps_dimensions(const struct sub_program *p, const struct sub_value *v,
+			     const struct sub_value *from)
 {
 	bool keeps = !v->fills && v->vars == from->vars;
 	for (int i = 1; keeps && i < v->vars; i++) {
 		const struct sub_map *m = &v->map[i];
-		keeps = m->function == SUB_AFFINE && m->var == v->var[i] && m->scale == 1 && m->offset == 0 && !m->scale2 &&
-			p->vars.at[v->var[i]].extent == p->vars.at[from->var[i]].extent;
+		keeps = m->function == SUB_AFFINE && m->var == v->var[i] && m->scale == 1 && m->offset == 0 &&
+			!m->scale2 && p->vars.at[v->var[i]].extent == p->vars.at[from->var[i]].extent;
 	}
 	return keeps;
 }
@@ -29,7 +30,8 @@ static bool is_row_of_table(const struct sub_program *p, sub_ref r, struct sched
 	return m->function == SUB_TOKEN && m->var == v->var[0] && !p->inputs.at[m->which].on_edge;
 }
 
-/* The store of the only body of leaves that has the state; NULL = several have it, or nodes that may be leaves. */
+/* The store of the only body of leaves that has the state; NULL = several have it, or nodes that may be
+ * leaves. */
 static const struct sub_store *find_leaf_store(const struct sub_program *p, int state)
 {
 	const struct sub_store *found = NULL;
@@ -79,7 +81,8 @@ bool sched_reads_table(const struct sched *s, const struct sched_plan *plan, int
 }
 
 /* Whether a value is only stored to states that are read in tables. */
-static bool is_in_tables(const struct sched *s, const struct sched_plan *plan, const struct sub_body *b, sub_ref r)
+static bool is_in_tables(const struct sched *s, const struct sched_plan *plan, const struct sub_body *b,
+			 sub_ref r)
 {
 	int stores = 0;
 	for (size_t i = 0; i < b->stores.n; i++) {
