@@ -247,6 +247,7 @@ static uint64_t *bytes_of(esp_profile_facts *f, enum image_buffer_kind kind)
 		return &f->output_bytes;
 	case IMAGE_TOKEN:
 	case IMAGE_VECTOR:
+	case IMAGE_READ_ROW:
 		return &f->data_bytes;
 	default:
 		return NULL;

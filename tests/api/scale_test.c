@@ -11,7 +11,7 @@ enum { D = 16, V = 100 };
 static const struct {
 	const char *name, *text;
 	bool binary;
-	int floats; /* of a node, that a run keeps: states, outputs, sums of the largest level */
+	int floats; /* of a node, that a run keeps: states, outputs, sums of the largest level, the row that is read of it */
 } models[] = {
     {"child-sum",
      "model sum\nstructure tree(*)\ninput word : token\nparam E[V, D], U[D, D]\nstate h[D]\n"
@@ -25,7 +25,7 @@ static const struct {
      "model scores\nstructure tree(*)\ninput word : token\nparam E[V, D]\nstate h[D]\n"
      "leaf:\n    h = E[word]\ninner:\n    h = E[word] + 0.5 * max(k.h for k in children)\noutput score = "
      "sum(h)\n",
-     false, D + 1},
+     false, D + 2},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
