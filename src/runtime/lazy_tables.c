@@ -12,11 +12,11 @@ enum { PIECE = 4096 }; /* bytes of rows that are read at once, but at least one 
 
 struct table {
 	int param, recipe;
-	unsigned inputs; /* a mask of those whose tokens select its rows */
-	int64_t rows, together;		     /* rows of a piece */
+	unsigned inputs;		       /* a mask of those whose tokens select its rows */
+	int64_t rows, together;		       /* rows of a piece */
 	int64_t row_elements, packed_elements; /* of a row: of the parameter, with its padding */
-	char *space;			     /* of a piece before it is packed; NULL = rows need no packing */
-	atomic_uchar *read;		     /* by piece: whether its rows are there */
+	char *space;	    /* of a piece before it is packed; NULL = rows need no packing */
+	atomic_uchar *read; /* by piece: whether its rows are there */
 };
 
 struct rt_lazy {
@@ -29,8 +29,9 @@ struct rt_lazy {
 /* Whether a recipe has the rows of a parameter one after the other, each apart. */
 static bool keeps_rows(const struct image_recipe *r, const struct tensor_info *t)
 {
-	bool ok = t->rank > 0 && r->dims > 0 && r->sources == 1 && r->dim[0].axis == 0 && r->dim[0].stride == 1 &&
-		  r->dim[0].extent >= t->shape[0] && !r->source->begin[0] && r->source->end[0] >= t->shape[0];
+	bool ok = t->rank > 0 && r->dims > 0 && r->sources == 1 && r->dim[0].axis == 0 &&
+		  r->dim[0].stride == 1 && r->dim[0].extent >= t->shape[0] && !r->source->begin[0] &&
+		  r->source->end[0] >= t->shape[0];
 	for (int d = 1; ok && d < r->dims; d++)
 		ok = r->dim[d].axis != 0;
 	return ok && image_recipe_bytes(r) > 0;
@@ -139,7 +140,8 @@ static bool copy_rows(const struct rt_binding *b, const struct table *t, int64_t
 		return false;
 	if (t->space) {
 		rt_clear_padding(b->image, r, at, rows * t->packed_elements);
-		rt_pack_rows(b->image, b->packed, &(struct rt_param_rows){t->param, first, rows, to, .held = -1});
+		rt_pack_rows(b->image, b->packed,
+			     &(struct rt_param_rows){t->param, first, rows, to, .held = -1});
 	}
 	return true;
 }
@@ -176,7 +178,7 @@ static bool read_rows(const struct rt_binding *b, struct table *t, const int32_t
 
 static bool selects_rows(const struct table *t, const struct image *image, int input)
 {
-	return image->input[input].token && input < IMAGE_SELECTING_INPUTS && t->inputs >> input & 1;
+	return input < IMAGE_SELECTING_INPUTS && t->inputs >> input & 1 && image->input[input].token;
 }
 
 bool rt_need_rows(const struct rt_binding *b, const struct rt_minibatch *m, struct diags *diags)
