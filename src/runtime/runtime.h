@@ -169,6 +169,8 @@ bool rt_reads(const struct image_input *, const struct lin_order *, int32_t numb
 /* Copies a dense row into a row of the buffer, and out of one. */
 void rt_put_row(const struct image_buffer *, const void *from, int64_t row, void *to);
 void rt_get_row(const struct image_buffer *, const void *from, int64_t row, void *to);
+/* The time of CLOCK_MONOTONIC, in nanoseconds. */
+int64_t rt_nanoseconds(void);
 /* rt_allocate, and zeroed. */
 void *rt_allocate_zeroed(const struct allocator *, size_t bytes);
 

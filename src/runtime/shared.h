@@ -11,8 +11,7 @@ size_t rt_whole_pages(size_t bytes);
 /* rt_allocate, without huge pages: for memory of which little is touched. */
 void *rt_allocate_sparse(const struct allocator *, size_t bytes);
 
-/* The time of CLOCK_MONOTONIC, in nanoseconds and in seconds. */
-int64_t rt_nanoseconds(void);
+/* The time of CLOCK_MONOTONIC, in seconds. */
 double rt_seconds(void);
 
 /* Always false. */

@@ -2,8 +2,6 @@
 /* Requests: what is checked and reserved before one joins, and what is left of it when it has ended. */
 #include "serve/engine.h"
 
-#include <string.h>
-
 /* --- memory of a request --- */
 
 static bool report_no_memory(struct diags *diags)
@@ -108,7 +106,8 @@ void serve_count_uses(const struct serve_engine *e, struct serve_request *r)
 {
 	const struct lin_forest *f = &r->minibatch.forest;
 	bool down = e->steps.traversal[r->traversal].down;
-	memset(r->uses, 0, r->order.nodes * sizeof *r->uses);
+	for (int32_t n = 0; n < r->order.nodes; n++)
+		r->uses[n] = 0;
 	for (int32_t n = 0; n < r->order.nodes; n++)
 		serve_visit_read(e, r, down, n, count_use, NULL);
 	for (int64_t i = 0; i < f->inputs; i++)
@@ -177,13 +176,14 @@ static bool reserve_request(struct serve_engine *e, struct serve_request *r, boo
 	return !*full && serve_reserve_rows(e, e->edges + r->edges, e->inputs + r->order.inputs, diags);
 }
 
-static void join(struct serve_engine *e, struct serve_request *r, int priority)
+static void join_engine(struct serve_engine *e, struct serve_request *r, int priority)
 {
 	r->priority = priority;
 	r->traversal = 0;
 	r->level = r->done = 0;
 	r->state = SERVE_IN_FLIGHT;
-	memset(r->row, -1, r->order.nodes * sizeof *r->row);
+	for (int32_t n = 0; n < r->order.nodes; n++)
+		r->row[n] = -1;
 	if (serve_returns_rows(e, 0))
 		serve_count_uses(e, r);
 	e->rows += r->rows;
@@ -211,7 +211,7 @@ enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_binding *
 	r->binding = binding;
 	*out = r;
 	if (r->order.nodes) {
-		join(e, r, priority);
+		join_engine(e, r, priority);
 		return SERVE_ADMITTED;
 	}
 	r->rows = r->edges = 0;

@@ -40,13 +40,6 @@ struct serve_service {
 	struct serve_service_counts counts;
 };
 
-static int64_t now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 /* --- lists --- */
 
 static void put_behind(struct tickets *l, struct serve_ticket *before, struct serve_ticket *t)
@@ -206,10 +199,10 @@ static void take_ended(struct serve_service *s, const struct diags *why)
 }
 
 /* One superstep, with the lock before and behind it. */
-static void drive(struct serve_service *s)
+static void drive_engine(struct serve_service *s)
 {
 	struct diags diags;
-	int64_t at = now();
+	int64_t at = rt_nanoseconds();
 	end_early(s, &s->waiting, at);
 	end_early(s, &s->in_flight, at);
 	while (s->waiting.first && admit_ticket(s, s->waiting.first))
@@ -225,7 +218,7 @@ static void drive(struct serve_service *s)
 	s->counts.supersteps = counts.supersteps;
 	s->counts.nodes = counts.nodes;
 	take_ended(s, &diags);
-	at = now();
+	at = rt_nanoseconds();
 	end_early(s, &s->waiting, at);
 	end_early(s, &s->in_flight, at);
 	free_ended(s);
@@ -257,13 +250,13 @@ static void sleep_until(struct serve_service *s, struct serve_ticket *t, int64_t
 enum serve_answer serve_wait(struct serve_service *s, struct serve_ticket *t, int64_t until)
 {
 	pthread_mutex_lock(&s->lock);
-	while (t->place != ENDED && (until == INT64_MAX || now() < until)) {
+	while (t->place != ENDED && (until == INT64_MAX || rt_nanoseconds() < until)) {
 		if (s->driving) {
 			sleep_until(s, t, until);
 			continue;
 		}
 		s->driving = true;
-		drive(s);
+		drive_engine(s);
 		s->driving = false;
 	}
 	enum serve_answer answer = t->answer;
@@ -293,7 +286,7 @@ static struct serve_ticket *new_ticket(struct serve_service *s, const struct ser
 	return t;
 }
 
-static bool enqueue(struct serve_service *s, struct serve_ticket *t)
+static bool enqueue_ticket(struct serve_service *s, struct serve_ticket *t)
 {
 	pthread_mutex_lock(&s->lock);
 	bool room = s->counts.pending < s->requests;
@@ -312,7 +305,7 @@ struct serve_ticket *serve_submit(struct serve_service *s, const struct serve_su
 				  struct diags *diags)
 {
 	struct serve_ticket *t = new_ticket(s, of, diags);
-	if (!t || enqueue(s, t))
+	if (!t || enqueue_ticket(s, t))
 		return t;
 	free_ticket(s, t);
 	diag_add(diags, DIAG_SERVICE_FULL, (struct diag_at){0}, "submit it again when others have ended",
