@@ -80,13 +80,11 @@ static bool reserve_results(struct serve_engine *e, struct serve_request *r)
 
 /* --- how often rows are read --- */
 
-void serve_visit_read(const struct serve_engine *e, struct serve_request *r, bool down, int32_t number,
-		      serve_visit *visit, void *context)
+void serve_visit_read(struct serve_request *r, bool down, int32_t number, serve_visit *visit, void *context)
 {
 	const struct lin_order *o = &r->order;
 	const struct lin_forest *f = &r->minibatch.forest;
 	int32_t id = o->order[number];
-	(void)e;
 	if (down)
 		for (int32_t i = o->parent_begin[number]; i < o->parent_begin[number + 1]; i++)
 			visit(r, o->order[o->parent_list[i]], context);
@@ -109,7 +107,7 @@ void serve_count_uses(const struct serve_engine *e, struct serve_request *r)
 	for (int32_t n = 0; n < r->order.nodes; n++)
 		r->uses[n] = 0;
 	for (int32_t n = 0; n < r->order.nodes; n++)
-		serve_visit_read(e, r, down, n, count_use, NULL);
+		serve_visit_read(r, down, n, count_use, NULL);
 	for (int64_t i = 0; i < f->inputs; i++)
 		r->uses[f->root[i]]++;
 }
@@ -139,7 +137,7 @@ static int64_t count_rows(const struct serve_engine *e, struct serve_request *r)
 		most = in_use.now > most ? in_use.now : most;
 		for (int32_t n = o->batch_begin[b]; n < o->batch_begin[b + 1]; n++) {
 			in_use.now -= !r->uses[o->order[n]];
-			serve_visit_read(e, r, down, n, use_once, &in_use);
+			serve_visit_read(r, down, n, use_once, &in_use);
 		}
 	}
 	return most;

@@ -124,7 +124,7 @@ bool serve_reserve_rows(struct serve_engine *, int64_t edges, int64_t inputs, st
 void serve_count_uses(const struct serve_engine *, struct serve_request *);
 /* Called for each node whose row the cell of a node reads. */
 typedef void serve_visit(struct serve_request *, int32_t id, void *context);
-void serve_visit_read(const struct serve_engine *, struct serve_request *, bool down, int32_t number,
+void serve_visit_read(struct serve_request *, bool down, int32_t number,
 		      serve_visit *, void *);
 
 /* Chooses another binding than in the last superstep, if a request has one. */

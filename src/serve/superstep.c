@@ -127,7 +127,7 @@ static void return_rows(struct serve_engine *e, const struct serve_pick *p)
 	for (int32_t n = p->begin; n < p->end; n++) {
 		if (!r->uses[r->order.order[n]])
 			return_row(e, r, r->order.order[n]);
-		serve_visit_read(e, r, down, n, use_row, e);
+		serve_visit_read(r, down, n, use_row, e);
 	}
 }
 
