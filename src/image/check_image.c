@@ -207,11 +207,17 @@ static bool reaches_inside(const struct image_buffer *b)
 /* Inputs and sorts of nodes have a row per node, those of edges one per edge. */
 static bool has_data_rows(const struct image *image, const struct image_buffer *b)
 {
-	if (b->kind >= IMAGE_SORTED)
+	switch (b->kind) {
+	case IMAGE_SORTED:
+	case IMAGE_SEGMENT_OF:
+	case IMAGE_SEGMENT_BEGIN:
 		return b->rows == (image->sort[b->which].edges ? IMAGE_EDGES : IMAGE_NODES);
-	if (b->kind != IMAGE_TOKEN && b->kind != IMAGE_VECTOR)
+	case IMAGE_TOKEN:
+	case IMAGE_VECTOR:
+		return b->rows == (image->input[b->which].on_edge ? IMAGE_EDGES : IMAGE_NODES);
+	default:
 		return true;
-	return b->rows == (image->input[b->which].on_edge ? IMAGE_EDGES : IMAGE_NODES);
+	}
 }
 
 /* Inputs, states and outputs have the type that they are declared with. */

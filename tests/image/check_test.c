@@ -721,8 +721,22 @@ static void test_folds(struct test_run *r)
 			      sizeof fold_bendings / sizeof *fold_bendings);
 }
 
+/* Rows to read are checked without looking at sorts, of which there may be none. */
+static void test_rows_to_read(struct test_run *r)
+{
+	static const struct image_sort none = {.edges = true};
+	struct image image = r->image;
+	struct diags diags;
+	diags_init(&diags, &allocator_default);
+	image.sort = &none;
+	tap_ok(!image.sorts && buffer_of_kind(&image, IMAGE_READ_ROW) > 0 && image_check(&image, &diags),
+	       "tables of leaves need no sort");
+	diags_free(&diags);
+}
+
 static void test_tables_of_leaves(struct test_run *r)
 {
+	test_rows_to_read(r);
 	test_bendings(&r->arena, &r->image, table_bendings, sizeof table_bendings / sizeof *table_bendings);
 }
 
