@@ -93,7 +93,8 @@ def read_table(path):
 
 class Case:
     def __init__(self, row, hidden):
-        self.name, self.model, self.structures, sizes, self.peer, self.cortex, own = row[:7]
+        self.name, self.model, structures, sizes, self.peer, self.cortex, own = row[:7]
+        self.structures, _, self.length = structures.partition(" ")
         self.hidden = hidden
         self.own = own
         self.sizes = re.sub(r"\bH\b", str(hidden), sizes)
@@ -203,7 +204,7 @@ def arguments_of(bench, case, *more):
     if case.structures == "tree" and os.path.exists(bench.options.trees):
         command.append(bench.options.trees)
     elif case.structures in ("perfect", "grid"):
-        command += ["--structures", case.structures]
+        command += ["--structures", case.structures, *(["--length", case.length] if case.length else [])]
     return command + ["--minibatches", str(bench.options.minibatches), "--batches", bench.options.batches, *more]
 
 
