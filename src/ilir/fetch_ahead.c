@@ -96,7 +96,7 @@ struct early {
 static bool holds_indices(const struct ilir_buffer_decl *b)
 {
 	return b->dtype == ILIR_INDEX ||
-	       (b->kind >= IMAGE_TOKEN && b->kind != IMAGE_VECTOR && b->kind < ILIR_REGISTER);
+	       (b->kind >= IMAGE_TOKEN && b->kind != IMAGE_VECTOR && b->kind < IMAGE_GIVEN);
 }
 
 static void check_early(const struct ilir_module *m, ilir_expr e, void *context)

@@ -69,7 +69,7 @@ struct ilir_node {
 /* --- buffers --- */
 
 /* Kinds of buffers besides those of the image. */
-enum { ILIR_REGISTER = IMAGE_READ_ROW + 1, ILIR_UNUSED };
+enum { ILIR_REGISTER = IMAGE_GIVEN + 1, ILIR_UNUSED };
 
 /* A dimension of a buffer.  Its name relates loops to it. */
 struct ilir_dim {

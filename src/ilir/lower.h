@@ -89,6 +89,7 @@ struct lowering {
 	const struct sched_sort *sort; /* of the rows, or edges, that its loop over positions visits; NULL = it visits
 					  them by number */
 	ilir_expr token; /* with a sort: that of the segment */
+	ilir_var given; /* of its loop over the caller's rows; none = it visits nodes by number */
 	ilir_expr row, edge, space[SUB_MAX_VARS];
 	ilir_var column; /* of the group's dimension that vectors run along; none = it has no dimensions */
 	struct scope *scope;

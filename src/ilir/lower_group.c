@@ -427,6 +427,15 @@ static ilir_expr read_state(struct lowering *l, int state, const ilir_expr *inde
 	return lower_load(l, l->state[state], at, n);
 }
 
+/* The caller's row of the current node. */
+static ilir_expr read_given(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	ilir_expr at[SUB_MAX_VARS];
+	memcpy(at, index, v->vars * sizeof *at);
+	at[0] = ilir_var_ref(l->m, l->given);
+	return lower_widened(l, ilir_load(l->m, l->input[v->which], at, v->vars));
+}
+
 static ilir_expr read_source(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
 	switch (v->op) {
@@ -439,6 +448,8 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 	case SUB_STATE:
 		return read_state(l, v->which, index, v->vars);
 	default: {
+		if (ilir_buffer_at(l->m, l->input[v->which])->kind == IMAGE_GIVEN)
+			return read_given(l, v, index);
 		int node = l->p->inputs.at[v->which].on_edge; /* 1 skips the node: the edge determines it */
 		return lower_widened(l, ilir_load(l->m, l->input[v->which], index + node, v->vars - node));
 	}
@@ -651,6 +662,14 @@ static struct ilir_stmt *sorted_loop(struct lowering *l, ilir_var row, struct il
 	return lower_segments(l, segment, ilir_at(l->m, l->token)->var, block);
 }
 
+/* The loop over the caller's rows around a block that computes the row `row`, their node's number. */
+static struct ilir_stmt *given_loop(struct lowering *l, ilir_var row, struct ilir_stmt *block)
+{
+	ilir_expr at = ilir_var_ref(l->m, l->given);
+	block = ilir_append(ilir_let(l->m, row, ilir_load_index(l->m, l->member_list, &at, 1)), block);
+	return row_loop(l, l->given, "member", block);
+}
+
 static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent,
 					struct ilir_stmt *block)
 {
@@ -743,6 +762,9 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	l->sort = rows_here ? lower_sort_of(l, number) : NULL;
 	if (l->sort)
 		l->token = ilir_var_ref(l->m, ilir_new_var(l->m, "token", (struct ilir_type){ILIR_INDEX, 1}));
+	l->given = rows_here && sched_is_in_given_order(l->sched, l->plan, g->body)
+		       ? ilir_new_var(l->m, "m", (struct ilir_type){ILIR_INDEX, 1})
+		       : (ilir_var){0};
 	unsigned inside = inner_dims(l);
 	ilir_var rows = open_space(l, v, rows_here, var);
 	struct ilir_stmt *block = inside ? lower_row(l, v, var, inside) : lower_element(l, NULL);
@@ -753,7 +775,9 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 		block = flat_edge_loop(l, var[1], block);
 	else if (g->edges && !l->sort)
 		block = edge_loop(l, var[1], block);
-	if (g->rows && rows_here && !l->sort && !flat)
+	if (l->given.i)
+		block = given_loop(l, var[0], block);
+	else if (g->rows && rows_here && !l->sort && !flat)
 		block = row_loop(l, var[0], row_name(l, v->var[0]), block);
 	unsigned first = l->tile->rows_outside ? 1u << l->tile->along : 0;
 	if (first)

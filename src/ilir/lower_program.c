@@ -86,6 +86,8 @@ static ilir_buffer input_buffer(struct lowering *l, int input)
 		return index_buffer(l, in->name, IMAGE_TOKEN, input, rows, size, 0);
 	if (in->hoisted)
 		return tensor_buffer(l, IMAGE_SCRATCH, 0, &in->row, rows, size);
+	if (sched_reads_given(l->sched, l->plan, input))
+		return tensor_buffer(l, IMAGE_GIVEN, input, &in->row, "member", size);
 	return tensor_buffer(l, IMAGE_VECTOR, input, &in->row, rows, size);
 }
 
@@ -116,10 +118,21 @@ static bool has_members(const struct sub_program *p)
 	return false;
 }
 
+static bool reads_given(const struct lowering *l)
+{
+	for (size_t i = 0; i < l->p->inputs.n; i++)
+		if (sched_reads_given(l->sched, l->plan, i))
+			return true;
+	return false;
+}
+
 static void declare_members(struct lowering *l)
 {
-	l->member_begin = index_buffer(l, "member.begin", IMAGE_MEMBER_BEGIN, 0, "input", IMAGE_INPUTS, 1);
-	l->member_list = index_buffer(l, "member.list", IMAGE_MEMBER_LIST, 0, "member", IMAGE_NODES, 0);
+	bool members = has_members(l->p);
+	if (members)
+		l->member_begin = index_buffer(l, "member.begin", IMAGE_MEMBER_BEGIN, 0, "input", IMAGE_INPUTS, 1);
+	if (members || reads_given(l))
+		l->member_list = index_buffer(l, "member.list", IMAGE_MEMBER_LIST, 0, "member", IMAGE_NODES, 0);
 }
 
 static void declare_structure(struct lowering *l)
@@ -134,8 +147,7 @@ static void declare_structure(struct lowering *l)
 	l->child_list = index_buffer(l, "child.list", IMAGE_CHILD_LIST, 0, "edge", IMAGE_EDGES, 0);
 	l->root = index_buffer(l, "root", IMAGE_ROOT, 0, "input", IMAGE_INPUTS, 0);
 	l->place = index_buffer(l, "place", IMAGE_PLACE, 0, "node", IMAGE_NODES, 0);
-	if (has_members(l->p))
-		declare_members(l);
+	declare_members(l);
 	l->batch_begin = index_buffer(l, "batch.begin", IMAGE_BATCH_BEGIN, 0, "batch", IMAGE_BATCHES, 1);
 	if (l->p->cases.n)
 		l->case_of = index_buffer(l, "case", IMAGE_CASE, 0, "node", IMAGE_NODES, 0);

@@ -33,6 +33,7 @@ const char *const ilir_kind_word[] = {
     [IMAGE_SEGMENT_OF] = "segment_of",
     [IMAGE_SEGMENT_BEGIN] = "segment_begin",
     [IMAGE_READ_ROW] = "read_row",
+    [IMAGE_GIVEN] = "given",
     [ILIR_REGISTER] = "register",
 };
 

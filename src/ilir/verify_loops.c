@@ -85,6 +85,15 @@ static bool check_table(struct verification *c, const struct ilir_buffer_decl *b
 	return alike || ilir_report_fault(c, "'%s' has no rows like those of its table", b->name);
 }
 
+/* Checks that the caller's rows, which follow each other, have no padding. */
+static bool check_given(struct verification *c, const struct ilir_buffer_decl *b)
+{
+	for (int d = 0; d < b->rank; d++)
+		if (b->dim[d].padded != b->dim[d].extent)
+			return ilir_report_fault(c, "'%s' is padded, but its rows are the caller's", b->name);
+	return true;
+}
+
 static bool check_buffer(struct verification *c, const struct ilir_buffer_decl *b)
 {
 	if (b->kind < 0 || b->kind > ILIR_UNUSED)
@@ -101,7 +110,7 @@ static bool check_buffer(struct verification *c, const struct ilir_buffer_decl *
 	int64_t elements = row_elements(b);
 	if (elements < 0 || (b->kind == ILIR_REGISTER && elements > MOST_ELEMENTS))
 		return ilir_report_fault(c, "'%s' has too many elements", b->name);
-	return (!b->table.i || check_table(c, b)) && (!b->recipe || check_recipe(c, b, elements));
+	return (b->kind != IMAGE_GIVEN || check_given(c, b)) && (!b->table.i || check_table(c, b)) && (!b->recipe || check_recipe(c, b, elements));
 }
 
 /* --- statements --- */

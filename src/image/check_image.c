@@ -161,6 +161,7 @@ static const struct {
     [IMAGE_SEGMENT_OF] = {DTYPE_I32, -1},
     [IMAGE_SEGMENT_BEGIN] = {DTYPE_I32, -1},
     [IMAGE_READ_ROW] = {DTYPE_I32, IMAGE_NODES},
+    [IMAGE_GIVEN] = {-1, IMAGE_NODES},
 };
 
 /* How many things the member `which` of a buffer of that kind can name. */
@@ -176,6 +177,7 @@ static int count_choices(const struct image *image, enum image_buffer_kind kind)
 	case IMAGE_TOKEN:
 	case IMAGE_VECTOR:
 	case IMAGE_READ_ROW:
+	case IMAGE_GIVEN:
 		return image->inputs;
 	case IMAGE_CHILD:
 		return image->children > 0 ? image->children : 0;
@@ -214,6 +216,7 @@ static bool has_data_rows(const struct image *image, const struct image_buffer *
 		return b->rows == (image->sort[b->which].edges ? IMAGE_EDGES : IMAGE_NODES);
 	case IMAGE_TOKEN:
 	case IMAGE_VECTOR:
+	case IMAGE_GIVEN:
 		return b->rows == (image->input[b->which].on_edge ? IMAGE_EDGES : IMAGE_NODES);
 	default:
 		return true;
@@ -226,6 +229,7 @@ static bool has_declared_type(const struct image *image, const struct image_buff
 	switch (b->kind) {
 	case IMAGE_TOKEN:
 	case IMAGE_VECTOR:
+	case IMAGE_GIVEN:
 		return image->input[b->which].dtype == b->dtype;
 	case IMAGE_STATE:
 		return image->state[b->which].dtype == b->dtype;
@@ -247,7 +251,9 @@ static bool has_space(const struct image *image, const struct image_buffer *b)
 		return false;
 	if (b->kind == IMAGE_TOKEN || b->kind == IMAGE_READ_ROW)
 		return image->input[b->which].token && b->row_elements == 1;
-	if (b->kind == IMAGE_VECTOR && (image->input[b->which].token ||
+	if (b->kind == IMAGE_GIVEN && b->row_elements != image->input[b->which].elements)
+		return false;
+	if ((b->kind == IMAGE_VECTOR || b->kind == IMAGE_GIVEN) && (image->input[b->which].token ||
 					!has_elements(b->rank, b->shape, image->input[b->which].elements)))
 		return false;
 	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements && reaches_inside(b);

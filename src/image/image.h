@@ -56,8 +56,10 @@ enum image_buffer_kind {
 	IMAGE_SORTED,	   /* i32, a row per node or per edge: the rows of sort `which`, in its order */
 	IMAGE_SEGMENT_OF,  /* i32 likewise, the segment of a position */
 	IMAGE_SEGMENT_BEGIN, /* i32 likewise, one more than these: the first position of a segment */
-	IMAGE_READ_ROW /* i32[nodes], the row to read of a state with a table: -1 - the token of a leaf, input `which`, else the
-			  number of the node */
+	IMAGE_READ_ROW, /* i32[nodes], the row to read of a state with a table: -1 - the token of a leaf, input `which`, else the
+			   number of the node */
+	IMAGE_GIVEN /* a row per node, input `which`, where the caller has it: in the order of IMAGE_MEMBER_LIST, dense and as
+			aligned as its elements are */
 };
 
 /* Rows of `row_elements` elements each (padding included), 64-byte aligned at the first. */

@@ -165,9 +165,11 @@ static bool has_own_memory(const struct image_buffer *b)
 }
 
 static void *shared_array(const struct rt_session *s, const struct rt_binding *binding,
-			  const struct image_buffer *b)
+			  const struct rt_minibatch *m, const struct image_buffer *b)
 {
 	switch (b->kind) {
+	case IMAGE_GIVEN:
+		return (void *)m->data[b->which]; /* no kernel writes to it */
 	case IMAGE_WEIGHT:
 		return binding->packed[b->which];
 	case IMAGE_CHILD:
@@ -246,7 +248,7 @@ static bool prepare_buffers(struct rt_session *s, const struct rt_binding *bindi
 	for (int i = 0; i < s->image->buffers; i++) {
 		const struct image_buffer *b = &s->image->buffer[i];
 		if (!has_own_memory(b)) {
-			s->buffers[i] = shared_array(s, binding, b);
+			s->buffers[i] = shared_array(s, binding, m, b);
 			continue;
 		}
 		if (!reserve_buffer(s, i, diags))

@@ -104,6 +104,7 @@ static struct sched copy_schedule(struct arena *a, const struct sched *from)
 	COPY(a, &s.strategies);
 	COPY(a, &s.states);
 	COPY(a, &s.intermediates);
+	COPY(a, &s.given);
 	COPY(a, &s.tables);
 	return s;
 }
@@ -286,6 +287,8 @@ static void print_states(const struct block *like, const struct sched_choice *c,
 	const struct sub_program *p = like->plan->p;
 	for (size_t i = 0; i < p->states.n; i++)
 		print_state(like, c, p->states.at[i].name, s);
+	for (size_t i = 0; i < p->inputs.n; i++)
+		print_state(like, c, p->inputs.at[i].name, s);
 	for (size_t i = 0; i < p->params.n; i++)
 		print_state(like, c, p->params.at[i].name, s);
 	for (size_t i = 0; i < like->s->intermediates.n; i++)

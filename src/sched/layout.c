@@ -118,5 +118,7 @@ void sched_place_by_node(struct sched *s)
 		s->states.at[i].layout = IMAGE_BY_NODE;
 		s->states.at[i].in_table = false;
 	}
+	for (size_t i = 0; i < s->given.n; i++)
+		s->given.at[i] = false;
 	s->unroll = 1;
 }

@@ -487,6 +487,8 @@ void sched_choose_order(struct sched *s, const struct sched_plan *plan)
 	}
 	for (size_t i = 0; i < plan->p->params.n; i++)
 		vec_push(o.arena, &s->tables, (struct sched_order){0});
+	for (size_t i = 0; i < plan->p->inputs.n; i++)
+		vec_push(o.arena, &s->given, true);
 	o.groups = ARENA_ARRAY(o.arena, struct group_accesses, plan->groups.n);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		walk_group(&o, g);

@@ -71,6 +71,14 @@ static void print_leaves(const struct sched *sc, const struct sched_plan *plan, 
 				   words_leaves[sched_reads_table(sc, plan, i)]);
 }
 
+static void print_vectors(const struct sched *sc, const struct sched_plan *plan, struct str *s)
+{
+	for (size_t i = 0; i < plan->p->inputs.n; i++)
+		if (!sched_copies_vector(plan, i))
+			str_printf(s, "%s %s %s\n", sched_spelling(SCHED_VECTORS), plan->p->inputs.at[i].name,
+				   words_vectors[sched_reads_given(sc, plan, i)]);
+}
+
 static void print_fusion(const struct sched_fusion *f, struct str *s)
 {
 	str_printf(s, "%s %s", sched_spelling(SCHED_FUSE), words_planner[f->planner]);
@@ -170,6 +178,7 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	str_printf(s, "%s %d\n", sched_spelling(SCHED_ACCUMULATORS), sc->accumulators);
 	print_layouts(sc, plan, s);
 	print_leaves(sc, plan, s);
+	print_vectors(sc, plan, s);
 	print_counts(plan, s);
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		print_group(&plan->groups.at[g], s);

@@ -349,6 +349,23 @@ static bool read_leaves(struct line *l, struct sched *s, const struct sched_plan
 	return true;
 }
 
+static bool read_vectors(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	size_t input = 0;
+	while (input < plan->p->inputs.n && !line_is(l, 1, plan->p->inputs.at[input].name))
+		input++;
+	if (input == plan->p->inputs.n || !sched_is_vector_of_nodes(plan->p, input))
+		return line_refuse(l, 1, "nodes carry no vector of this name");
+	int given = line_word(l, 2, words_vectors);
+	if (given < 0 || !line_ends(l, 3))
+		return false;
+	const char *why = given ? sched_copies_vector(plan, input) : NULL;
+	if (why)
+		return line_refuse(l, 1, why);
+	s->given.at[input] = given;
+	return true;
+}
+
 static bool read_parallel(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	int g = read_group(l, plan), strategy = g < 0 ? -1 : line_word(l, 2, words_strategy);
@@ -531,6 +548,7 @@ static const struct {
     [SCHED_PARALLEL] = {.schedule = read_parallel},
     [SCHED_LAYOUT] = {.schedule = read_layout},
     [SCHED_LEAVES] = {.schedule = read_leaves},
+    [SCHED_VECTORS] = {.schedule = read_vectors},
     [SCHED_ACCUMULATORS] = {.schedule = read_accumulators},
 };
 

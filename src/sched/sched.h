@@ -201,6 +201,7 @@ struct sched {
 	VEC(enum image_strategy) strategies;	/* by group: what of it threads divide among them */
 	VEC(struct sched_state) states; /* by state */
 	VEC(struct sched_intermediate) intermediates;
+	VEC(bool) given; /* by input: kernels read its rows where the caller has them, if they can (sched_copies_vector) */
 	VEC(struct sched_order) tables; /* by parameter: of a row that is looked up; rank 0 = none is */
 };
 
@@ -226,7 +227,8 @@ double sched_operations(const struct sub_program *, const struct sub_body *);
  * (layout.c) after them. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
-/* Places the rows of all states by node, those of leaves as well, and lets no levels be spans: whichever nodes are computed together. */
+/* Places the rows of all states and inputs by node, those of leaves as well, and lets no levels be spans: whichever nodes are
+ * computed together. */
 void sched_place_by_node(struct sched *);
 bool sched_is_row_major(const struct sched_order *);
 /* The name of a value in the text of plans and schedules, as "inner.v12". */
@@ -256,6 +258,14 @@ const char *sched_copies_leaves(const struct sched *, const struct sched_plan *,
 bool sched_reads_table(const struct sched *, const struct sched_plan *, int state);
 /* Whether all that a group would store are such states of leaves: then it has no step. */
 bool sched_only_looks_up(const struct sched *, const struct sched_plan *, int group);
+/* Whether an input of the model is a vector that nodes carry. */
+bool sched_is_vector_of_nodes(const struct sub_program *, int input);
+/* Why rows of a vector must be copied in the order of the nodes' numbers; NULL = they need not. */
+const char *sched_copies_vector(const struct sched_plan *, int input);
+/* Whether kernels read its rows where the caller has them. */
+bool sched_reads_given(const struct sched *, const struct sched_plan *, int input);
+/* Whether a body reads such an input: then it runs in the order of the caller's rows. */
+bool sched_is_in_given_order(const struct sched *, const struct sched_plan *, int body);
 /* The work of a group: rows of its largest tile, a mask of those of all (bit r - 1 = r rows), and an estimate of the
  * operations of a row. */
 struct sched_work {

@@ -23,6 +23,8 @@ const char *const words_layout[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] 
 
 const char *const words_leaves[] = {"copy", "table", NULL};
 
+const char *const words_vectors[] = {"copy", "given", NULL};
+
 static const char *const off_on[] = {"off", "on", NULL}, *const level_step[] = {"level", "step", NULL};
 
 const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {

@@ -15,6 +15,7 @@ extern const char *const words_moving[];
 extern const char *const words_strategy[];
 extern const char *const words_layout[];
 extern const char *const words_leaves[];
+extern const char *const words_vectors[];
 
 /* Directives that choose one of two words, by directive; words NULL = the directive is none of them. */
 struct sched_switch {

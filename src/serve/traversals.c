@@ -55,6 +55,11 @@ static bool by_node(const struct image *image, struct diags *diags)
 			    diags, DIAG_NOT_CONTINUOUS, (struct diag_at){0},
 			    "compile it with the option 'continuous', and without 'leaves' for the state",
 			    "state '%s' of leaves is read in a table", image->buffer[i].name);
+		else if (image->buffer[i].kind == IMAGE_GIVEN)
+			return diag_add(
+			    diags, DIAG_NOT_CONTINUOUS, (struct diag_at){0},
+			    "compile it with the option 'continuous', and without 'vectors' for the input",
+			    "rows of '%s' are read where the caller has them", image->buffer[i].name);
 	return true;
 }
 

@@ -3,7 +3,7 @@
 #include "tests/ilir/support.h"
 
 static const char head[] =
-    "module m\ndim node, i, j, lane\n"
+    "module m\ndim node, i, j, lane, member\n"
     "buffer h : state 0 f32 [nodes:node, 60/64:i]\n"
     "buffer w : weight 0 f32 [16:j, 64:i]\n"
     "buffer c : child 0 i32 [nodes:node]\n"
@@ -12,6 +12,8 @@ static const char head[] =
     "buffer kept : scratch 0 f32 [widest:node, 64:i]\n"
     "buffer derived : scratch 0 f32 [nodes:node, 64:i]\n"
     "buffer rows : read_row 0 i32 [nodes:node]\n"
+    "buffer given : given 0 f32 [nodes:member, 64:i]\n"
+    "buffer members : member_list 0 i32 [nodes:member]\n"
     "buffer leaf : state 1 f32 [nodes:node, 64:i] or w by rows\n"
     "kernel k in once {\n";
 
@@ -35,6 +37,7 @@ static const struct {
     {"for n:node in begin..end { own[n, 0] = derived[to_index(c[n]), 5] } "
      "for i:i in 0..8 swept { for m:node in begin..end { derived[m, i] = own[m, 0] } }",
      ILIR_IN_BOUNDS},
+    {"for m:member in begin..end { let n = to_index(members[m]) h[n, 0] = given[m, 63] }", ILIR_IN_BOUNDS},
     {"for n:node in begin..end { for v:lane in 0..8 vector { h[n, v] = 1.0 } }", ILIR_BOUNDED},
     {"for n:node in begin..end { for t:node in n..n + 4 unrolled { h[t, 0] = 1.0 } }", ILIR_VECTORIZED},
     {"step s in 0..leaves { h[0, 0] = 1.0 } barrier step t in leaves..nodes { h[0, 0] = 2.0 }", 0},
@@ -104,6 +107,10 @@ static const struct {
     {"h[0, 1.0] = 1.0", "index 1 of 'h' is not of type index", 0},
     {"h[ramp(8, 0), 0] = 1.0", "index 0 of 'h' is a vector", 0},
     {"h[0, to_index(c[ramp(8, 0)])] = broadcast(8, 1.0)", "index 1 of 'h' is a vector", 0},
+    {"for m:member in begin..end { h[m, 0] = given[m, 0] }", "'m' walks along 'member' but indexes dimension 'node' of 'h'", 0},
+    {"for n:node in begin..end { h[n, 0] = given[n, 0] }", "'n' walks along 'node' but indexes dimension 'member' of 'given'", 0},
+    {"given[0, 0] = 1.0", "a store to 'given', a given", 0},
+    {"h[0, ramp(8, 0)] = given[0, ramp(8, 60)]", "index 1 of 'given' reaches 60..67, but its extent is 64", ILIR_IN_BOUNDS},
     {"h[0, 0] = 1i", "'h' holds f32 but the value is i32", 0},
     {"h[0, 0] = c[0]", "'h' holds f32 but the value is i32", 0},
     {"h[0, ramp(8, 0)] = 1.0", "the value has 1 lanes but the place has 8", 0},
@@ -317,6 +324,11 @@ static struct ilir_buffer_decl *looked_up(struct bench *b)
 	return &b->m->buffers.at[b->m->buffers.n - 1];
 }
 
+static void padded_given(struct bench *b)
+{
+	ilir_buffer_at(b->m, ilir_find_buffer(b->m, IMAGE_GIVEN))->dim[1].padded = 72;
+}
+
 static void wide_table(struct bench *b)
 {
 	looked_up(b)->dim[1].padded++;
@@ -479,6 +491,7 @@ static const struct {
     {"a statement of no kind", "barrier", unknown_statement, "a statement of no known kind"},
     {"rows inside", "barrier", inner_rows, "only the first of an array may be"},
     {"negative padding", "barrier", no_padding, "is padded to less than its extent"},
+    {"rows of the caller that are padded", "barrier", padded_given, "'given' is padded, but its rows are the caller's"},
     {"a table of longer rows", "barrier", wide_table, "'leaf' has no rows like those of its table"},
     {"a table that is no weight", "barrier", table_of_others, "'leaf' has no rows like those of its table"},
     {"a table of another type", "barrier", table_of_integers, "'leaf' has no rows like those of its table"},

@@ -734,6 +734,46 @@ static void test_rows_to_read(struct test_run *r)
 	diags_free(&diags);
 }
 
+static struct image_buffer *given_of(struct bending *b)
+{
+	return &b->buffer[buffer_of_kind(&b->image, IMAGE_GIVEN)];
+}
+
+static void padded_rows(struct bending *b)
+{
+	given_of(b)->row_elements++;
+}
+
+static void rows_of_edges(struct bending *b)
+{
+	given_of(b)->rows = IMAGE_EDGES;
+}
+
+static void rows_of_edge_data(struct bending *b)
+{
+	b->input[given_of(b)->which].on_edge = true;
+	b->input[given_of(b)->which].at_leaf = false;
+}
+
+static void rows_of_tokens(struct bending *b)
+{
+	struct image_input *in = &b->input[given_of(b)->which];
+	in->token = true;
+	in->elements = in->rank = 0;
+}
+
+static const struct bent given_bendings[] = {
+    {"rows of the caller with padding", padded_rows, "not as large as it must be"},
+    {"rows of the caller, one an edge", rows_of_edges, "not as its kind must be"},
+    {"rows of the caller that edges carry", rows_of_edge_data, "not as its kind must be"},
+    {"rows of the caller that are tokens", rows_of_tokens, "not as large as it must be"},
+};
+
+static void test_given_rows(struct test_run *r)
+{
+	test_bendings(&r->arena, &r->image, given_bendings, sizeof given_bendings / sizeof *given_bendings);
+}
+
 static void test_tables_of_leaves(struct test_run *r)
 {
 	test_rows_to_read(r);
@@ -747,5 +787,6 @@ int main(void)
 	with_model(SMALL_MODEL, test_tables);
 	with_model(FOLDING_MODEL, test_folds);
 	with_model("examples/treefc/treefc.ra", "D=8 V=3", test_tables_of_leaves);
+	with_model("examples/gru/gru.ra", "D=64 E=64", test_given_rows);
 	return tap_done();
 }

@@ -5,7 +5,7 @@
  * memory, and nothing that a sanitizer adds is in compiled kernels.
  *
  * Buffers begin at multiples of 64 bytes, so up to 63 bytes lie between the end of one and its page: a store
- * to them is found as well, a load from them gives NaN.  The guard is of one thread. */
+ * to them is found as well, a load from them gives NaN.  Rows that are the caller's end where their page ends.  The guard is of one thread. */
 #ifndef ESPALIER_TESTS_MODELS_GUARD_H
 #define ESPALIER_TESTS_MODELS_GUARD_H
 
@@ -100,12 +100,13 @@ static inline bool guard_reserve(struct guard_block *block, size_t bytes)
 	return block->pages && mprotect(block->pages, whole, PROT_READ | PROT_WRITE) == 0;
 }
 
-/* Copies a buffer to the end of its pages, or with `low` to their beginning, to catch accesses before it. */
-static inline bool guard_enter(struct guard_block *block, const void *from, size_t bytes, bool low)
+/* Copies a buffer to the end of its pages, at a multiple of `line` bytes, or with `low` to their beginning, to catch accesses
+ * before it. */
+static inline bool guard_enter(struct guard_block *block, const void *from, size_t bytes, size_t line, bool low)
 {
 	if (!guard_reserve(block, bytes))
 		return false;
-	block->at = low ? block->pages : block->pages + (block->bytes - bytes) / GUARD_LINE * GUARD_LINE;
+	block->at = low ? block->pages : block->pages + (block->bytes - bytes) / line * line;
 	block->used = bytes;
 	memcpy(block->at, from, bytes);
 	memset(block->at + bytes, GUARD_SLACK, block->pages + block->bytes - block->at - bytes);
@@ -160,7 +161,8 @@ static inline bool guard_copy_in(struct guard *g, const struct image_frame *f)
 		g->table[i] = NULL;
 		if (!f->buffers[i])
 			continue;
-		if (!guard_enter(&g->block[i], f->buffers[i], bytes, low))
+		size_t line = b->kind == IMAGE_GIVEN ? dtype_traits_of(b->dtype)->bytes : GUARD_LINE;
+		if (!guard_enter(&g->block[i], f->buffers[i], bytes, line, low))
 			return false;
 		g->table[i] = g->block[i].at;
 	}

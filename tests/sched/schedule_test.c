@@ -240,7 +240,7 @@ static void test_hints(void)
 		tap_ok(hints(&p, "unrol 2",
 			     "directives are fuse, store, local, sort, refactor, hoist, pad, dynamic_batch, dense_index, peel, "
 			     "persist, "
-			     "barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, accumulators"),
+			     "barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, vectors, accumulators"),
 		       "or the directives that there are");
 	}
 	free_model(&p.model);
@@ -374,6 +374,25 @@ static void test_chosen_rows(void)
 		       t ? t->nodes[0] : 0, t ? t->across : 0, t ? t->block : 0);
 		free_model(&p.model);
 	}
+}
+
+/* Rows of the caller's are in its order, and none may be read beyond its elements. */
+static void test_vectors(void)
+{
+	struct planned p;
+	bool ok = make(&p, "examples/gru/gru.ra", "D=64 E=64");
+	tap_ok(ok && reads(&p, "vectors x copy") && refuses(&p, "vectors h given", "no vector of this name") &&
+		   refuses(&p, "vectors x", "wrong argument") && refuses(&p, "vectors x copy 1", ""),
+	       "vectors are read by one word, and states are none");
+	free_model(&p.model);
+	ok = make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100");
+	tap_ok(ok && refuses(&p, "vectors word copy", "no vector of this name"), "tokens are no vectors");
+	free_model(&p.model);
+	ok = make(&p, "tests/golden/gated.ra", "D=3 X=2");
+	tap_ok(ok && !sched_reads_given(&p.sched, &p.plan, 0) &&
+		   refuses(&p, "vectors x given", "not only a body over all nodes ahead of the recursion reads it"),
+	       "what the recursion reads itself is copied");
+	free_model(&p.model);
 }
 
 /* A row has one place, so a node must have one parent. */
@@ -546,6 +565,7 @@ int main(void)
 	test_chosen_layouts();
 	test_rows_across();
 	test_chosen_rows();
+	test_vectors();
 	test_layouts();
 	test_cost_model();
 	test_rows();

@@ -51,6 +51,7 @@ static void test_programs(void)
 		const char *what, *path, *sizes, *schedule;
 	} programs[] = {
 	    {"states by parent", tree, sizes, "layout h parent"},
+	    {"vectors that are not copied", "examples/gru/gru.ra", "D=64 E=64", "vectors x given"},
 	    {"states of leaves in a table", "examples/treefc/treefc.ra", "D=5 V=30", "leaves h table"},
 	    {"node by node", tree, sizes, "dynamic_batch off"},
 	    {"one kernel that tests each node", tree, sizes, "specialize none"},
