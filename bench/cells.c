@@ -1,10 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* cells MODEL.ra SIZES TREES [REQUESTS [SECONDS]]: requests a second, of requests that are always so many (a
- * closed loop): each thread alone, the team for one after the other, minibatches, and cells that join and
- * leave at every superstep. TREES has bracketed trees, or is a number: sequences of so many nodes.  Words and
- * weights are random. */
+/* cells MODEL.ra SIZES TREES [REQUESTS [SECONDS]]: microseconds of a request that has no company, by a
+ * session and by a service; then requests a second, of requests that are always so many (a closed loop): each
+ * thread alone, the team for one after the other, minibatches, and cells that join and leave at every
+ * superstep. TREES has bracketed trees, or is a number: sequences of so many nodes.  Words and weights are
+ * random. */
 #include "bench/timing.h"
-#include "serve/serve.h"
+#include "serve/service.h"
 #include "tests/models/helper.h"
 
 #include <pthread.h>
@@ -241,6 +242,65 @@ static double serve_cells(int in_flight, bool with_team, struct serve_counts *co
 	return served / (now - begin);
 }
 
+/* --- one request at a time --- */
+
+enum { ALONE = 3 };
+
+static double run_plain(const struct rt_minibatch *m)
+{
+	double begin = read_clock();
+	need(rt_session_run(&plain.session, &plain.binding, &team, m, &plain.diags), "run", &plain.diags);
+	return read_clock() - begin;
+}
+
+static double run_continuous(const struct rt_minibatch *m)
+{
+	double begin = read_clock();
+	need(rt_session_run(&joined.session, &joined.binding, &team, m, &joined.diags), "run", &joined.diags);
+	return read_clock() - begin;
+}
+
+static double run_service(struct serve_service *s, const struct rt_minibatch *m)
+{
+	double begin = read_clock();
+	struct serve_submission of = {.minibatch = *m, .binding = &joined.binding};
+	struct serve_ticket *t = serve_submit(s, &of, &joined.diags);
+	need(t && serve_wait(s, t, INT64_MAX) == SERVE_DONE, "wait", &joined.diags);
+	sink += *(const char *)serve_ticket_row(t, 0, 0);
+	serve_ticket_free(s, t);
+	return read_clock() - begin;
+}
+
+/* Every request by each in turn; of each request the least of several rounds, and the mean and the median of
+ * these. */
+static void compare_alone(void)
+{
+	enum { ROUNDS = 9, MOST = 400 };
+	static const char *const names[ALONE] = {"session", "session, continuous program", "service"};
+	static double least[ALONE][MOST];
+	int n = made < MOST ? made : MOST;
+	struct serve_service_options o = {.limits = {16384, 1024}, .requests = 16, .team = &team};
+	struct serve_service *s = serve_open(&allocator_default, &joined.image, &o, &joined.diags);
+	need(s, "service", &joined.diags);
+	for (int round = 0; round < ROUNDS; round++)
+		for (int i = 0; i < n; i++)
+			for (int c = 0; c < ALONE; c++) {
+				const struct rt_minibatch *m = &requests[i].minibatch;
+				double t = c == 0   ? run_plain(m)
+					   : c == 1 ? run_continuous(m)
+						    : run_service(s, m);
+				least[c][i] = !round || t < least[c][i] ? t : least[c][i];
+			}
+	for (int c = 0; c < ALONE; c++) {
+		double sum = 0;
+		for (int i = 0; i < n; i++)
+			sum += least[c][i];
+		qsort(least[c], n, sizeof **least, compare_doubles);
+		printf("%-30s %8.1f %8.1f us\n", names[c], sum / n * 1e6, least[c][n / 2] * 1e6);
+	}
+	serve_close(s);
+}
+
 int main(int argc, char **argv)
 {
 	struct test_model t = {0};
@@ -257,6 +317,7 @@ int main(int argc, char **argv)
 	need(start_run(&joined, &t, &o), "compile", &joined.diags);
 	read_requests(argv[3], &plain.image);
 	need(made, "no requests", &plain.diags);
+	compare_alone();
 	enum { ROUNDS = 15, CONTESTANTS = 6 };
 	static const char *const names[] = {
 	    "one thread",  "a thread each",	"the team, one after the other",

@@ -61,7 +61,7 @@ check_header()
 {
 	local flags standard
 	read -ra flags < <(pkg-config --cflags espalier)
-	echo '#include <espalier.h>' >"$work/alone.c"
+	echo '#include <espalier_service.h>' >"$work/alone.c"
 	cp "$work/alone.c" "$work/alone.cc"
 	$cc -std=c11 -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.c"
 	for standard in c++11 c++20; do
@@ -102,7 +102,7 @@ check_shared()
 check_archive()
 {
 	nm -g --defined-only "$archive" 2>"$work/said" | awk 'NF == 3 { print $3 }' | sort >"$work/defined"
-	grep -o '\besp_[a-z0-9_]*(' "$destdir$(pkg-config --variable=includedir espalier | sed "s|^$destdir||")/espalier.h" |
+	grep -oh '\besp_[a-z0-9_]*(' "$destdir$(pkg-config --variable=includedir espalier | sed "s|^$destdir||")"/espalier{,_service}.h |
 		tr -d '(' | sort -u >"$work/declared"
 	[ -s "$work/defined" ] || fail "$archive defines nothing"
 	grep -v '^esp_' "$work/defined" >&2 && fail "$archive defines these"

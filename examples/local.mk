@@ -40,6 +40,12 @@ script_programs += %D%/treelstm/embed
 examples_treelstm_embed_CPPFLAGS = -I$(srcdir)/src/api
 examples_treelstm_embed_LDADD = libespalier.la
 
+# Likewise, of one that serves: tests/examples/serve_test.sh.
+nobase_dist_doc_DATA += %D%/serve/README.md %D%/serve/serve.c
+script_programs += %D%/serve/serve
+examples_serve_serve_CPPFLAGS = -I$(srcdir)/src/api
+examples_serve_serve_LDADD = libespalier.la
+
 installcheck-local:
 	$(BASH) $(srcdir)/%D%/installcheck.sh '$(DESTDIR)' '$(pkgconfigdir)' '$(libdir)' '$(libexecdir)' '$(bindir)' \
 		'$(mandir)' '$(datadir)' '$(docdir)' '$(CC)'

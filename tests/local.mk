@@ -34,6 +34,7 @@ archive_shell_tests = \
 	%D%/doc/manual_test.sh \
 	%D%/examples/dependency_test.sh \
 	%D%/examples/embed_test.sh \
+	%D%/examples/serve_test.sh \
 	%D%/examples/valgrind_test.sh \
 	%D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh \
@@ -71,6 +72,7 @@ unit_tests = \
 	%D%/api/run_test \
 	%D%/api/saved_test \
 	%D%/api/scale_test \
+	%D%/api/serving_test \
 	%D%/api/state_test \
 	%D%/api/swap_test \
 	%D%/api/lazy_test \
@@ -161,6 +163,7 @@ unit_tests = \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
 	%D%/runtime/strategies_test \
+	%D%/serve/counters_test \
 	%D%/serve/refuse_requests_test \
 	%D%/serve/service_test \
 	%D%/serve/serve_test \

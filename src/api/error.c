@@ -130,6 +130,8 @@ static const struct {
     [ESP_ERROR_BUSY] = {"busy", true},
     [ESP_ERROR_CLOSED] = {"closed", false},
     [ESP_ERROR_FORKED] = {"forked", false},
+    [ESP_ERROR_EXPIRED] = {"expired", false},
+    [ESP_ERROR_CANCELLED] = {"cancelled", false},
 };
 
 static bool is_status(esp_status s)

@@ -1,6 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 lib_LTLIBRARIES += libespalier.la
-include_HEADERS += %D%/espalier.h
+include_HEADERS += %D%/espalier.h %D%/espalier_service.h
 
 # current:revision:age.  A release that changes no symbol: revision + 1.  One that only adds symbols: current + 1,
 # age + 1, revision 0.  One that removes or changes a symbol, a public struct or a meaning: current + 1, age 0,
@@ -22,6 +22,6 @@ EXTRA_DIST += %D%/espalier.map
 libespalier_internal_la_SOURCES += \
 	%D%/binding.c %D%/bodies.c %D%/build_model.c %D%/call.c \
 	%D%/context.c %D%/error.c %D%/export.c %D%/forest.c %D%/objects.h %D%/linked.c %D%/find_machine.c \
-	%D%/message.c %D%/model.c %D%/counted.c %D%/read_options.c %D%/read_options.h %D%/profile.c %D%/profile.h %D%/program.c %D%/saved.c %D%/session.c %D%/tensor.c %D%/copy_text.c %D%/treebank.c %D%/vocabulary.c \
+	%D%/message.c %D%/model.c %D%/counted.c %D%/read_options.c %D%/read_options.h %D%/profile.c %D%/profile.h %D%/program.c %D%/saved.c %D%/service.c %D%/session.c %D%/tensor.c %D%/copy_text.c %D%/treebank.c %D%/vocabulary.c \
 	%D%/weights.c
 EXTRA_DIST += %D%/README.md

@@ -39,6 +39,7 @@ bool api_read_options(struct arena *arena, struct diags *diags, const esp_progra
 	*o = (struct compile_options){0};
 	o->backend = from->backend ? arena_string(arena, from->backend) : jit_backend_usual(arena);
 	o->schedule = from->schedule ? arena_string(arena, from->schedule) : "";
+	o->continuous = from->continuous != 0;
 	return read_at(from->at, o, diags) && read_target(from->target, o, diags) &&
 	       read_rewriting(from, o, diags);
 }

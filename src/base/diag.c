@@ -171,6 +171,19 @@ void diags_move(struct diags *d, struct diags *from)
 	diags_free(from);
 }
 
+void diags_copy(struct diags *d, const struct diags *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		const struct diag *g = &from->at[i];
+		size_t before = d->n;
+		struct diag_at at = {g->file, g->line, g->column, g->source, 0};
+		(diag_add)(d, g->id, at, g->hint, "%s", g->message);
+		if (d->n > before)
+			diag_about(d, g->input, g->node);
+	}
+	d->lost |= from->lost;
+}
+
 /* The caret's line repeats the tabs of the source, so that the caret is right at any tab width.  A source
  * without a column is a text that was passed to a builder. */
 static void print_source(const struct diag *g, struct str *s)

@@ -29,7 +29,9 @@ enum diag_status {
 	DIAG_STATUS_SYSTEM,
 	DIAG_STATUS_BUSY,
 	DIAG_STATUS_CLOSED,
-	DIAG_STATUS_FORKED
+	DIAG_STATUS_FORKED,
+	DIAG_STATUS_EXPIRED,
+	DIAG_STATUS_CANCELLED
 };
 
 /* A place in a text.  Lines and columns count from 1, columns in bytes; 0 = unknown.  `source` points at the
@@ -79,6 +81,9 @@ bool diag_about(struct diags *, int64_t input, int64_t node);
 
 /* Moves all diagnostics of another list, which is then empty.  Both lists have the same allocator. */
 void diags_move(struct diags *, struct diags *from);
+
+/* Adds copies of all diagnostics of another list. */
+void diags_copy(struct diags *, const struct diags *from);
 
 /* The registry: the spelling of an id, and the status of a call that fails with it. */
 const char *diag_spelling(enum diag_id);

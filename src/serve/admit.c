@@ -174,9 +174,9 @@ static bool reserve_request(struct serve_engine *e, struct serve_request *r, boo
 	return !*full && serve_reserve_rows(e, e->edges + r->edges, e->inputs + r->order.inputs, diags);
 }
 
-static void join_engine(struct serve_engine *e, struct serve_request *r, int priority)
+static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t rank)
 {
-	r->priority = priority;
+	r->rank = rank;
 	r->traversal = 0;
 	r->level = r->done = 0;
 	r->state = SERVE_IN_FLIGHT;
@@ -191,7 +191,7 @@ static void join_engine(struct serve_engine *e, struct serve_request *r, int pri
 }
 
 enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_binding *binding,
-			       const struct rt_minibatch *m, int priority, struct serve_request **out,
+			       const struct rt_minibatch *m, int64_t rank, struct serve_request **out,
 			       struct diags *diags)
 {
 	struct serve_request *r = new_request(e);
@@ -209,7 +209,7 @@ enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_binding *
 	r->binding = binding;
 	*out = r;
 	if (r->order.nodes) {
-		join_engine(e, r, priority);
+		join_engine(e, r, rank);
 		return SERVE_ADMITTED;
 	}
 	r->rows = r->edges = 0;

@@ -23,7 +23,7 @@ void serve_append(struct serve_list *l, struct serve_request *r)
 void serve_insert(struct serve_list *l, struct serve_request *r)
 {
 	struct serve_request *before = l->last;
-	while (before && before->priority < r->priority)
+	while (before && before->rank > r->rank)
 		before = before->before;
 	put_behind(l, before, r);
 }
@@ -122,7 +122,7 @@ bool serve_reserve_rows(struct serve_engine *e, int64_t edges, int64_t inputs, s
 
 static bool allocate_parts(struct serve_engine *e)
 {
-	size_t begins = 2 * serve_cases(e->image) + 1,
+	size_t begins = (SERVE_LEVELS + (size_t)1) * serve_cases(e->image) + 1,
 	       slots = e->image->children > 0 ? e->image->children : 0;
 	e->case_begins = rt_allocate_zeroed(e->allocator, begins * SERVE_TRAVERSALS * sizeof *e->case_begins);
 	e->child = rt_allocate_zeroed(e->allocator, (slots + 1) * sizeof *e->child);
@@ -218,8 +218,11 @@ void serve_free(struct serve_engine *e)
 
 double serve_operations(const struct serve_engine *e)
 {
+	const struct serve_request *r = e->in_flight.first;
 	int64_t nodes = 0;
-	for (const struct serve_request *r = e->in_flight.first; r; r = r->after)
+	if (r && !r->after) /* several levels, perhaps all */
+		return rt_worker_operations(e->image, r->order.nodes);
+	for (; r; r = r->after)
 		nodes += r->order.nodes / (r->order.batches + 1) + 1;
 	return rt_worker_operations(e->image, nodes);
 }

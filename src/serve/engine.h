@@ -30,7 +30,7 @@ struct serve_request {
 	struct serve_request *before, *after; /* in the list of those in flight, ended or spare */
 	struct rt_minibatch minibatch;
 	const struct rt_binding *binding;
-	int priority;
+	int64_t rank;
 	enum serve_state state;
 	void *owner;
 	struct lin_order order;
@@ -51,19 +51,23 @@ struct serve_list {
 	struct serve_request *first, *last;
 };
 
-/* Nodes of one level of a request that are computed in this superstep: numbers begin .. end - 1 of its order.
- */
+/* Nodes of a request that are computed in this superstep: numbers begin .. end - 1 of its order, which are
+ * some of one batch, or all of several. */
 struct serve_pick {
 	struct serve_request *request;
-	int32_t batch, begin, end;
+	int32_t batch, batches, begin, end;
 };
+
+/* The most levels that a request without company is computed by in one superstep, and how long these may take
+ * [ns]: a request that joins meanwhile waits for them. */
+enum { SERVE_LEVELS = 64, SERVE_LEVELS_TIME = 1000000 };
 
 /* The picks of a traversal, and their rows. */
 struct serve_part {
 	size_t first, next; /* picks */
 	struct lin_order order;
-	int32_t batch_begin[3];
-	int32_t *case_begin; /* of two batches */
+	int32_t batch_begin[SERVE_LEVELS + 2]; /* one more, as batch 0 is that of leaves */
+	int32_t *case_begin;
 };
 
 struct serve_engine {
@@ -85,6 +89,7 @@ struct serve_engine {
 	size_t picks, pick_capacity;
 	struct serve_part part[SERVE_TRAVERSALS];
 	int32_t *case_begins;
+	double level_time; /* of a request without company [ns], averaged; 0 = unknown */
 	int64_t next_edge, next_parent, next_input, next_member; /* of the index arrays, in this superstep */
 	uint64_t supersteps, nodes, requests;
 };
@@ -124,14 +129,16 @@ bool serve_reserve_rows(struct serve_engine *, int64_t edges, int64_t inputs, st
 void serve_count_uses(const struct serve_engine *, struct serve_request *);
 /* Called for each node whose row the cell of a node reads. */
 typedef void serve_visit(struct serve_request *, int32_t id, void *context);
-void serve_visit_read(struct serve_request *, bool down, int32_t number,
-		      serve_visit *, void *);
+void serve_visit_read(struct serve_request *, bool down, int32_t number, serve_visit *, void *);
 
 /* Chooses another binding than in the last superstep, if a request has one. */
 void serve_choose_binding(struct serve_engine *);
-/* Picks nodes that are ready, at most so many as there are rows for. */
+/* Picks nodes that are ready, at most so many as there are rows for; of a request without company those of
+ * several levels. */
 void serve_pick_cells(struct serve_engine *);
-/* Numbers of a pick that are of a case. */
+/* The levels of a request without company that the superstep computes; 0 = it has company. */
+int32_t serve_levels_alone(const struct serve_engine *);
+/* Numbers of a pick of one batch that are of a case. */
 static inline void serve_case_range(const struct serve_pick *p, int cases, int node_case, int32_t *begin,
 				    int32_t *end)
 {

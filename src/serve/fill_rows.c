@@ -96,14 +96,20 @@ static void move_row(struct serve_engine *e, int traversal, int32_t from, int32_
 
 /* --- rows --- */
 
-static void fill_row(struct serve_engine *e, struct serve_request *r, int32_t number, int32_t row,
+static void place_node(struct serve_engine *e, struct serve_request *r, int32_t number, int32_t row)
+{
+	int32_t id = r->order.order[number];
+	if (r->row[id] >= 0)
+		move_row(e, r->traversal, r->row[id], row);
+	r->row[id] = row;
+}
+
+/* The nodes whose rows it refers to have theirs. */
+static void fill_row(struct serve_engine *e, const struct serve_request *r, int32_t number, int32_t row,
 		     int32_t origin)
 {
 	int32_t id = r->order.order[number];
 	int64_t edge = e->next_edge;
-	if (r->row[id] >= 0)
-		move_row(e, r->traversal, r->row[id], row);
-	r->row[id] = row;
 	fill_children(e, r, id, row);
 	if (r->order.parent_begin)
 		fill_parents(e, r, number, row);
@@ -115,7 +121,24 @@ static void fill_row(struct serve_engine *e, struct serve_request *r, int32_t nu
 			fill_data(e, r, i, number, row, edge);
 }
 
-void serve_fill_part(struct serve_engine *e, int traversal)
+/* Several levels of a request have the rows of its order, so that a node may be read by one of the same
+ * superstep: all have rows before any is filled. */
+static void fill_levels(struct serve_engine *e, const struct serve_part *p)
+{
+	const struct serve_pick *pick = &e->pick[p->first];
+	struct serve_request *r = pick->request;
+	int32_t shift = p->batch_begin[0] - pick->begin, b = pick->batch;
+	for (int32_t n = pick->begin; n < pick->end; n++)
+		place_node(e, r, n, n + shift);
+	for (int32_t n = pick->begin; n < pick->end; n++) {
+		while (n >= r->order.batch_begin[b + 1])
+			b++;
+		fill_row(e, r, n, n + shift, r->order.batch_begin[b] + shift);
+	}
+}
+
+/* Cells of several requests: leaves, then cases in the order of the table. */
+static void fill_cells(struct serve_engine *e, int traversal)
 {
 	const struct serve_part *p = &e->part[traversal];
 	int cases = serve_cases(e->image);
@@ -126,9 +149,20 @@ void serve_fill_part(struct serve_engine *e, int traversal)
 			    origin = p->batch_begin[!e->steps.traversal[traversal].down &&
 						    serve_is_inner(e->image, c)];
 			serve_case_range(&e->pick[i], cases, c, &begin, &end);
-			for (int32_t n = begin; n < end; n++)
-				fill_row(e, e->pick[i].request, n, row++, origin);
+			for (int32_t n = begin; n < end; n++, row++) {
+				place_node(e, e->pick[i].request, n, row);
+				fill_row(e, e->pick[i].request, n, row, origin);
+			}
 		}
+}
+
+void serve_fill_part(struct serve_engine *e, int traversal)
+{
+	const struct serve_part *p = &e->part[traversal];
+	if (e->pick[p->first].batches > 1)
+		fill_levels(e, p);
+	else
+		fill_cells(e, traversal);
 }
 
 void serve_fill_inputs(struct serve_engine *e, const struct serve_request *r)

@@ -32,7 +32,7 @@ static void pick_level(struct serve_engine *e, struct serve_request *r, int64_t 
 	int32_t batch = batch_of(e, r);
 	const int32_t *at = r->order.batch_begin + batch;
 	int32_t begin = at[0] + r->done, end = at[1] - begin < *left ? at[1] : begin + (int32_t)*left;
-	e->pick[e->picks++] = (struct serve_pick){r, batch, begin, end};
+	e->pick[e->picks++] = (struct serve_pick){r, batch, 1, begin, end};
 	*left -= end - begin;
 }
 
@@ -62,12 +62,99 @@ static void place_batches(const struct serve_engine *e, struct serve_part *p, co
 				      .case_begin = e->image->cases ? p->case_begin : NULL};
 }
 
+/* --- a request without company --- */
+
+/* How many levels of it one superstep may compute: those that are begun by none, fit the limits, and take no
+ * longer than others may wait. */
+static int32_t count_levels(const struct serve_engine *e, const struct serve_request *r)
+{
+	const struct lin_order *o = &r->order;
+	bool down = e->steps.traversal[r->traversal].down;
+	double most = e->level_time ? SERVE_LEVELS_TIME / e->level_time : SERVE_LEVELS;
+	int32_t levels = 0, left = o->batches - r->level;
+	left = left < most ? left : (int32_t)most;
+	left = left < SERVE_LEVELS ? left : SERVE_LEVELS;
+	for (; !r->done && levels < left; levels++) {
+		int32_t level = r->level + levels, b = down ? o->batches - 1 - level : level;
+		if (o->batch_begin[b + 1] - o->batch_begin[b] > e->limits.step_rows)
+			break;
+	}
+	return levels;
+}
+
+static void describe_levels(const struct serve_engine *e, struct serve_part *p, const struct serve_pick *pick,
+			    int32_t shift)
+{
+	const struct lin_order *o = &pick->request->order;
+	int32_t lead = pick->batch > 0 && !e->steps.traversal[pick->request->traversal].down;
+	int32_t begin = pick->begin + shift, end = pick->end + shift, leaves = o->leaves + shift;
+	p->batch_begin[0] = begin;
+	for (int32_t i = 0; i <= pick->batches; i++)
+		p->batch_begin[lead + i] = o->batch_begin[pick->batch + i] + shift;
+	for (int32_t i = 0; i < lead * o->cases; i++)
+		p->case_begin[i] = begin;
+	for (int32_t i = 0; o->cases && i <= pick->batches * o->cases; i++)
+		p->case_begin[lead * o->cases + i] =
+		    o->case_begin[(int64_t)pick->batch * o->cases + i] + shift;
+	p->order = (struct lin_order){.nodes = end,
+				      .leaves = leaves < begin ? begin
+						: leaves < end ? leaves
+							       : end,
+				      .batches = lead + pick->batches,
+				      .batch_begin = p->batch_begin,
+				      .cases = o->cases,
+				      .case_begin = o->cases ? p->case_begin : NULL};
+}
+
+/* The pick of the next levels of a request. */
+static struct serve_pick levels_from(const struct serve_engine *e, struct serve_request *r, int32_t levels)
+{
+	const struct lin_order *o = &r->order;
+	int32_t b = e->steps.traversal[r->traversal].down ? o->batches - r->level - levels : r->level;
+	return (struct serve_pick){r, b, levels, o->batch_begin[b], o->batch_begin[b + levels]};
+}
+
+/* Takes as many levels as there are consecutive rows for; false when these are fewer than two. */
+static bool pick_levels(struct serve_engine *e, struct serve_request *r)
+{
+	struct serve_part *p = &e->part[r->traversal];
+	int32_t levels = count_levels(e, r);
+	int64_t given = 0, first = 0;
+	if (levels < 2)
+		return false;
+	struct serve_pick pick = levels_from(e, r, levels);
+	first = serve_give_rows(&e->pool, pick.end - pick.begin, &given);
+	while (levels > 0 && pick.end - pick.begin > given)
+		pick = levels_from(e, r, --levels);
+	while (given > (levels < 2 ? 0 : pick.end - pick.begin))
+		serve_return_row(&e->pool, first + --given);
+	if (levels < 2)
+		return false;
+	e->pick[e->picks++] = pick;
+	p->next = e->picks;
+	describe_levels(e, p, &pick, (int32_t)first - pick.begin);
+	return true;
+}
+
+int32_t serve_levels_alone(const struct serve_engine *e)
+{
+	return e->picks == 1 ? e->pick[0].batches : 0;
+}
+
+static bool is_alone(const struct serve_engine *e, int traversal)
+{
+	const struct serve_request *r = e->in_flight.first;
+	return !r->after && r->traversal == traversal;
+}
+
 static void pick_traversal(struct serve_engine *e, int traversal)
 {
 	struct serve_part *p = &e->part[traversal];
 	int64_t left, first = 0;
 	int32_t count[IMAGE_MAX_CASES + 1] = {0};
 	p->first = e->picks;
+	if (is_alone(e, traversal) && pick_levels(e, e->in_flight.first))
+		return;
 	int64_t ready = count_ready(e, traversal);
 	if (ready)
 		first = serve_give_rows(&e->pool, ready, &ready);

@@ -35,11 +35,11 @@ struct serve_engine *serve_create(const struct allocator *, const struct image *
 /* Requests that are in flight are dropped. */
 void serve_free(struct serve_engine *);
 
-/* Admits a minibatch, most often of one structure, into the next superstep.  Larger priorities come first,
- * then older requests.  The binding and the arrays of the minibatch must stay as they are until the
+/* Admits a minibatch, most often of one structure, into the next superstep.  Smaller ranks come first, then
+ * older requests.  The binding and the arrays of the minibatch must stay as they are until the
  * request has ended.  Requests of several bindings take turns, superstep by superstep. */
 enum serve_outcome serve_admit(struct serve_engine *, const struct rt_binding *, const struct rt_minibatch *,
-			       int priority, struct serve_request **, struct diags *);
+			       int64_t rank, struct serve_request **, struct diags *);
 /* Runs one superstep, on so many threads of a team that was entered; below 2 alone.  False after a
  * diagnostic: then all requests in flight have failed. */
 bool serve_advance(struct serve_engine *, struct rt_team *, int threads, struct diags *);

@@ -1,48 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Tickets: queued by any thread, admitted and ended by the one that drives.
- *
- * The lock guards all but the engine, which is the driver's; where nobody drives, it is that of the thread
- * with the lock. */
-#include "serve/service.h"
+/* Services and tickets, from submission to their end. */
+#include "serve/tickets.h"
 
+#include "base/fork.h"
 #include "serve/engine.h"
 
-#include <pthread.h>
-#include <time.h>
-
-enum place { WAITING, ADMITTING, IN_FLIGHT, ENDED };
-
-struct serve_ticket {
-	struct serve_ticket *before, *after; /* among those that wait, or are in flight */
-	struct serve_submission of;
-	struct serve_request *request; /* NULL = none yet */
-	struct diags diags;
-	enum place place;
-	enum serve_answer answer;
-	bool cancelled, freed; /* freed: by its owner, while the driver may use it */
-	int sleepers;	       /* threads that wait for it, or to drive */
-	pthread_cond_t wake;
-};
-
-struct tickets {
-	struct serve_ticket *first, *last;
-};
-
-struct serve_service {
-	const struct allocator *allocator;
-	struct serve_engine *engine;
-	struct rt_team *team;
-	pthread_mutex_t lock;
-	int64_t requests;
-	struct tickets waiting, in_flight,
-	    freed; /* freed: have ended, and the driver returns their requests */
-	bool driving;
-	struct serve_service_counts counts;
-};
+#include <unistd.h>
 
 /* --- lists --- */
 
-static void put_behind(struct tickets *l, struct serve_ticket *before, struct serve_ticket *t)
+void serve_put_ticket_behind(struct serve_tickets *l, struct serve_ticket *before, struct serve_ticket *t)
 {
 	t->before = before;
 	t->after = before ? before->after : l->first;
@@ -50,20 +17,20 @@ static void put_behind(struct tickets *l, struct serve_ticket *before, struct se
 	*(t->after ? &t->after->before : &l->last) = t;
 }
 
-/* Behind those of the same priority. */
-static void put_ticket(struct tickets *l, struct serve_ticket *t)
-{
-	struct serve_ticket *before = l->last;
-	while (before && before->of.priority < t->of.priority)
-		before = before->before;
-	put_behind(l, before, t);
-}
-
-static void remove_ticket(struct tickets *l, struct serve_ticket *t)
+void serve_remove_ticket(struct serve_tickets *l, struct serve_ticket *t)
 {
 	*(t->before ? &t->before->after : &l->first) = t->after;
 	*(t->after ? &t->after->before : &l->last) = t->before;
 	t->before = t->after = NULL;
+}
+
+/* By rank, then by age. */
+static void put_by_rank(struct serve_tickets *l, struct serve_ticket *t)
+{
+	struct serve_ticket *before = l->last;
+	while (before && before->rank > t->rank)
+		before = before->before;
+	serve_put_ticket_behind(l, before, t);
 }
 
 /* --- the service --- */
@@ -77,241 +44,217 @@ struct serve_service *serve_open(const struct allocator *a, const struct image *
 		return NULL;
 	}
 	s->allocator = a;
-	s->team = o->team;
-	s->requests = o->requests;
+	s->image = image;
+	s->options = *o;
+	s->process = fork_generation();
+	s->next_deadline = INT64_MAX;
+	s->descriptor = -1;
 	s->engine = serve_create(a, image, o->limits, diags);
 	if (!s->engine) {
 		rt_free(a, s);
 		return NULL;
 	}
 	pthread_mutex_init(&s->lock, NULL);
+	serve_init_condition(&s->work);
 	return s;
+}
+
+/* A child of the process that opened it has none of its threads, whose locks and lists are as they left them:
+ * there the memory of the service is not given back. */
+static bool is_inherited(const struct serve_service *s)
+{
+	return s->process != fork_generation();
 }
 
 void serve_close(struct serve_service *s)
 {
-	if (!s)
+	if (!s || is_inherited(s))
 		return;
+	serve_stop_thread(s);
+	if (s->descriptor >= 0)
+		close(s->descriptor);
 	serve_free(s->engine);
+	pthread_cond_destroy(&s->work);
 	pthread_mutex_destroy(&s->lock);
 	rt_free(s->allocator, s);
 }
 
-/* --- the end of tickets --- */
-
-static void free_ticket(struct serve_service *s, struct serve_ticket *t)
+const struct serve_counters *serve_counters(const struct serve_service *s)
 {
-	pthread_cond_destroy(&t->wake);
-	if (t->request)
-		serve_release(s->engine, t->request);
-	diags_free(&t->diags);
-	rt_free(s->allocator, t);
+	return &s->counters;
 }
 
-/* The ticket is in no list.  Only a ticket that is done keeps its request, for its results. */
-static void end_ticket(struct serve_service *s, struct serve_ticket *t, enum serve_answer answer)
-{
-	if (answer != SERVE_DONE && t->request) {
-		serve_release(s->engine, t->request);
-		t->request = NULL;
-	}
-	t->answer = answer;
-	t->place = ENDED;
-	s->counts.answers[answer]++;
-	s->counts.pending--;
-	if (t->of.release)
-		t->of.release(t->of.user);
-	if (t->sleepers)
-		pthread_cond_broadcast(&t->wake);
-	if (t->freed)
-		free_ticket(s, t);
-}
-
-/* How a ticket must end before it has results; SERVE_PENDING = it need not. */
-static enum serve_answer find_early_end(const struct serve_ticket *t, int64_t at)
-{
-	return t->cancelled				? SERVE_CANCELLED
-	       : t->of.deadline && t->of.deadline <= at ? SERVE_EXPIRED
-							: SERVE_PENDING;
-}
-
-static void end_early(struct serve_service *s, struct tickets *l, int64_t at)
-{
-	for (struct serve_ticket *t = l->first, *next; t; t = next) {
-		enum serve_answer answer = find_early_end(t, at);
-		next = t->after;
-		if (answer == SERVE_PENDING)
-			continue;
-		remove_ticket(l, t);
-		end_ticket(s, t, answer);
-	}
-}
-
-/* Frees tickets that their owners freed while somebody drove. */
-static void free_ended(struct serve_service *s)
-{
-	for (struct serve_ticket *t; (t = s->freed.first);) {
-		remove_ticket(&s->freed, t);
-		free_ticket(s, t);
-	}
-}
-
-/* --- driving --- */
-
-/* Admits a ticket without the lock; false when it must wait. */
-static bool admit_ticket(struct serve_service *s, struct serve_ticket *t)
-{
-	t->place = ADMITTING;
-	remove_ticket(&s->waiting, t);
-	pthread_mutex_unlock(&s->lock);
-	enum serve_outcome outcome =
-	    serve_admit(s->engine, t->of.binding, &t->of.minibatch, t->of.priority, &t->request, &t->diags);
-	if (outcome == SERVE_ADMITTED)
-		*serve_owner(t->request) = t;
-	pthread_mutex_lock(&s->lock);
-	if (outcome == SERVE_REFUSED) {
-		end_ticket(s, t, SERVE_REJECTED);
-	} else if (outcome == SERVE_FULL) { /* before those that came meanwhile with its priority */
-		struct serve_ticket *behind = s->waiting.first;
-		while (behind && behind->of.priority > t->of.priority)
-			behind = behind->after;
-		t->place = WAITING;
-		put_behind(&s->waiting, behind ? behind->before : s->waiting.last, t);
-	} else {
-		t->place = IN_FLIGHT;
-		put_behind(&s->in_flight, s->in_flight.last, t);
-	}
-	return outcome != SERVE_FULL;
-}
-
-/* Ends the tickets whose requests have ended. */
-static void take_ended(struct serve_service *s, const struct diags *why)
-{
-	for (struct serve_request *r; (r = serve_take(s->engine));) {
-		struct serve_ticket *t = *serve_owner(r);
-		bool done = serve_succeeded(r);
-		if (!done && why->n)
-			diag_add(&t->diags, why->at[0].id, (struct diag_at){0}, why->at[0].hint, "%s",
-				 why->at[0].message);
-		remove_ticket(&s->in_flight, t);
-		end_ticket(s, t, done ? SERVE_DONE : SERVE_REJECTED);
-	}
-}
-
-/* One superstep, with the lock before and behind it. */
-static void drive_engine(struct serve_service *s)
-{
-	struct diags diags;
-	int64_t at = rt_nanoseconds();
-	end_early(s, &s->waiting, at);
-	end_early(s, &s->in_flight, at);
-	while (s->waiting.first && admit_ticket(s, s->waiting.first))
-		;
-	pthread_mutex_unlock(&s->lock);
-	diags_init(&diags, s->allocator);
-	int threads = rt_enter_team(s->team, serve_operations(s->engine));
-	serve_advance(s->engine, s->team, threads, &diags);
-	if (threads)
-		rt_team_leave(s->team);
-	pthread_mutex_lock(&s->lock);
-	struct serve_counts counts = serve_count(s->engine);
-	s->counts.supersteps = counts.supersteps;
-	s->counts.nodes = counts.nodes;
-	take_ended(s, &diags);
-	at = rt_nanoseconds();
-	end_early(s, &s->waiting, at);
-	end_early(s, &s->in_flight, at);
-	free_ended(s);
-	diags_free(&diags);
-}
-
-/* Wakes a thread that waits for a pending ticket: it will drive. */
-static void hand_over(const struct serve_service *s)
-{
-	struct serve_ticket *t = s->in_flight.first ? s->in_flight.first : s->waiting.first;
-	for (; t; t = t->after ? t->after : t->place == IN_FLIGHT ? s->waiting.first : NULL)
-		if (t->sleepers) {
-			pthread_cond_signal(&t->wake);
-			return;
-		}
-}
-
-static void sleep_until(struct serve_service *s, struct serve_ticket *t, int64_t until)
-{
-	struct timespec time = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
-	t->sleepers++;
-	if (until == INT64_MAX)
-		pthread_cond_wait(&t->wake, &s->lock);
-	else
-		pthread_cond_timedwait(&t->wake, &s->lock, &time);
-	t->sleepers--;
-}
-
-enum serve_answer serve_wait(struct serve_service *s, struct serve_ticket *t, int64_t until)
-{
-	pthread_mutex_lock(&s->lock);
-	while (t->place != ENDED && (until == INT64_MAX || rt_nanoseconds() < until)) {
-		if (s->driving) {
-			sleep_until(s, t, until);
-			continue;
-		}
-		s->driving = true;
-		drive_engine(s);
-		s->driving = false;
-	}
-	enum serve_answer answer = t->answer;
-	if (!s->driving)
-		hand_over(s);
-	pthread_mutex_unlock(&s->lock);
-	return answer;
-}
-
-/* --- tickets --- */
+/* --- submission --- */
 
 static struct serve_ticket *new_ticket(struct serve_service *s, const struct serve_submission *of,
 				       struct diags *diags)
 {
 	struct serve_ticket *t = rt_allocate_zeroed(s->allocator, sizeof *t);
-	pthread_condattr_t attributes;
 	if (!t) {
 		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a request");
 		return NULL;
 	}
 	t->of = *of;
+	t->submitted = rt_nanoseconds();
+	t->rank = t->submitted - of->priority * s->options.head_start;
 	diags_init(&t->diags, s->allocator);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&t->wake, &attributes);
-	pthread_condattr_destroy(&attributes);
+	serve_init_condition(&t->wake);
 	return t;
 }
 
-static bool enqueue_ticket(struct serve_service *s, struct serve_ticket *t)
+static void destroy_ticket(struct serve_service *s, struct serve_ticket *t)
 {
-	pthread_mutex_lock(&s->lock);
-	bool room = s->counts.pending < s->requests;
-	if (room) {
-		put_ticket(&s->waiting, t);
-		s->counts.pending++;
-		s->counts.submitted++;
-	} else {
-		s->counts.full++;
+	pthread_cond_destroy(&t->wake);
+	diags_free(&t->diags);
+	rt_free(s->allocator, t);
+}
+
+static int64_t row_bytes(int64_t elements, enum dtype dtype)
+{
+	return elements * dtype_traits_of(dtype)->bytes;
+}
+
+/* What a request holds until it is freed: its structure, what nodes and edges carry, and its results. */
+static int64_t count_bytes(const struct image *image, const struct lin_forest *f)
+{
+	int64_t edges = f->nodes ? f->child_begin[f->nodes] - f->child_begin[0] : 0;
+	int64_t bytes = (f->nodes + edges) * (int64_t)sizeof(int32_t);
+	for (int i = 0; i < image->inputs; i++) {
+		const struct image_input *in = &image->input[i];
+		bytes +=
+		    (in->on_edge ? edges : f->nodes) * row_bytes(in->token ? 1 : in->elements, in->dtype);
 	}
-	pthread_mutex_unlock(&s->lock);
-	return room;
+	for (int i = 0; i < image->outputs; i++) {
+		const struct image_output *o = &image->output[i];
+		bytes += (o->at_root ? f->inputs : f->nodes) * row_bytes(o->elements, o->dtype);
+	}
+	return bytes;
+}
+
+static bool refuse_ticket(struct serve_service *s, const char *what, int64_t has, int64_t most,
+			  struct diags *diags)
+{
+	serve_add(&s->counters.full, 1);
+	return diag_add(diags, DIAG_SERVICE_FULL, (struct diag_at){0},
+			"submit it again when others have ended",
+			"%lld %s of requests that wait or are computed; the limit is %lld", (long long)has,
+			what, (long long)most);
+}
+
+/* One that alone is larger than the limit of bytes is taken when nothing else is pending. */
+static bool has_room(struct serve_service *s, const struct serve_ticket *t, struct diags *diags)
+{
+	struct serve_counters *c = &s->counters;
+	const struct serve_service_options *o = &s->options;
+	if (c->pending >= o->requests)
+		return refuse_ticket(s, "requests", c->pending, o->requests, diags);
+	if (o->bytes && c->pending && c->bytes + t->bytes > o->bytes)
+		return refuse_ticket(s, "bytes", c->bytes + t->bytes, o->bytes, diags);
+	return true;
+}
+
+static void enqueue_ticket(struct serve_service *s, struct serve_ticket *t)
+{
+	struct serve_counters *c = &s->counters;
+	put_by_rank(&s->waiting, t);
+	s->waiting_nodes += t->of.minibatch.forest.nodes;
+	if (t->of.deadline && t->of.deadline < s->next_deadline)
+		s->next_deadline = t->of.deadline;
+	serve_add(&c->submitted, 1);
+	c->pending++;
+	c->bytes += t->bytes;
+	if (c->bytes > c->most_bytes)
+		c->most_bytes = c->bytes;
+	bool wanted = t->of.notice != SERVE_NO_NOTICE || s->options.company;
+	if (wanted && !s->driving)
+		serve_hand_over(s);
 }
 
 struct serve_ticket *serve_submit(struct serve_service *s, const struct serve_submission *of,
 				  struct diags *diags)
 {
 	struct serve_ticket *t = new_ticket(s, of, diags);
-	if (!t || enqueue_ticket(s, t))
+	if (!t)
+		return NULL;
+	t->bytes = count_bytes(s->image, &of->minibatch.forest);
+	pthread_mutex_lock(&s->lock);
+	bool taken = has_room(s, t, diags) && (of->notice == SERVE_NO_NOTICE || serve_start_thread(s, diags));
+	if (taken && of->ticket)
+		*of->ticket = t;
+	if (taken)
+		enqueue_ticket(s, t);
+	pthread_mutex_unlock(&s->lock);
+	if (taken)
 		return t;
-	free_ticket(s, t);
-	diag_add(diags, DIAG_SERVICE_FULL, (struct diag_at){0}, "submit it again when others have ended",
-		 "%lld requests wait or are computed", (long long)s->requests);
+	destroy_ticket(s, t);
 	return NULL;
 }
+
+/* --- the end --- */
+
+static void note_end(struct serve_service *s, const struct serve_ticket *t, enum serve_answer answer)
+{
+	struct serve_counters *c = &s->counters;
+	serve_add(&c->ended[answer], 1);
+	c->pending--;
+	c->bytes -= t->bytes;
+	if (answer != SERVE_DONE)
+		return;
+	int64_t now = rt_nanoseconds();
+	serve_note_value(&c->queued, t->joined - t->submitted);
+	serve_note_value(&c->computed, now - t->joined);
+	serve_note_value(&c->whole, now - t->submitted);
+}
+
+/* Only a ticket that is done keeps its request, for its results. */
+void serve_end_ticket(struct serve_service *s, struct serve_ticket *t, enum serve_answer answer)
+{
+	if (answer != SERVE_DONE && t->request) {
+		serve_release(s->engine, t->request);
+		t->request = NULL;
+	}
+	note_end(s, t, answer);
+	t->answer = answer;
+	t->place = SERVE_OVER;
+	if (t->freed)
+		serve_put_ticket_behind(&s->freed, s->freed.last, t);
+	else
+		serve_tell(s, t);
+	if (t->sleepers)
+		pthread_cond_broadcast(&t->wake);
+}
+
+/* The last release may close the service: it is not looked at behind it. */
+static void finish_ticket(struct serve_service *s, struct serve_ticket *t)
+{
+	void (*release)(void *) = t->of.release;
+	void *user = t->of.user;
+	destroy_ticket(s, t);
+	if (release)
+		release(user);
+}
+
+void serve_free_tickets(struct serve_service *s)
+{
+	struct serve_tickets freed = s->freed;
+	if (!freed.first)
+		return;
+	bool *gone = s->gone, closed = false;
+	s->freed = (struct serve_tickets){0};
+	for (struct serve_ticket *t = freed.first; t; t = t->after)
+		if (t->request)
+			serve_release(s->engine, t->request);
+	pthread_mutex_unlock(&s->lock);
+	for (struct serve_ticket *t = freed.first, *next; t && !closed; t = next) {
+		next = t->after;
+		finish_ticket(s, t);
+		closed = gone && *gone;
+	}
+	if (!closed)
+		pthread_mutex_lock(&s->lock);
+}
+
+/* --- tickets --- */
 
 enum serve_answer serve_ticket_answer(struct serve_service *s, const struct serve_ticket *t)
 {
@@ -321,20 +264,28 @@ enum serve_answer serve_ticket_answer(struct serve_service *s, const struct serv
 	return answer;
 }
 
+static bool is_pending(const struct serve_ticket *t)
+{
+	return t->place < SERVE_TOLD;
+}
+
 /* Ends a ticket that the driver does not hold. */
 static void cancel_ticket(struct serve_service *s, struct serve_ticket *t)
 {
 	t->cancelled = true;
-	if (t->place != WAITING && (t->place != IN_FLIGHT || s->driving))
+	s->cancels |= t->place != SERVE_WAITING;
+	if (t->place != SERVE_WAITING && (t->place != SERVE_COMPUTED || s->driving))
 		return;
-	remove_ticket(t->place == WAITING ? &s->waiting : &s->in_flight, t);
-	end_ticket(s, t, SERVE_CANCELLED);
+	if (t->place == SERVE_WAITING)
+		s->waiting_nodes -= t->of.minibatch.forest.nodes;
+	serve_remove_ticket(t->place == SERVE_WAITING ? &s->waiting : &s->computed, t);
+	serve_end_ticket(s, t, SERVE_CANCELLED);
 }
 
 void serve_cancel(struct serve_service *s, struct serve_ticket *t)
 {
 	pthread_mutex_lock(&s->lock);
-	if (t->place != ENDED)
+	if (is_pending(t))
 		cancel_ticket(s, t);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -349,27 +300,43 @@ struct diags *serve_ticket_diags(struct serve_ticket *t)
 	return &t->diags;
 }
 
-/* What is pending ends first, by the driver if there is one. */
+/* With the lock.  Whether the caller finishes it: otherwise the driver does, or the thread that calls it
+ * back. */
+static bool let_go(struct serve_service *s, struct serve_ticket *t)
+{
+	bool idle = t->place == SERVE_TOLD || t->place == SERVE_OVER;
+	if (t->place == SERVE_TOLD)
+		serve_forget(s, t);
+	t->freed = true;
+	if (!idle) {
+		cancel_ticket(s, t);
+		idle = t->place == SERVE_OVER;
+		if (idle)
+			serve_remove_ticket(&s->freed, t);
+	}
+	if (!idle || t->calling)
+		return false;
+	if (t->request && s->driving) {
+		serve_put_ticket_behind(&s->freed, s->freed.last, t);
+		return false;
+	}
+	if (t->request)
+		serve_release(s->engine, t->request);
+	return true;
+}
+
 void serve_ticket_free(struct serve_service *s, struct serve_ticket *t)
 {
 	if (!t)
 		return;
-	pthread_mutex_lock(&s->lock);
-	if (t->place != ENDED) {
-		t->freed = true;
-		cancel_ticket(s, t);
-	} else if (s->driving) {
-		put_behind(&s->freed, s->freed.last, t);
-	} else {
-		free_ticket(s, t);
+	if (is_inherited(s)) {
+		if (t->of.release)
+			t->of.release(t->of.user);
+		return;
 	}
-	pthread_mutex_unlock(&s->lock);
-}
-
-struct serve_service_counts serve_count_service(struct serve_service *s)
-{
 	pthread_mutex_lock(&s->lock);
-	struct serve_service_counts counts = s->counts;
+	bool mine = let_go(s, t);
 	pthread_mutex_unlock(&s->lock);
-	return counts;
+	if (mine)
+		finish_ticket(s, t);
 }

@@ -1,47 +1,60 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A queue before an engine, for any number of threads.
  *
- * No thread belongs to the service: of those that wait for tickets one *drives*, superstep after superstep,
- * until its own ticket has ended; then another one does.  So a thread that submits and waits while nobody
- * else does computes at once, and wakes nobody. */
+ * Of the threads that wait for tickets one *drives*, superstep after superstep, until its own ticket has
+ * ended; then another one does.  So a thread that submits and waits while nobody else does computes at once,
+ * and wakes nobody.  The first ticket that nobody needs to wait for starts a thread of the service, which
+ * drives when no other does, and calls back. */
 #ifndef ESPALIER_SERVE_SERVICE_H
 #define ESPALIER_SERVE_SERVICE_H
 
+#include "serve/counters.h"
 #include "serve/serve.h"
 
 struct serve_service_options {
 	struct serve_limits limits;
 	int64_t requests;     /* that wait or are in flight at most */
+	int64_t bytes;	      /* of these and their results at most; 0 = no limit */
+	int64_t company;      /* how long a request may wait for others when none is in flight [ns] */
+	int64_t head_start;   /* by which a request is ahead of those with a priority less by one [ns] */
 	struct rt_team *team; /* NULL = none */
+	/* Called before and behind what the thread of the service computes; when `enter` returns false,
+	 * `leave` is called, and what is pending ends as rejected.  NULL = nothing is to be called. */
+	bool (*enter)(void *user);
+	void (*leave)(void *user);
+	void *user; /* argument of both */
 };
 
-enum serve_answer {
-	SERVE_PENDING,	/* it waits or is in flight */
-	SERVE_DONE,	/* there are results */
-	SERVE_REJECTED, /* it was refused or has failed: see serve_ticket_diags */
-	SERVE_EXPIRED,	/* its deadline passed before it had ended */
-	SERVE_CANCELLED
+/* What tells that a ticket has ended, besides serve_wait. */
+enum serve_notice {
+	SERVE_NO_NOTICE,
+	SERVE_CALL, /* `done` is called by the thread of the service, with no lock held */
+	SERVE_EVENT /* serve_next returns it, and the descriptor becomes readable */
 };
-enum { SERVE_ANSWERS = SERVE_CANCELLED + 1 };
+
+struct serve_ticket;
 
 struct serve_submission {
 	struct rt_minibatch minibatch;
 	const struct rt_binding *binding;
-	int priority;	  /* larger ones come first */
+	int priority;	  /* larger ones come first, by a head start each */
 	int64_t deadline; /* of CLOCK_MONOTONIC [ns], 0 = none */
-	/* Called once, when neither the minibatch nor the binding is read any more; with the service locked,
-	 * so it must not call it.  May be NULL. */
+	enum serve_notice notice;
+	void (*done)(void *user);
+	/* Called once, with no lock held, when the ticket was freed and nothing of the submission is read any
+	 * more.  May be NULL. */
 	void (*release)(void *user);
-	void *user;
+	void *user;		      /* argument of both */
+	struct serve_ticket **ticket; /* set before anything is called; may be NULL */
 };
 
 struct serve_service;
-struct serve_ticket;
 
 /* As serve_create. */
 struct serve_service *serve_open(const struct allocator *, const struct image *,
 				 const struct serve_service_options *, struct diags *);
-/* All tickets were freed, and no thread is in a call. */
+/* All tickets were freed, and no thread is in a call, but perhaps the thread of the service in a `done` or
+ * `release`. */
 void serve_close(struct serve_service *);
 /* NULL after a diagnostic, `service-full` among them; then `release` is not called. */
 struct serve_ticket *serve_submit(struct serve_service *, const struct serve_submission *, struct diags *);
@@ -56,15 +69,15 @@ void serve_cancel(struct serve_service *, struct serve_ticket *);
 const void *serve_ticket_row(const struct serve_ticket *, int output, int64_t row);
 /* Why it was rejected. */
 struct diags *serve_ticket_diags(struct serve_ticket *);
-/* Cancels it if it is pending.  No other thread uses the ticket.  NULL is accepted. */
+/* Cancels it if it is pending; it is not called back any more, unless `done` runs already.  No other thread
+ * uses the ticket.  NULL is accepted. */
 void serve_ticket_free(struct serve_service *, struct serve_ticket *);
-
-struct serve_service_counts {
-	uint64_t submitted, full;	 /* tickets, and submissions that were refused */
-	uint64_t answers[SERVE_ANSWERS]; /* of those that have ended */
-	int64_t pending;		 /* that wait or are in flight */
-	uint64_t supersteps, nodes;
-};
-struct serve_service_counts serve_count_service(struct serve_service *);
+/* A descriptor (eventfd) that is readable while serve_next has a ticket to return; -1 after a diagnostic.  It
+ * is the service's. */
+int serve_descriptor(struct serve_service *, struct diags *);
+/* The user of the ticket with an event that ended first and was not returned yet; NULL = there is none. */
+void *serve_next(struct serve_service *);
+/* What was counted so far. */
+const struct serve_counters *serve_counters(const struct serve_service *);
 
 #endif

@@ -24,17 +24,18 @@ static bool reserve_picks(struct serve_engine *e, struct diags *diags)
 	return true;
 }
 
+/* The nodes of the levels of a pick. */
 static int32_t level_nodes(const struct serve_pick *p)
 {
 	const int32_t *begin = p->request->order.batch_begin + p->batch;
-	return begin[1] - begin[0];
+	return begin[p->batches] - begin[0];
 }
 
-/* Whether the pick ends the last level of its request. */
+/* Whether the pick ends its request. */
 static bool is_last(const struct serve_engine *e, const struct serve_pick *p)
 {
 	const struct serve_request *r = p->request;
-	return r->traversal + 1 == e->steps.traversals && r->level + 1 == r->order.batches &&
+	return r->traversal + 1 == e->steps.traversals && r->level + p->batches == r->order.batches &&
 	       r->done + p->end - p->begin == level_nodes(p);
 }
 
@@ -120,11 +121,13 @@ static void use_row(struct serve_request *r, int32_t id, void *engine)
 		return_row(engine, r, id);
 }
 
+/* In the order in which nodes are computed, so that none is read behind its return. */
 static void return_rows(struct serve_engine *e, const struct serve_pick *p)
 {
 	struct serve_request *r = p->request;
 	bool down = e->steps.traversal[r->traversal].down;
-	for (int32_t n = p->begin; n < p->end; n++) {
+	for (int32_t i = p->begin; i < p->end; i++) {
+		int32_t n = down ? p->end - 1 - (i - p->begin) : i;
 		if (!r->uses[r->order.order[n]])
 			return_row(e, r, r->order.order[n]);
 		serve_visit_read(r, down, n, use_row, e);
@@ -139,7 +142,8 @@ static void advance_request(struct serve_engine *e, const struct serve_pick *p)
 	if (r->done < level_nodes(p))
 		return;
 	r->done = 0;
-	if (++r->level < r->order.batches)
+	r->level += p->batches;
+	if (r->level < r->order.batches)
 		return;
 	r->level = 0;
 	if (++r->traversal < e->steps.traversals) {
@@ -177,6 +181,16 @@ static bool fail_requests(struct serve_engine *e)
 	return false;
 }
 
+/* Averages what a level takes without company. */
+static void note_level_time(struct serve_engine *e, int64_t begin)
+{
+	enum { WEIGHT = 4 };
+	int32_t levels = serve_levels_alone(e);
+	double time = levels ? (double)(rt_nanoseconds() - begin) / levels : 0;
+	if (levels)
+		e->level_time += e->level_time ? (time - e->level_time) / WEIGHT : time;
+}
+
 bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, struct diags *diags)
 {
 	struct rt_part part[SERVE_TRAVERSALS + 1];
@@ -186,6 +200,7 @@ bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, st
 	serve_choose_binding(e);
 	if (!reserve_picks(e, diags) || !rt_reserve_own(&e->session, threads > 1 ? threads : 1, diags))
 		return fail_requests(e);
+	int64_t begin = rt_nanoseconds();
 	serve_pick_cells(e);
 	fill_arrays(e);
 	int parts = describe_parts(e, part, &inputs);
@@ -195,6 +210,7 @@ bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, st
 	float_mode_leave(&mode);
 	if (!ok)
 		return fail_requests(e);
+	note_level_time(e, begin);
 	end_superstep(e);
 	return true;
 }

@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# The public header alone: in every C and C++ that programs are written in, without a warning, and with no name that is
+# The public headers alone: in every C and C++ that programs are written in, without a warning, and with no name that is
 # another library's.
 . "${srcdir:-.}/tests/tap.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-header=$srcdir/src/api/espalier.h
+headers=("$srcdir/src/api/espalier.h" "$srcdir/src/api/espalier_service.h")
 
 # Twice, and with a use of what it declares, so that declarations are looked at and not only read.
 cat >"$work/alone.c" <<C
+#include <espalier_service.h>
 #include <espalier.h>
-#include <espalier.h>
+#include <espalier_service.h>
 int use(const esp_error *e)
 {
 	esp_context_options options = {0};
 	options.size = sizeof options;
+	esp_service_counts counts;
+	counts.size = sizeof counts;
+	esp_service_count(0, &counts);
 	return (int)esp_error_count(e) + (int)options.size + (ESP_ERROR_INPUT == 1);
 }
 C
@@ -25,11 +29,11 @@ compiles()
 {
 	local said
 	if ! command -v "${1%% *}" >/dev/null || ! $1 -std="$2" -fsyntax-only -x "$4" /dev/null 2>/dev/null; then
-		tap_skip "no compiler for it" "${1##*/} takes the header as $2"
+		tap_skip "no compiler for it" "${1##*/} takes the headers as $2"
 		return
 	fi
 	said=$($1 -std="$2" -pedantic -Wall -Wextra -Werror -I"$srcdir/src/api" -fsyntax-only "$3" 2>&1)
-	tap_is "$?,$said" "0," "${1##*/} takes the header as $2"
+	tap_is "$?,$said" "0," "${1##*/} takes the headers as $2"
 }
 
 for compiler in "${CC:-cc}" clang-19; do
@@ -44,12 +48,12 @@ for compiler in g++ clang++-19; do
 done
 
 # Without its comments, in which a compiler may be named.
-code=$(sed -e 's,/\*.*\*/,,' -e '/\/\*/,/\*\// { s,/\*.*,,; t; s,.*\*/,,; t; d }' "$header")
+code=$(sed -e 's,/\*.*\*/,,' -e '/\/\*/,/\*\// { s,/\*.*,,; t; s,.*\*/,,; t; d }' "${headers[@]}")
 [ "$(grep -c 'esp_' <<<"$code")" -gt 50 ]
-tap_ok $? "the header is read"
+tap_ok $? "the headers are read"
 tap_is "$(grep -inE 'llvm|openmp|omp_|gccjit|json_|pthread|_Atomic|stdbool' <<<"$code")" "" \
-	"it names no other library and no type of C alone"
-tap_is "$(sed -n 's/^#include //p' "$header" | paste -sd ' ')" "<stddef.h> <stdint.h>" "it includes the C library's numbers only"
+	"they name no other library and no type of C alone"
+tap_is "$(sed -n 's/^#include //p' "${headers[@]}" | paste -sd ' ')" "<stddef.h> <stdint.h> \"espalier.h\"" "they include the C library's numbers only"
 
 # What it defines is its own: all macros that it adds begin with ESP.
 macros()
@@ -57,6 +61,6 @@ macros()
 	${CC:-cc} -dM -E -x c "$1" -I"$srcdir/src/api" | sed 's/#define \([A-Za-z0-9_]*\).*/\1/' | sort
 }
 printf '#include <stddef.h>\n#include <stdint.h>\n' >"$work/before.c"
-echo '#include <espalier.h>' >"$work/after.c"
-tap_is "$(comm -13 <(macros "$work/before.c") <(macros "$work/after.c") | grep -v '^ESP')" "" "its macros begin with ESP"
+echo '#include <espalier_service.h>' >"$work/after.c"
+tap_is "$(comm -13 <(macros "$work/before.c") <(macros "$work/after.c") | grep -v '^ESP')" "" "their macros begin with ESP"
 tap_done

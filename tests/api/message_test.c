@@ -78,6 +78,8 @@ static void test_status_names(void)
 	    {ESP_ERROR_BUSY, "busy", true},
 	    {ESP_ERROR_CLOSED, "closed", false},
 	    {ESP_ERROR_FORKED, "forked", false},
+	    {ESP_ERROR_EXPIRED, "expired", false},
+	    {ESP_ERROR_CANCELLED, "cancelled", false},
 	};
 	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
 		const char *name = esp_status_name(expected[i].status);
@@ -86,7 +88,7 @@ static void test_status_names(void)
 		       "status %zu is %s, which %s go away by itself", i, expected[i].name,
 		       expected[i].transient ? "may" : "does not");
 	}
-	tap_ok(!esp_status_name((esp_status)9) && !esp_status_name((esp_status)-1) &&
+	tap_ok(!esp_status_name((esp_status)11) && !esp_status_name((esp_status)-1) &&
 		   !esp_status_is_transient((esp_status)-1),
 	       "what is no status has no name");
 }

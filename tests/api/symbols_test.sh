@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# The public symbols: what the header declares, what the map lists and what the library exports are the same names.
+# The public symbols: what the headers declare, what the map lists and what the library exports are the same names.
 . "${srcdir:-.}/tests/tap.sh"
 
 declared()
 {
-	sed -e 's,/\*[^*]*\*/,,g' "$srcdir/src/api/espalier.h" | grep -E '^[a-z].*\<esp_[a-z_]+\(' |
+	sed -e 's,/\*[^*]*\*/,,g' "$srcdir"/src/api/espalier{,_service}.h | grep -E '^[a-z].*\<esp_[a-z_]+\(' |
 		grep -oE '\<esp_[a-z_]+\(' | tr -d '(' | sort -u
 }
 
@@ -20,7 +20,7 @@ exported()
 	nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | grep -v '^__jit_debug_' | sort -u
 }
 
-tap_is "$(comm -3 <(listed) <(declared))" "" "the map lists what the header declares"
+tap_is "$(comm -3 <(listed) <(declared))" "" "the map lists what the headers declare"
 # Every word of the review that begins as a name of its row does, or is the end of one.
 reviewed()
 {

@@ -113,13 +113,19 @@ static bool has_bits(const struct company *c, const struct serve_request *r, int
 	return same;
 }
 
+/* How many join before the next superstep: `each` at most; 0 = one, when the one before has ended. */
+static int draw_joining(const struct serve_engine *e, int each)
+{
+	return each ? random_below(each + 1) : !serve_is_busy(e);
+}
+
 /* Serves all requests; every superstep some join, when there are rows for them. */
 static bool serve_all(struct company *c, struct serve_engine *e, int each, struct rt_team *team, int threads)
 {
 	int next = 0, ended = 0;
 	bool ok = true;
 	while (ok && ended < REQUESTS) {
-		for (int n = random_below(each + 1); n > 0 && next < REQUESTS; n--) {
+		for (int n = draw_joining(e, each); n > 0 && next < REQUESTS; n--) {
 			struct serve_request *r;
 			enum serve_outcome outcome =
 			    serve_admit(e, &c->joined.binding, &c->forest[next].minibatch, random_below(3),
@@ -144,7 +150,7 @@ static bool serve_all(struct company *c, struct serve_engine *e, int each, struc
 
 struct service {
 	struct serve_limits limits;
-	int each; /* requests that join at a time, at most */
+	int each; /* requests that join at a time, at most; 0 = one after the other */
 	struct rt_team *team;
 	const char *how;
 };
@@ -179,6 +185,7 @@ static void serve_by_team(struct company *c, const char *name)
 	serve_company(c, name, (struct service){{4096, 512}, 8, &team, ", rows divided"});
 	request_strategy(&c->joined, IMAGE_COLUMNS);
 	serve_company(c, name, (struct service){{4096, 512}, 8, &team, ", columns divided"});
+	serve_company(c, name, (struct service){{4096, 512}, 0, &team, ", columns divided"});
 	rt_team_stop(&team);
 }
 
@@ -196,6 +203,8 @@ static void test_model(size_t i, const char *backend)
 	if (tap_ok(begin_company(&c, &t, o, models[i].size), "%s: compiled", name)) {
 		serve_company(&c, name, (struct service){{4096, 512}, 6, NULL, ""});
 		serve_company(&c, name, (struct service){{260, 16}, 20, NULL, ""});
+		serve_company(&c, name, (struct service){{4096, 512}, 0, NULL, ""});
+		serve_company(&c, name, (struct service){{260, 16}, 0, NULL, ""});
 		if (strcmp(backend, "interpreter") != 0)
 			serve_by_team(&c, name);
 	}

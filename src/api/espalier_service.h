@@ -1,0 +1,156 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* espalier_service.h - many callers' structures computed together, as they come (doc/serving.md).
+ *
+ *   service  a queue before one program and its weights    esp_service_create, esp_service_submit
+ *   ticket   a request that was submitted, and its results  esp_ticket_wait, esp_ticket_output_elements
+ *
+ * A session runs one caller's minibatch from end to end.  A service computes, in every *superstep*, the nodes
+ * that are ready of all requests at once: a request joins at the next superstep, and leaves when its own
+ * nodes are done.  Its results have the bits of esp_session_run with the same program and weights, whatever
+ * company it had.
+ *
+ * Who computes.  A thread that waits for a ticket computes, for all requests in flight, while no other thread
+ * does; so a thread that submits and waits alone hands its work to nobody.  The first request with a callback
+ * or an event starts a thread of the service, which computes while nobody waits.  Supersteps are divided
+ * among the threads of the context, as runs are.  A request with neither, for which nobody waits, is computed
+ * when others are.
+ *
+ * Errors, ownership, threads, processes and growth are as espalier.h says.  Services can be used by any
+ * number of threads at once, and a ticket by any number but for esp_ticket_free.  A ticket keeps alive what
+ * it was made from. Times are nanoseconds of CLOCK_MONOTONIC. */
+#ifndef ESPALIER_SERVICE_H
+#define ESPALIER_SERVICE_H
+
+#include "espalier.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+typedef struct esp_service esp_service;
+typedef struct esp_ticket esp_ticket;
+
+/* The time now, for deadlines. */
+int64_t esp_clock(void);
+
+/* --- services --- */
+
+typedef struct esp_service_options {
+	size_t size; /* sizeof(esp_service_options) */
+	/* Nodes that have states at once, and nodes that one traversal computes in a superstep: memory is
+	 * taken for so many when the service is made.  0 = 4096 and 1024.  A structure that needs more rows
+	 * at once is refused. */
+	int64_t rows, step_rows;
+	/* Requests that wait or are in flight at most, and bytes of these, results included; more are refused
+	 * (ESP_ERROR_BUSY).  A request that alone exceeds the bytes is taken while there is no other.  0 =
+	 * 4096, and no limit. */
+	size_t requests, bytes;
+	/* How long a request may wait for company while none is in flight [ns]: shorter when a superstep's
+	 * nodes are together.  0 = not at all. */
+	int64_t company;
+	/* What a priority is worth: a request is ahead of one whose priority is less by one if it came at
+	 * most so much later [ns].  So no request waits forever for others of higher priorities.  0 = 100 ms.
+	 */
+	int64_t head_start;
+} esp_service_options;
+
+/* A service with the program and the weights of a binding; the program must have been created with
+ * esp_program_options.continuous.  Makes all of its code, so that no request waits for a compiler.  `options`
+ * may be NULL.  Exchanging the weights (esp_binding_swap) is allowed at any time: a request is computed with
+ * the generation that was current when it was submitted. ESP_ERROR_ARGUMENT: an option is negative, or the
+ * program is not continuous; ESP_ERROR_BACKEND: as esp_program_prepare. */
+esp_status esp_service_create(esp_binding *, const esp_service_options *options, esp_service **out,
+			      esp_error **error);
+/* Tickets keep the service alive.  Its thread ends with it. */
+void esp_service_free(esp_service *);
+
+/* --- requests --- */
+
+typedef struct esp_submit_options {
+	size_t size;  /* sizeof(esp_submit_options) */
+	int priority; /* larger ones come first, see head_start; from -1000 to 1000 */
+	/* Not 0: esp_service_next returns the ticket when it has ended. */
+	int event;
+	int64_t deadline; /* a request that has not ended then is computed no further; 0 = none */
+	/* Called once when the ticket has ended, by the service's thread, one call after the other; not when
+	 * the ticket was freed before.  It may call anything but esp_context_close, and may free the ticket;
+	 * waiting there for other tickets is allowed.  While it runs the service computes only if another
+	 * thread waits for a ticket.  NULL = no call. */
+	void (*done)(void *user, esp_ticket *);
+	void *user;
+} esp_submit_options;
+
+/* Submits the structures of a forest as one request.  `options` may be NULL.  The forest is not copied: it
+ * must not be changed before the ticket has ended, but may be freed.  Whether the model takes it is checked
+ * when it joins. ESP_ERROR_BUSY: the service is full (service-full); ESP_ERROR_ARGUMENT: the forest is of
+ * another program, or a callback and an event are both asked for; ESP_ERROR_SYSTEM: the service's thread
+ * could not be made. */
+esp_status esp_service_submit(esp_service *, const esp_forest *, const esp_submit_options *options,
+			      esp_ticket **out, esp_error **error);
+
+/* A descriptor for poll and the like, which is readable while esp_service_next has a ticket to return.  It
+ * belongs to the service: do not read or close it.  ESP_ERROR_SYSTEM: the system gave none. */
+esp_status esp_service_descriptor(esp_service *, int *descriptor, esp_error **error);
+/* The next ticket with an event that has ended, each once; NULL = there is none now. */
+esp_ticket *esp_service_next(esp_service *);
+
+/* Waits until the ticket has ended, or until a time (0 = does not wait, INT64_MAX = no limit), and says how
+ * it ended: ESP_OK: there are results; ESP_ERROR_BUSY: it has not ended (request-pending); ESP_ERROR_EXPIRED:
+ * its deadline passed; ESP_ERROR_CANCELLED; all else is why it failed, as esp_session_run, and
+ * request-too-large (ESP_ERROR_INPUT). The calling thread may compute for others meanwhile, and returns at
+ * the end of a superstep. */
+esp_status esp_ticket_wait(esp_ticket *, int64_t until, esp_error **error);
+/* Ends it, if it has not ended, before anything more is computed of it. */
+void esp_ticket_cancel(esp_ticket *);
+/* Cancels it if it has not ended.  Its results can no longer be read. */
+void esp_ticket_free(esp_ticket *);
+
+/* What it was submitted with; the generation of the weights that it is computed with. */
+void *esp_ticket_user(const esp_ticket *);
+uint64_t esp_ticket_generation(const esp_ticket *);
+/* A row of an output of a ticket that has ended with results, as esp_session_output_elements; NULL when there
+ * is no such row. Valid until the ticket is freed.  The second only where it is ESP_F32. */
+const void *esp_ticket_output_elements(const esp_ticket *, size_t output, size_t structure, size_t node);
+const float *esp_ticket_output(const esp_ticket *, size_t output, size_t structure, size_t node);
+
+/* --- counters --- */
+
+/* Of values that were counted: quantiles are exact below 32, and at most 3 % above the value otherwise. */
+typedef struct esp_distribution {
+	uint64_t values;
+	double mean;
+	int64_t p50, p90, p99, p999, most;
+} esp_distribution;
+
+/* Since the service was made, or now. */
+typedef struct esp_service_counts {
+	size_t size;		     /* sizeof(esp_service_counts), set by the caller */
+	uint64_t submitted, refused; /* requests that were taken, and not, as the service was full */
+	uint64_t done, failed, expired, cancelled; /* of those that were taken, and have ended */
+	uint64_t pending, bytes, most_bytes;	   /* that have not; their bytes, now and at most */
+	uint64_t generation;			   /* of the weights that a request would be computed with */
+	uint64_t supersteps, nodes;		   /* nodes: once for each traversal */
+	uint64_t rows;				   /* states of nodes that are kept */
+	esp_distribution step_nodes;		   /* nodes of a superstep */
+	/* Of requests that were done [ns]: from submission until they joined, from then on, and both. */
+	esp_distribution queued, computed, whole;
+} esp_service_counts;
+
+/* Fills `counts`, of which `size` is set, as far as it goes.  Takes no lock that computing needs.  Each
+ * number is right; numbers that belong together may differ by what happens meanwhile. */
+void esp_service_count(const esp_service *, esp_service_counts *counts);
+/* The same in the text format of Prometheus (0.0.4), with histograms.  `labels` stands in the braces of every
+ * sample, as in model="sentiment",zone="a"; its values must be escaped; NULL = none.  To be freed with
+ * esp_text_free. */
+esp_status esp_service_metrics(const esp_service *, const char *labels, char **text, esp_error **error);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif

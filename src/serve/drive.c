@@ -1,0 +1,196 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* The driver: admits tickets, runs supersteps, and ends what has ended. */
+#include "serve/engine.h"
+#include "serve/tickets.h"
+
+#include <time.h>
+
+/* --- early ends --- */
+
+/* How a ticket must end before it has results; SERVE_PENDING = it need not. */
+static enum serve_answer find_early_end(const struct serve_ticket *t, int64_t at)
+{
+	return t->cancelled				? SERVE_CANCELLED
+	       : t->of.deadline && t->of.deadline <= at ? SERVE_EXPIRED
+							: SERVE_PENDING;
+}
+
+/* Ends those of a list that must; notes the next deadline of the others. */
+static void end_early(struct serve_service *s, struct serve_tickets *l, int64_t at)
+{
+	for (struct serve_ticket *t = l->first, *next; t; t = next) {
+		enum serve_answer answer = find_early_end(t, at);
+		next = t->after;
+		if (answer == SERVE_PENDING) {
+			if (t->of.deadline && t->of.deadline < s->next_deadline)
+				s->next_deadline = t->of.deadline;
+			continue;
+		}
+		if (l == &s->waiting)
+			s->waiting_nodes -= t->of.minibatch.forest.nodes;
+		serve_remove_ticket(l, t);
+		serve_end_ticket(s, t, answer);
+	}
+}
+
+/* What has expired or was cancelled ends before anything is computed for it. */
+static void end_all_early(struct serve_service *s)
+{
+	int64_t at = rt_nanoseconds();
+	if (!s->cancels && at < s->next_deadline)
+		return;
+	s->cancels = false;
+	s->next_deadline = INT64_MAX;
+	end_early(s, &s->waiting, at);
+	end_early(s, &s->computed, at);
+}
+
+/* --- admission --- */
+
+/* Puts a ticket back that must wait, before those that came meanwhile with its rank. */
+static void put_back(struct serve_service *s, struct serve_ticket *t)
+{
+	struct serve_ticket *behind = s->waiting.first;
+	while (behind && behind->rank < t->rank)
+		behind = behind->after;
+	t->place = SERVE_WAITING;
+	s->waiting_nodes += t->of.minibatch.forest.nodes;
+	serve_put_ticket_behind(&s->waiting, behind ? behind->before : s->waiting.last, t);
+}
+
+/* Admits a ticket without the lock; false when it must wait. */
+static bool admit_ticket(struct serve_service *s, struct serve_ticket *t)
+{
+	t->place = SERVE_ADMITTING;
+	s->waiting_nodes -= t->of.minibatch.forest.nodes;
+	serve_remove_ticket(&s->waiting, t);
+	pthread_mutex_unlock(&s->lock);
+	enum serve_outcome outcome =
+	    serve_admit(s->engine, t->of.binding, &t->of.minibatch, t->rank, &t->request, &t->diags);
+	if (outcome == SERVE_ADMITTED)
+		*serve_owner(t->request) = t;
+	pthread_mutex_lock(&s->lock);
+	if (outcome == SERVE_REFUSED) {
+		serve_end_ticket(s, t, SERVE_REJECTED);
+	} else if (outcome == SERVE_FULL) {
+		put_back(s, t);
+	} else {
+		t->place = SERVE_COMPUTED;
+		t->joined = rt_nanoseconds();
+		serve_put_ticket_behind(&s->computed, s->computed.last, t);
+	}
+	return outcome != SERVE_FULL;
+}
+
+/* --- supersteps --- */
+
+/* Ends the tickets whose requests have ended. */
+static void take_ended(struct serve_service *s, const struct diags *why)
+{
+	for (struct serve_request *r; (r = serve_take(s->engine));) {
+		struct serve_ticket *t = *serve_owner(r);
+		bool done = serve_succeeded(r);
+		if (!done)
+			diags_copy(&t->diags, why);
+		serve_remove_ticket(&s->computed, t);
+		serve_end_ticket(s, t, done ? SERVE_DONE : SERVE_REJECTED);
+	}
+}
+
+static void note_superstep(struct serve_service *s)
+{
+	struct serve_counts n = serve_count(s->engine);
+	struct serve_counters *c = &s->counters;
+	uint64_t nodes = n.nodes - serve_read(&c->nodes);
+	if (nodes)
+		serve_note_value(&c->step_rows, (int64_t)nodes);
+	serve_add(&c->nodes, nodes);
+	serve_add(&c->supersteps, n.supersteps - serve_read(&c->supersteps));
+	c->rows = n.rows;
+}
+
+void serve_drive(struct serve_service *s)
+{
+	struct diags diags;
+	s->driving = true;
+	end_all_early(s);
+	while (s->waiting.first && admit_ticket(s, s->waiting.first))
+		;
+	pthread_mutex_unlock(&s->lock);
+	diags_init(&diags, s->allocator);
+	if (serve_is_busy(s->engine)) {
+		int threads = rt_enter_team(s->options.team, serve_operations(s->engine));
+		serve_advance(s->engine, s->options.team, threads, &diags);
+		if (threads)
+			rt_team_leave(s->options.team);
+	}
+	pthread_mutex_lock(&s->lock);
+	note_superstep(s);
+	take_ended(s, &diags);
+	end_all_early(s);
+	diags_free(&diags);
+	s->driving = false;
+}
+
+/* --- who drives --- */
+
+bool serve_has_work(const struct serve_service *s)
+{
+	return s->waiting.first || s->computed.first;
+}
+
+int64_t serve_start_time(const struct serve_service *s)
+{
+	const struct serve_engine *e = s->engine;
+	if (!s->options.company || s->computed.first || !s->waiting.first ||
+	    s->waiting_nodes >= e->limits.step_rows)
+		return 0;
+	int64_t oldest = INT64_MAX;
+	for (const struct serve_ticket *t = s->waiting.first; t; t = t->after)
+		oldest = t->submitted < oldest ? t->submitted : oldest;
+	int64_t start = oldest + s->options.company;
+	return start < s->next_deadline ? start : s->next_deadline;
+}
+
+/* A ticket that waits is driven by one of the threads that wait for it, if there are any. */
+void serve_hand_over(struct serve_service *s)
+{
+	for (const struct serve_tickets *l = &s->computed; l; l = l == &s->computed ? &s->waiting : NULL)
+		for (struct serve_ticket *t = l->first; t; t = t->after)
+			if (t->sleepers) {
+				pthread_cond_signal(&t->wake);
+				return;
+			}
+	if (s->started && serve_has_work(s))
+		pthread_cond_signal(&s->work);
+}
+
+static void sleep_until(struct serve_service *s, struct serve_ticket *t, int64_t until)
+{
+	struct timespec time = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+	t->sleepers++;
+	if (until == INT64_MAX)
+		pthread_cond_wait(&t->wake, &s->lock);
+	else
+		pthread_cond_timedwait(&t->wake, &s->lock, &time);
+	t->sleepers--;
+}
+
+enum serve_answer serve_wait(struct serve_service *s, struct serve_ticket *t, int64_t until)
+{
+	pthread_mutex_lock(&s->lock);
+	while (t->place < SERVE_TOLD && (until == INT64_MAX || rt_nanoseconds() < until)) {
+		int64_t start = s->driving ? INT64_MAX : serve_start_time(s);
+		if (start && start > rt_nanoseconds()) {
+			sleep_until(s, t, until < start ? until : start);
+			continue;
+		}
+		serve_drive(s);
+		serve_free_tickets(s);
+	}
+	enum serve_answer answer = t->answer;
+	if (!s->driving)
+		serve_hand_over(s);
+	pthread_mutex_unlock(&s->lock);
+	return answer;
+}
