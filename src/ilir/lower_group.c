@@ -708,15 +708,23 @@ static struct ilir_stmt *dimension_loops(struct lowering *l, const struct sub_va
 	return block;
 }
 
-/* The loop over the rows of a tile in a block of them. */
-static struct ilir_stmt *rows_loop(struct lowering *l, const struct sub_value *v, ilir_var var,
+/* The loop over the rows of a tile in a block of them, whose first is `first`; the last block may have fewer:
+ *
+ *     if first + 4 <= 7 { for i in 0..4 .. } else { for i in 0..3 .. } */
+static struct ilir_stmt *rows_loop(struct lowering *l, const struct sub_value *v, ilir_var var, ilir_var first,
 				   struct ilir_stmt *block)
 {
 	int name = v->var[v->vars - l->group->dims + l->tile->across];
-	int64_t rows = l->tile->block ? l->tile->block : l->group->extent[l->tile->across];
+	int64_t extent = l->group->extent[l->tile->across], rows = first.i ? l->tile->block : extent;
 	tile_rows(l, var);
-	return ilir_for(l->m, var, ilir_index(l->m, 0), ilir_index(l->m, rows), 1,
-			ilir_dim_name(l->m, var_name(l, name)), ILIR_SERIAL, block);
+	struct ilir_stmt *whole = ilir_for(l->m, var, ilir_index(l->m, 0), ilir_index(l->m, rows), 1,
+					   ilir_dim_name(l->m, var_name(l, name)), ILIR_SERIAL, block);
+	if (extent % rows == 0)
+		return whole;
+	struct ilir_stmt *rest = ilir_clone_block(l->m, whole, l->tiling);
+	rest->loop.end = ilir_index(l->m, extent % rows);
+	ilir_expr end = ilir_binary(l->m, ILIR_ADD, ilir_var_ref(l->m, first), ilir_index(l->m, rows));
+	return ilir_if(l->m, ilir_binary(l->m, ILIR_LE, end, ilir_index(l->m, extent)), whole, rest);
 }
 
 /* The loop over the blocks of these rows. */
@@ -732,7 +740,7 @@ static struct ilir_stmt *blocks_loop(struct lowering *l, const struct sub_value 
 /* Lowers the elements of a row, in loops over these dimensions.  What does not depend on them, such as the
  * rows that are read, comes before the loops. */
 static struct ilir_stmt *lower_row(struct lowering *l, const struct sub_value *v, const ilir_var *var,
-				   unsigned dims)
+				   ilir_var first, unsigned dims)
 {
 	struct scope *row = lower_scope_new(l, NULL, false);
 	int leading = v->vars - l->group->dims, across = l->tile->across;
@@ -740,7 +748,7 @@ static struct ilir_stmt *lower_row(struct lowering *l, const struct sub_value *v
 		if (dims >> d & 1)
 			lower_define(l, false, var[leading + d].i, row->depth + 1, -1);
 	struct ilir_stmt *block = lower_element(l, row);
-	block = across >= 0 ? rows_loop(l, v, var[leading + across], block)
+	block = across >= 0 ? rows_loop(l, v, var[leading + across], first, block)
 			    : dimension_loops(l, v, var, dims, -1, l->tile->along, block);
 	return ilir_append(lower_scope_finish(l, row), block);
 }
@@ -767,7 +775,7 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 		       : (ilir_var){0};
 	unsigned inside = inner_dims(l);
 	ilir_var rows = open_space(l, v, rows_here, var);
-	struct ilir_stmt *block = inside ? lower_row(l, v, var, inside) : lower_element(l, NULL);
+	struct ilir_stmt *block = inside ? lower_row(l, v, var, rows, inside) : lower_element(l, NULL);
 	if (l->sort)
 		block = sorted_loop(l, var[g->edges], block);
 	bool flat = g->edges && rows_here && !l->sort && !uses_variable(l->m, block, var[0]);

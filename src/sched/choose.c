@@ -224,14 +224,25 @@ static double count_repeats(const struct subject *x, const struct sched_tile *t)
 	return n;
 }
 
+/* The time of so many rows of a node, those of a block, for one block of columns [ns].  A node goes through them
+ * `repeats` times; only the first time is the weights' first. */
+static double rows_cost(const struct sched_tile *t, const struct costs *c, int rows, double repeats)
+{
+	int first = rows;
+	for (int i = t->sizes; i-- > 0;)
+		first = t->nodes[i] <= rows ? t->nodes[i] : first;
+	return level_cost(t, c, rows) - (c->first[first] - c->next[first]) * (1 - 1 / repeats);
+}
+
 /* The time of so many nodes, for each element along the dimension that a tile's rows run across [ns]. */
 static double nodes_cost(const struct subject *x, const struct sched_tile *t, const struct costs *c, int nodes)
 {
 	if (t->across == SCHED_NODES)
 		return level_cost(t, c, nodes);
-	int rows = t->block ? t->block : (int)x->group->extent[t->across], first = min_int(t->nodes[0], rows);
-	double repeats = count_repeats(x, t), saved = (c->first[first] - c->next[first]) * (1 - 1 / repeats);
-	return nodes * (level_cost(t, c, rows) - saved) / rows;
+	int extent = (int)x->group->extent[t->across], rows = t->block ? t->block : extent, rest = extent % rows;
+	double repeats = count_repeats(x, t);
+	double time = extent / rows * rows_cost(t, c, rows, repeats) + (rest ? rows_cost(t, c, rest, repeats) : 0);
+	return nodes * time / extent;
 }
 
 /* The fewest rows for which the other operand is read again from node to node without being waited for. */
@@ -252,17 +263,23 @@ static bool is_worth_dividing(const struct subject *x, const struct sched_tile *
 	return t->block * row_time * count_repeats(x, t) >= x->s->target->enter;
 }
 
-/* The smallest blocks of a tile's rows that cost little more than all rows at once: threads divide them. */
+/* The smallest blocks of a tile's rows that cost little more than all rows at once: threads divide them.  Equal ones come
+ * first. */
 static int choose_block(const struct subject *x, struct sched_tile t, const struct costs *c)
 {
-	t.block = 0;
 	int64_t rows = t.across == SCHED_NODES ? 0 : x->group->extent[t.across];
+	int least = rows ? least_block(x, &t) : 0, most = min_int((int)(rows / 2), SCHED_MAX_BLOCK);
+	t.block = 0;
 	double whole = rows ? nodes_cost(x, &t, c, 1) : 0;
-	for (t.block = least_block(x, &t); t.block <= rows / 2 && t.block <= SCHED_MAX_BLOCK; t.block++) {
-		double time = rows % t.block ? INFINITY : nodes_cost(x, &t, c, 1);
-		if (time <= block_cost * whole && is_worth_dividing(x, &t, time))
-			return t.block;
-	}
+	t.block = most;
+	if (!rows || !is_worth_dividing(x, &t, block_cost * whole))
+		return 0;
+	for (int equal = 1; equal >= 0; equal--)
+		for (t.block = least; t.block <= most; t.block++) {
+			double time = equal && rows % t.block ? INFINITY : nodes_cost(x, &t, c, 1);
+			if (time <= block_cost * whole && is_worth_dividing(x, &t, time))
+				return t.block;
+		}
 	return 0;
 }
 

@@ -212,8 +212,7 @@ static bool check_across(struct line *l, const struct sched_plan *plan, const st
 		return refuse_loop(l, plan, g, t, "columns run along it");
 	if (t->by_rows)
 		return refuse_loop(l, plan, g, t, "by rows each row is computed on its own");
-	return !t->block || g->extent[t->across] % t->block == 0 ||
-	       refuse_loop(l, plan, g, t, "the blocks do not divide it");
+	return t->block <= g->extent[t->across] || refuse_loop(l, plan, g, t, "the blocks are larger than it");
 }
 
 static bool names_word(const struct line *l, const char *word)

@@ -8,7 +8,19 @@
 
 /* --- legal ones --- */
 
-static inline void put_tile(struct text *t, const char *group, int length, const char *along, bool rows)
+/* The least extent of a group's dimensions, which the comment on it names; 1 = it has none. */
+static inline int least_extent(const char *comment)
+{
+	int least = INT_MAX;
+	for (const char *c = comment + strcspn(comment, ":\n"); *c && *c != ',' && *c != '\n'; c++)
+		if (c[-1] == ' ' && *c >= '0' && *c <= '9' && atoi(c) < least)
+			least = atoi(c);
+	return least == INT_MAX || least < 1 ? 1 : least;
+}
+
+/* `comment` is the one on the group. */
+static inline void put_tile(struct text *t, const char *group, int length, const char *along, bool rows,
+			    const char *comment)
 {
 	static const int sizes[][4] = {{1},    {2, 1},	     {3, 2, 1}, {4, 2, 1},
 				       {5, 1}, {8, 4, 2, 1}, {7, 3, 1}, {6, 1}};
@@ -23,7 +35,9 @@ static inline void put_tile(struct text *t, const char *group, int length, const
 	if (along)
 		put(t, " along %d", columns);
 	if (across)
-		put(t, " across %d%s", !columns, random_below(2) ? " block 1" : "");
+		put(t, " across %d", !columns);
+	if (across && random_below(2))
+		put(t, " block %d", 1 + random_below(least_extent(comment)));
 	put(t, " by %s\n", by_rows ? "rows" : "columns");
 }
 
@@ -61,7 +75,7 @@ static inline void put_tile_of(struct text *t, const char *line, const char *com
 	bool columns = line_has(comment, " x ");
 	int length = strcspn(line + 5, " ");
 	put_tile(t, line + 5, length, line_has(line, " along") ? " along" : NULL,
-		 columns && (line_has(comment, ": rows") || line_has(comment, ": edges of rows")));
+		 columns && (line_has(comment, ": rows") || line_has(comment, ": edges of rows")), comment);
 	if (columns && random_below(4) == 0)
 		put(t, "vectorize %.*s %s\n", length, line + 5, drawn_lanes[random_below(5)]);
 }

@@ -339,7 +339,7 @@ static void test_rows_across(void)
 		   prints(&p, "tile inner.2 rows 2 1 columns 2 unroll 1 across 0 along 1\n"),
 	       "columns along the dimension of the rows change places with them");
 	tap_ok(refuses(&p, "tile inner.2 rows 2 1 across 0 along 0", "loop 'j' of 7 rows: columns run along it") &&
-		   refuses(&p, "tile inner.2 rows 2 1 across 1 along 0 block 4", "loop 'l' of 33 rows: the blocks do not divide it") &&
+		   refuses(&p, "tile inner.2 rows 2 1 across 1 along 0 block 34", "loop 'l' of 33 rows: the blocks are larger than it") &&
 		   refuses(&p, "tile inner.2 rows 1 across 0 along 1 by rows", "loop 'j' of 7 rows: by rows") &&
 		   refuses(&p, "tile inner.2 rows 2 1 across 2", "from 0 to 1"),
 	       "an illegal tile is refused by its loop's name");
