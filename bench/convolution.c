@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* convolution: layers of image networks in index notation, at a batch of one.
+/* convolution: layers of image networks in index notation, at a batch of one, and products of two matrices of a node.
  *
  *   usage: convolution [-t THREADS] [-r REPEATS] [-s SCHEDULE] [-n] [-d] [-m] [LAYER...]
  *
@@ -20,7 +20,7 @@
 #include <dnnl.h>
 #endif
 
-enum kind { CONVOLUTION, DEPTHWISE, MAX_POOL, MEAN_POOL };
+enum kind { CONVOLUTION, PRODUCT, DEPTHWISE, MAX_POOL, MEAN_POOL };
 
 struct layer {
 	const char *name;
@@ -65,6 +65,9 @@ static const struct layer layers[] = {
     {"max.56.128/2", MAX_POOL, 128, 128, 56, 2, 2},
     {"mean.56.128/2", MEAN_POOL, 128, 128, 56, 2, 2},
     {"mean.28.512/2", MEAN_POOL, 512, 512, 28, 2, 2},
+    {"product.128", PRODUCT, 2, 1, 128, 1, 1},
+    {"product.256", PRODUCT, 2, 1, 256, 1, 1},
+    {"product.512", PRODUCT, 2, 1, 512, 1, 1},
 };
 
 static int padding_of(const struct layer *l)
@@ -98,7 +101,8 @@ static size_t weight_elements(const struct layer *l)
 static double operations_of(const struct layer *l)
 {
 	double window = (double)l->window * l->window;
-	return 2.0 * output_elements(l) * window * (l->kind == CONVOLUTION ? l->from : 1);
+	return 2.0 * output_elements(l) * window *
+	       (l->kind == CONVOLUTION ? l->from : l->kind == PRODUCT ? l->size : 1);
 }
 
 static float *allocate_floats(size_t n)
@@ -136,7 +140,20 @@ static const char model_text[] =
     "    y = left.y + right.y\n"
     "output z%s at root\n";
 
-static const char *const shapes[] = {"[K, C, %d, %d]", "[K, %d, %d]", "[K]", "[K]"};
+/* A node multiplies its two matrices, and adds a number. */
+static const char product_text[] =
+    "model layer\n"
+    "structure tree(left, right)\n"
+    "input x[K, %d, %d]\n"
+    "param W[K]\n"
+    "state y[%d, %d]\n"
+    "leaf:\n"
+    "    y[i, j] = sum(x[0, i, c] * x[1, c, j] for c) + W[0]\n"
+    "inner:\n"
+    "    y = left.y + right.y\n"
+    "output z = y%s at root\n";
+
+static const char *const shapes[] = {"[K, C, %d, %d]", "", "[K, %d, %d]", "[K]", "[K]"};
 
 static char *index_text(char *text, size_t size, const struct layer *l, const char *outer, const char *inner)
 {
@@ -150,6 +167,10 @@ static char *index_text(char *text, size_t size, const struct layer *l, const ch
 static void write_model(const struct layer *l, bool whole, char *text, size_t size)
 {
 	char row[40], column[40], value[200], shape[40];
+	if (l->kind == PRODUCT) {
+		snprintf(text, size, product_text, l->size, l->size, l->size, l->size, whole ? "" : "[0]");
+		return;
+	}
 	snprintf(shape, sizeof shape, shapes[l->kind], l->window, l->window);
 	index_text(row, sizeof row, l, "i", "u");
 	index_text(column, sizeof column, l, "j", "v");
@@ -242,9 +263,25 @@ static void close_run(struct run *r)
 
 /* --- a loop --- */
 
+static void multiply_plainly(int n, const float *x, float w, float *y)
+{
+	const float *a = x, *b = x + (size_t)n * n;
+	for (int i = 0; i < n; i++) {
+		for (int j = 0; j < n; j++)
+			y[(size_t)i * n + j] = w;
+		for (int c = 0; c < n; c++)
+			for (int j = 0; j < n; j++)
+				y[(size_t)i * n + j] += a[(size_t)i * n + c] * b[(size_t)c * n + j];
+	}
+}
+
 static void run_plainly(const struct layer *l, const float *x, const float *w, float *y)
 {
 	int result = result_size(l), window = l->window, padding = padding_of(l);
+	if (l->kind == PRODUCT) {
+		multiply_plainly(l->size, x, w[0], y);
+		return;
+	}
 	for (int k = 0; k < l->to; k++)
 		for (int i = 0; i < result; i++) {
 			float *row = y + ((size_t)k * result + i) * result;
@@ -474,7 +511,7 @@ static void measure_layer(const struct layer *l, int threads, int repeats, const
 	struct times t = measure_run(&run, repeats);
 	double operations = operations_of(l), bytes = 4.0 * (input_elements(l) + output_elements(l));
 	printf("%-17s %d %9.1f %9.1f", l->name, threads, t.layer * 1e6, t.run * 1e6);
-	if (l->kind == CONVOLUTION)
+	if (l->kind <= PRODUCT)
 		printf(" %7.1f GFLOP/s %5.1f %%", operations / t.layer * 1e-9,
 		       operations / t.layer * 1e-7 / (peak * threads));
 	else
@@ -487,7 +524,7 @@ static void measure_layer(const struct layer *l, int threads, int repeats, const
 		printf("  %.0e%s", differs, differs < 1e-5 ? "" : " WRONG");
 	}
 #ifdef HAVE_DNNL
-	if (peer && l->kind <= DEPTHWISE)
+	if (peer && (l->kind == CONVOLUTION || l->kind == DEPTHWISE))
 		printf("  oneDNN %9.1f", measure_peer(l, repeats) * 1e6);
 #endif
 	putchar('\n');
