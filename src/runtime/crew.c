@@ -11,10 +11,7 @@ enum {
 	/* Pauses that the caller gives workers to begin with new work: a few times the cost of a barrier, but at
 	 * the first item no longer than its own chunk took, as a chunk of the same size then ends sooner.  A
 	 * worker that is later can claim its chunk of a later item while the caller runs its own. */
-	PATIENCE = 128,
-	/* A thread that is waited for so long has lost its processor [ns]: interrupts end sooner, and the time
-	 * slice of another process later. */
-	LOST_NANOSECONDS = 250000
+	PATIENCE = 128
 };
 
 /* --- progress --- */
@@ -27,8 +24,8 @@ static bool has_ended(const struct rt_progress *p, uint64_t item)
 /* Returns how long the thread of the chunk had lost its processor [ns]. */
 static int64_t wait_for_end(struct rt_crew *c, int chunk, uint64_t item)
 {
-	int64_t waited = rt_gate_wait(&c->progress[chunk].at, 2 * item, c->oversubscribed);
-	return waited >= LOST_NANOSECONDS ? waited : 0;
+	int64_t waited = rt_gate_wait(&c->progress[chunk].at, 2 * item, c->oversubscribed, NULL);
+	return waited >= RT_LOST_NANOSECONDS ? waited : 0;
 }
 
 static bool is_free(const struct rt_progress *p, uint64_t item)
@@ -132,9 +129,9 @@ static bool may_begin(const struct rt_crew *c, uint64_t item)
 	return may;
 }
 
-static void wait_to_begin(struct rt_crew *c, uint64_t item)
+static void wait_to_begin(struct rt_crew *c, struct rt_progress *own, uint64_t item)
 {
-	rt_gate_wait(&c->last, item, c->oversubscribed);
+	rt_gate_wait(&c->last, item, c->oversubscribed, &own->kept);
 	for (int chunk = 0; chunk < c->threads; chunk++)
 		wait_for_end(c, chunk, item - 1);
 }
@@ -164,7 +161,7 @@ static uint64_t claim_next(struct rt_crew *c, struct rt_progress *own)
 {
 	for (;;) {
 		uint64_t item = next_item(own);
-		wait_to_begin(c, item);
+		wait_to_begin(c, own, item);
 		if (atomic_load_explicit(&c->end, memory_order_relaxed))
 			return 0;
 		note_processor(own);
@@ -188,6 +185,15 @@ void rt_crew_serve(struct rt_crew *c, int chunk)
 			item = 0;
 	}
 	atomic_fetch_add(&c->ended, 1);
+}
+
+/* Workers that share their processors anyway do not notice others. */
+bool rt_crew_kept_processors(const struct rt_crew *c, int64_t after)
+{
+	bool kept = true;
+	for (int chunk = 1; chunk < c->threads; chunk++)
+		kept &= atomic_load_explicit(&c->progress[chunk].kept, memory_order_relaxed) > after;
+	return kept || c->oversubscribed;
 }
 
 /* --- the cost of a barrier --- */

@@ -25,6 +25,7 @@ struct rt_progress {
 	/* Lines are fetched in pairs. */
 	_Alignas(RT_LINE) atomic_int processor; /* where the worker claimed a chunk last */
 	atomic_int thread;			/* its number, if it may be moved to other processors; or 0 */
+	_Atomic int64_t kept; /* when the worker, waiting for work, last had its processor to itself [ns] */
 };
 
 struct rt_crew {
@@ -63,6 +64,8 @@ void rt_crew_serve(struct rt_crew *, int chunk);
 void rt_crew_place(struct rt_crew *, int chunk);
 /* Keeps workers off the caller's processor: called before they are woken. */
 void rt_crew_part(struct rt_crew *);
+/* Whether every worker has had a processor to itself after a time [ns], waiting for work. */
+bool rt_crew_kept_processors(const struct rt_crew *, int64_t after);
 /* Measures an item in which nothing is computed [ns]. */
 double rt_crew_barrier_cost(struct rt_crew *);
 

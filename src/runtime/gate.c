@@ -26,16 +26,34 @@ static bool poll_gate(const struct rt_gate *g, uint64_t value)
 	return false;
 }
 
-/* Polls without sleeping; false when the value was not reached in time. */
-static bool spin_at_gate(const struct rt_gate *g, uint64_t value, bool oversubscribed)
+/* How long a spinning thread has had its processor to itself. */
+struct presence {
+	int64_t since, last; /* when that began; when the clock was read last [ns] */
+	_Atomic int64_t *kept; /* see rt_gate_wait */
+};
+
+static void note_presence(struct presence *p, int64_t now)
 {
-	int64_t begin = rt_nanoseconds(), passed = 0;
-	for (; passed < (oversubscribed ? KEEP_NANOSECONDS : RT_SPIN_NANOSECONDS);
-	     passed = rt_nanoseconds() - begin) {
+	if (now - p->last >= RT_LOST_NANOSECONDS)
+		p->since = now;
+	p->last = now;
+	if (p->kept && now - p->since >= RT_KEPT_NANOSECONDS) {
+		atomic_store_explicit(p->kept, now, memory_order_relaxed);
+		p->since = now;
+	}
+}
+
+/* Polls without sleeping; false when the value was not reached in time. */
+static bool spin_at_gate(const struct rt_gate *g, uint64_t value, bool oversubscribed, _Atomic int64_t *kept)
+{
+	int64_t begin = rt_nanoseconds(), end = begin + (oversubscribed ? KEEP_NANOSECONDS : RT_SPIN_NANOSECONDS);
+	struct presence presence = {begin, begin, kept};
+	while (presence.last < end) {
 		if (poll_gate(g, value))
 			return true;
-		if (oversubscribed || passed >= KEEP_NANOSECONDS)
+		if (oversubscribed || presence.last - begin >= KEEP_NANOSECONDS)
 			sched_yield();
+		note_presence(&presence, rt_nanoseconds());
 	}
 	return false;
 }
@@ -48,12 +66,12 @@ static uint32_t *low_word(struct rt_gate *g)
 
 /* A sleeper counts itself before it reads the value for the last time, and rt_gate_raise changes the value
  * before it looks for sleepers: one of the two sees the other. */
-int64_t rt_gate_wait(struct rt_gate *g, uint64_t value, bool oversubscribed)
+int64_t rt_gate_wait(struct rt_gate *g, uint64_t value, bool oversubscribed, _Atomic int64_t *kept)
 {
 	if (poll_gate(g, value))
 		return 0;
 	int64_t begin = rt_nanoseconds();
-	while (!spin_at_gate(g, value, oversubscribed)) {
+	while (!spin_at_gate(g, value, oversubscribed, kept)) {
 		atomic_fetch_add(&g->sleepers, 1);
 		uint64_t at = atomic_load(&g->value);
 		if (at < value)

@@ -1,7 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Gates: counters that only rise, and on which threads wait for a value.
  *
- * A thread that waits spins for some time, then sleeps; whoever raises a gate wakes the sleepers. */
+ * A thread that waits spins for some time, then sleeps; whoever raises a gate wakes the sleepers.  While it
+ * spins it sees whether another thread takes its processor: it yields, and looks how long that took. */
 #ifndef ESPALIER_RUNTIME_GATE_H
 #define ESPALIER_RUNTIME_GATE_H
 
@@ -12,7 +13,13 @@
 enum {
 	/* How long a thread spins before it sleeps.  Between two wide batches of one structure lie narrow
 	 * ones, up to some hundred microseconds; waking up takes as long (bench/team.c). */
-	RT_SPIN_NANOSECONDS = 500000
+	RT_SPIN_NANOSECONDS = 500000,
+	/* A thread that did not run for so long has lost its processor [ns]: interrupts end sooner, and the time
+	 * slice of another process later. */
+	RT_LOST_NANOSECONDS = 250000,
+	/* A thread that spins for so long without losing its processor has it to itself [ns]: it yields often
+	 * meanwhile, and another thread that is ready is then run for a slice of some milliseconds. */
+	RT_KEPT_NANOSECONDS = 100000
 };
 
 struct rt_gate {
@@ -43,8 +50,9 @@ static inline void rt_pause(void)
 
 /* Returns when the gate has reached the value: how long it waited [ns], 0 where that was a few polls.
  * Oversubscribed: there are more threads than processors, and the thread that will raise the gate may need this
- * one's. */
-int64_t rt_gate_wait(struct rt_gate *, uint64_t value, bool oversubscribed);
+ * one's.  kept: where the time is noted whenever the thread had its processor to itself for RT_KEPT_NANOSECONDS;
+ * NULL = nowhere. */
+int64_t rt_gate_wait(struct rt_gate *, uint64_t value, bool oversubscribed, _Atomic int64_t *kept);
 /* Also wakes the sleepers. */
 void rt_gate_raise(struct rt_gate *, uint64_t value);
 /* Sleepers wake up and spin again. */

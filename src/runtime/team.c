@@ -14,12 +14,15 @@ enum {
 	MEASURE_NANOSECONDS = 10000000,
 	SAMPLES = 4,
 	MAX_BARRIER_COST = 5000,
-	/* How long callers do without workers that lost their processors [ns].  Another process keeps a
-	 * processor for some milliseconds, which each trial may cost. */
+	/* How long callers do without workers that lost their processors twice in a short time, at least [ns]. */
 	LEAST_PAUSE = 1000000,
-	MOST_PAUSE = 1000000000,
-	/* Such a loss is taken for a single one when workers helped for so many times as long before. */
-	RARE = 16
+	/* A loss is taken for a single one when workers helped for so many times as long before; no pause is
+	 * longer than so many losses; and a run that is, is not delayed by much. */
+	RARE = 16,
+	/* From one time to the next that workers are woken to see whether they have their processors again, at
+	 * first and at most [ns]: waking them takes some ten microseconds. */
+	LEAST_INTERVAL = 1000000,
+	MOST_INTERVAL = 16000000
 };
 
 static long count_processors(const struct rt_processors *p)
@@ -102,10 +105,33 @@ static void measure_barrier(struct rt_team *t, int64_t now)
 	}
 }
 
+/* Wakes workers, which then see whether they have their processors to themselves. */
+static void wake_to_look(struct rt_team *t, int64_t now)
+{
+	if (now < t->look)
+		return;
+	rt_crew_part(t->crew);
+	rt_gate_wake(&t->crew->last);
+	t->interval = t->interval < MOST_INTERVAL / 2 ? 2 * t->interval : MOST_INTERVAL;
+	t->look = now + t->interval;
+}
+
+/* Whether callers are alone: workers have lost their processors, and have not seen since that they have them again. */
+static bool is_paused(struct rt_team *t, double operations, int64_t now)
+{
+	if (!t->lost || operations > (double)RARE * t->lost * target_kernel_rate(t->machine))
+		return false;
+	if (now >= t->resume && rt_crew_kept_processors(t->crew, t->resume))
+		t->lost = 0;
+	else if (now >= t->resume)
+		wake_to_look(t, now);
+	return t->lost;
+}
+
 /* With the lock held.  Runs that are far apart do not add up: workers would be asleep again. */
 static bool prepare_crew(struct rt_team *t, double operations, int64_t now)
 {
-	if (operations < (double)(t->resume - now) * target_kernel_rate(t->machine))
+	if (is_paused(t, operations, now))
 		return false;
 	if (now - t->left > RT_SPIN_NANOSECONDS)
 		t->missed = 0;
@@ -155,17 +181,19 @@ static bool was_sooner_alone(const struct rt_team *t)
 	return t->crew->threads * (elapsed - t->crew->waited) < elapsed;
 }
 
-/* After a run that workers delayed callers are alone for a while, but for runs that take longer than that;
- * and for a longer while each time until such runs are rare. */
+/* After a run that workers delayed callers are alone until workers have their processors again; and, while that
+ * happens often, for a longer while each time, which bounds what is lost in all. */
 static void adapt_pause(struct rt_team *t)
 {
+	int64_t waited = t->crew->waited, longer = 4 * t->pause > LEAST_PAUSE ? 4 * t->pause : LEAST_PAUSE;
 	t->worked += t->left - t->entered;
 	if (!was_sooner_alone(t))
 		return;
-	t->pause = t->worked > RARE * t->crew->waited ? LEAST_PAUSE : 4 * t->pause;
-	t->pause = t->pause > LEAST_PAUSE ? t->pause : LEAST_PAUSE;
-	t->pause = t->pause < MOST_PAUSE ? t->pause : MOST_PAUSE;
+	t->pause = t->worked > RARE * waited ? 0 : longer < RARE * waited ? longer : RARE * waited;
 	t->resume = t->left + t->pause;
+	t->look = t->resume;
+	t->interval = LEAST_INTERVAL;
+	t->lost = waited;
 	t->worked = 0;
 }
 

@@ -16,7 +16,7 @@
  *   apart      workers are kept off the processor of the caller that wakes them (affinity.c)
  *   beside     a worker that loses its processor to another process keeps the chunk that it has begun, and the
  *              caller waits for it.  After a run that took longer than the caller alone would have, callers do
- *              without workers for a while
+ *              without workers until these, waiting for work, have seen that nobody else takes their processors
  *   fork       a child has the caller's thread only: there the team cannot be entered, and stopping it
  *              touches no thread
  *
@@ -63,8 +63,11 @@ struct rt_team {
 	int64_t barrier_measured; /* when that was [ns] */
 	double missed;		  /* operations that workers would have done, had they been awake */
 	int64_t entered, left;	  /* when it was entered and left last [ns] */
-	int64_t pause, resume;	  /* how long it paused last, and when that ends or ended [ns] */
-	int64_t worked;		  /* how long it was entered since [ns] */
+	int64_t lost;	/* how long workers delayed the run since which callers are alone; 0 = none [ns] */
+	int64_t pause, resume; /* how long callers are alone then at least, and when that ends [ns] */
+	int64_t look;	  /* when workers are woken next, to see whether they have their processors [ns] */
+	int64_t interval; /* from the last such time to that [ns] */
+	int64_t worked;		  /* how long it was entered since the last such run [ns] */
 };
 
 /* Starts nothing.  The team must not be moved.  Its workers will run where the calling thread may run now; if

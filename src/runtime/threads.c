@@ -124,7 +124,7 @@ int rt_crew_start(struct rt_crew *c)
 	int error = make_master(c);
 	if (error)
 		return error;
-	rt_gate_wait(&c->up, 1, false);
+	rt_gate_wait(&c->up, 1, false, NULL);
 	if (c->error)
 		pthread_join(c->master, NULL);
 	return c->error;
