@@ -222,14 +222,14 @@ static double serve_cells(int in_flight, bool with_team, struct serve_counts *co
 	double begin = read_clock(), now;
 	for (int i = 0; i < in_flight; i++) {
 		struct serve_request *r;
-		serve_admit(e, &joined.binding, &requests[at++ % made].minibatch, 0, &r, &joined.diags);
+		serve_admit(e, &joined.binding, &requests[at++ % made].minibatch, 0, NULL, &r, &joined.diags);
 	}
 	do {
 		need(serve_advance(e, &team, threads, &joined.diags), "superstep", &joined.diags);
 		for (struct serve_request *r; (r = serve_take(e)); served++) {
 			sink += *(const char *)serve_row(r, 0, 0);
 			serve_release(e, r);
-			need(serve_admit(e, &joined.binding, &requests[at++ % made].minibatch, 0, &r,
+			need(serve_admit(e, &joined.binding, &requests[at++ % made].minibatch, 0, NULL, &r,
 					 &joined.diags) == SERVE_ADMITTED,
 			     "admit", &joined.diags);
 		}

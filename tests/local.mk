@@ -74,6 +74,7 @@ unit_tests = \
 	%D%/api/scale_test \
 	%D%/api/serving_test \
 	%D%/api/state_test \
+	%D%/api/streams_test \
 	%D%/api/swap_test \
 	%D%/api/lazy_test \
 	%D%/api/target_names_test \

@@ -3,6 +3,7 @@
  *
  *   service  a queue before one program and its weights    esp_service_create, esp_service_submit
  *   ticket   a request that was submitted, and its results  esp_ticket_wait, esp_ticket_output_elements
+ *   stream   a sequence whose elements come later           esp_stream_open, esp_stream_push
  *
  * A session runs one caller's minibatch from end to end.  A service computes, in every *superstep*, the nodes
  * that are ready of all requests at once: a request joins at the next superstep, and leaves when its own
@@ -115,6 +116,39 @@ uint64_t esp_ticket_generation(const esp_ticket *);
  * is no such row. Valid until the ticket is freed.  The second only where it is ESP_F32. */
 const void *esp_ticket_output_elements(const esp_ticket *, size_t output, size_t structure, size_t node);
 const float *esp_ticket_output(const esp_ticket *, size_t output, size_t structure, size_t node);
+
+/* --- streams: sequences that go on --- */
+
+/* A sequence whose elements come one after the other: what each is computed from, the states of the one
+ * before, is kept between requests, and nothing else is.  Any number of streams advance together, and with
+ * other requests.  Results have the bits of one run over the whole sequence. */
+typedef struct esp_stream esp_stream;
+
+/* Opens a stream at its beginning.  All of its elements are computed with the weights that are current now.
+ * ESP_ERROR_ARGUMENT: structures of the program are no sequences, or need what comes later (no-stream). */
+esp_status esp_stream_open(esp_service *, esp_stream **out, esp_error **error);
+/* Another stream with the same past, and the weights of its generation.  ESP_ERROR_BUSY: elements are being
+ * computed. */
+esp_status esp_stream_copy(esp_stream *, esp_stream **out, esp_error **error);
+/* Tickets keep the stream alive. */
+void esp_stream_free(esp_stream *);
+
+/* Submits the next elements as one request: `data` has for each input of the program a row for each element;
+ * a row of an input on edges belongs to the edge from the element to the one before, and that of the first
+ * element of all is not read.  They are copied.  Elements are nodes 0 .. elements - 1 of structure 0 of the
+ * ticket; an output at the root is that of the last one.  When the ticket ends without results the stream is
+ * as before it. ESP_ERROR_BUSY: the elements that were pushed last have not ended (stream-busy), or the
+ * service is full; ESP_ERROR_ARGUMENT: as esp_service_submit, no elements, or an array is missing. */
+esp_status esp_stream_push(esp_stream *, size_t elements, const void *const *data,
+			   const esp_submit_options *options, esp_ticket **out, esp_error **error);
+
+/* Writes the states to `bytes` if there is `capacity` for them; *needed is their size in either case, the
+ * same for all streams of a program.  ESP_ERROR_BUSY: elements are being computed. */
+esp_status esp_stream_save(esp_stream *, void *bytes, size_t capacity, size_t *needed, esp_error **error);
+/* A stream that goes on from saved states, with the weights that are current now: results have the same bits
+ * if these are the same.  ESP_ERROR_INPUT: they are damaged, or of another program (bad-stream). */
+esp_status esp_stream_restore(esp_service *, const void *bytes, size_t n, esp_stream **out,
+			      esp_error **error);
 
 /* --- counters --- */
 

@@ -101,7 +101,7 @@ static void *take_zeroed(const struct allocator *a, size_t bytes)
 	return p ? memset(p, 0, bytes) : NULL;
 }
 
-static esp_forest *new_forest(esp_program *p, struct diags *diags)
+esp_forest *forest_new(esp_program *p, struct diags *diags)
 {
 	const struct allocator *a = &p->object.context->allocator;
 	esp_forest *f = object_new(p->object.context, sizeof *f, destroy_forest, diags);
@@ -124,7 +124,7 @@ esp_status esp_forest_create(esp_program *program, esp_forest **out, esp_error *
 	struct api_call call = api_begin(program);
 	esp_forest *f = NULL;
 	if (api_need(&call, program) && api_need(&call, out))
-		f = new_forest(program, &call.diags);
+		f = forest_new(program, &call.diags);
 	if (out)
 		*out = f;
 	return api_end(&call, f, error);

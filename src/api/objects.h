@@ -254,6 +254,8 @@ struct esp_forest {
 	size_t files, file_capacity;
 };
 
+/* Makes an empty forest; NULL after a diagnostic. */
+esp_forest *forest_new(esp_program *, struct diags *);
 /* esp_forest_add with arguments that were checked for NULL.  The origin may be NULL; otherwise the forest
  * holds its file. */
 bool forest_add(struct esp_forest *, const esp_structure *, const struct lin_origin *, struct diags *);

@@ -1,22 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Services and tickets as their callers see them. */
-#include "serve/service.h"
-#include "api/espalier_service.h"
-#include "api/objects.h"
+#include "api/submit.h"
 
 #include <string.h>
-
-struct esp_service {
-	struct object object;
-	esp_binding *binding;
-	struct serve_service *queue;
-};
 
 struct esp_ticket {
 	struct object object;
 	esp_service *service;
 	const esp_forest *forest;
 	struct packed *weights;
+	void *stream;		     /* an object; NULL = none */
 	struct serve_ticket *ticket; /* whose release gives the object back */
 	void (*done)(void *user, esp_ticket *);
 	void *user;
@@ -109,6 +102,7 @@ static void destroy_ticket(void *object)
 {
 	esp_ticket *t = object;
 	object_release(t->weights);
+	object_release(t->stream);
 	object_release((void *)t->forest);
 	object_release(t->service);
 }
@@ -121,34 +115,35 @@ static void call_done(void *ticket)
 
 /* Copies where structures begin: results are found by structure and node even after the forest has changed.
  */
-static esp_ticket *new_ticket(esp_service *s, const esp_forest *forest, const esp_submit_options *o,
-			      struct diags *diags)
+static esp_ticket *new_ticket(const struct submission *of, const esp_submit_options *o, struct diags *diags)
 {
-	const struct lin_forest f = lin_collect_forest(&forest->collect);
+	const struct lin_forest f = lin_collect_forest(&of->forest->collect);
 	size_t bytes = sizeof(esp_ticket) + (f.inputs + 1) * sizeof(int32_t);
-	esp_ticket *t = object_new(s->object.context, bytes, destroy_ticket, diags);
+	esp_ticket *t = object_new(of->service->object.context, bytes, destroy_ticket, diags);
 	if (!t)
 		return NULL;
-	t->service = object_hold(s);
-	t->forest = object_hold(forest);
-	t->weights = binding_hold(s->binding);
+	t->service = object_hold(of->service);
+	t->forest = object_hold(of->forest);
+	t->weights = object_hold(of->weights);
+	t->stream = of->stream ? object_hold(of->stream) : NULL;
 	t->done = o->done;
 	t->user = o->user;
 	t->structures = f.inputs;
 	if (f.inputs)
 		memcpy(t->begin, f.input_begin, f.inputs * sizeof *t->begin);
+	t->begin[0] += of->first;
 	t->begin[f.inputs] = (int32_t)f.nodes;
 	return t;
 }
 
-static esp_ticket *submit_forest(esp_service *s, const esp_forest *forest, const esp_submit_options *o,
-				 struct diags *diags)
+esp_ticket *ticket_submit(const struct submission *s, const esp_submit_options *o, struct diags *diags)
 {
-	esp_ticket *t = new_ticket(s, forest, o, diags);
+	esp_ticket *t = new_ticket(s, o, diags);
 	if (!t)
 		return NULL;
-	struct serve_submission of = {.minibatch = forest_minibatch(forest),
+	struct serve_submission of = {.minibatch = forest_minibatch(s->forest),
 				      .binding = &t->weights->weights,
+				      .carry = s->carry,
 				      .priority = o->priority,
 				      .deadline = o->deadline,
 				      .notice = o->done	   ? SERVE_CALL
@@ -158,36 +153,48 @@ static esp_ticket *submit_forest(esp_service *s, const esp_forest *forest, const
 				      .release = object_release,
 				      .user = t,
 				      .ticket = &t->ticket};
-	if (serve_submit(s->queue, &of, diags))
+	if (serve_submit(s->service->queue, &of, diags))
 		return t;
 	object_release(t);
 	return NULL;
 }
 
-static bool check_submission(const esp_service *s, const esp_forest *forest, const esp_submit_options *o,
-			     struct diags *diags)
+bool submit_read_options(const esp_submit_options *from, esp_submit_options *to, const char *function,
+			 struct diags *diags)
 {
 	enum { PRIORITY = 1000 };
-	const char *function = "esp_service_submit";
-	if (forest->program != s->binding->program)
-		return api_bad_argument(diags, function, "forest",
-					"belongs to another program than the service");
-	if (o->done && o->event)
+	*to = (esp_submit_options){.size = sizeof *to};
+	if (from && !api_take_struct(diags, function, "options", from, to, sizeof *to))
+		return false;
+	if (to->done && to->event)
 		return api_bad_argument(diags, function, "options", "asks for a callback and an event");
-	if (o->priority < -PRIORITY || o->priority > PRIORITY)
+	if (to->priority < -PRIORITY || to->priority > PRIORITY)
 		return api_bad_argument(diags, function, "options->priority", "must be from -1000 to 1000");
 	return true;
+}
+
+static esp_ticket *submit_forest(esp_service *s, const esp_forest *forest, const esp_submit_options *o,
+				 struct diags *diags)
+{
+	if (forest->program != s->binding->program) {
+		api_bad_argument(diags, "esp_service_submit", "forest",
+				 "belongs to another program than the service");
+		return NULL;
+	}
+	struct submission of = {.service = s, .forest = forest, .weights = binding_hold(s->binding)};
+	esp_ticket *t = ticket_submit(&of, o, diags);
+	object_release(of.weights);
+	return t;
 }
 
 esp_status esp_service_submit(esp_service *service, const esp_forest *forest,
 			      const esp_submit_options *options, esp_ticket **out, esp_error **error)
 {
 	struct api_call call = api_begin(service ? (const void *)service : forest);
-	esp_submit_options o = {.size = sizeof o};
+	esp_submit_options o;
 	esp_ticket *t = NULL;
 	if (api_need(&call, service) && api_need(&call, forest) && api_need(&call, out) &&
-	    (!options || api_take_struct(&call.diags, __func__, "options", options, &o, sizeof o)) &&
-	    check_submission(service, forest, &o, &call.diags))
+	    submit_read_options(options, &o, __func__, &call.diags))
 		t = submit_forest(service, forest, &o, &call.diags);
 	if (out)
 		*out = t;

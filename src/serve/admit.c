@@ -187,11 +187,15 @@ static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t
 	e->rows += r->rows;
 	e->edges += r->edges;
 	e->inputs += r->order.inputs;
+	if (r->carry && r->carry->begun) {
+		serve_load_carry(e, r);
+		r->level = 1;
+	}
 	serve_insert(&e->in_flight, r);
 }
 
 enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_binding *binding,
-			       const struct rt_minibatch *m, int64_t rank, struct serve_request **out,
+			       const struct rt_minibatch *m, int64_t rank, struct serve_carry *carry, struct serve_request **out,
 			       struct diags *diags)
 {
 	struct serve_request *r = new_request(e);
@@ -207,6 +211,7 @@ enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_binding *
 	}
 	r->owner = NULL;
 	r->binding = binding;
+	r->carry = carry;
 	*out = r;
 	if (r->order.nodes) {
 		join_engine(e, r, rank);

@@ -66,7 +66,8 @@ static bool admit_ticket(struct serve_service *s, struct serve_ticket *t)
 	serve_remove_ticket(&s->waiting, t);
 	pthread_mutex_unlock(&s->lock);
 	enum serve_outcome outcome =
-	    serve_admit(s->engine, t->of.binding, &t->of.minibatch, t->rank, &t->request, &t->diags);
+	    serve_admit(s->engine, t->of.binding, &t->of.minibatch, t->rank, t->of.carry,
+			&t->request, &t->diags);
 	if (outcome == SERVE_ADMITTED)
 		*serve_owner(t->request) = t;
 	pthread_mutex_lock(&s->lock);

@@ -45,6 +45,7 @@ struct serve_request {
 	size_t result_capacity;
 	size_t *output_at; /* by output: where it begins */
 	const struct image *image;
+	struct serve_carry *carry; /* NULL = it is no part of a stream */
 };
 
 struct serve_list {
@@ -130,6 +131,11 @@ void serve_count_uses(const struct serve_engine *, struct serve_request *);
 /* Called for each node whose row the cell of a node reads. */
 typedef void serve_visit(struct serve_request *, int32_t id, void *context);
 void serve_visit_read(struct serve_request *, bool down, int32_t number, serve_visit *, void *);
+
+/* Gives the first node of a request a row, with the states that are carried to it. */
+void serve_load_carry(struct serve_engine *, struct serve_request *);
+/* Carries the states of the last node on. */
+void serve_store_carry(const struct serve_engine *, const struct serve_request *);
 
 /* Chooses another binding than in the last superstep, if a request has one. */
 void serve_choose_binding(struct serve_engine *);

@@ -14,6 +14,8 @@
 
 #include "runtime/runtime.h"
 
+#include <stdatomic.h>
+
 struct serve_limits {
 	int64_t rows;	   /* that nodes in flight may have at once */
 	int64_t step_rows; /* that one traversal may have in a superstep */
@@ -28,6 +30,16 @@ enum serve_outcome {
 struct serve_engine;
 struct serve_request;
 
+/* What is carried from one request to the next, of a sequence that goes on: the states of its last node, a
+ * row of each buffer of states.  `busy`: a request reads and writes it; cleared when that has ended.  When
+ * `begun`, the first node of the next request stands for that node: it is not computed. */
+struct serve_carry {
+	atomic_bool busy;
+	bool begun;
+	uint64_t elements; /* nodes so far */
+	char *states;
+};
+
 /* The image must have been compiled for continuous batching (the option `continuous`).  All its code is made
  * here.  The image must outlive the engine.  NULL after a diagnostic. */
 struct serve_engine *serve_create(const struct allocator *, const struct image *, struct serve_limits,
@@ -37,14 +49,20 @@ void serve_free(struct serve_engine *);
 
 /* Admits a minibatch, most often of one structure, into the next superstep.  Smaller ranks come first, then
  * older requests.  The binding and the arrays of the minibatch must stay as they are until the
- * request has ended.  Requests of several bindings take turns, superstep by superstep. */
+ * request has ended; the carry, NULL = none, must as well, and is written at the end of a request with
+ * results. Requests of several bindings take turns, superstep by superstep. */
 enum serve_outcome serve_admit(struct serve_engine *, const struct rt_binding *, const struct rt_minibatch *,
-			       int64_t rank, struct serve_request **, struct diags *);
+			       int64_t rank, struct serve_carry *, struct serve_request **, struct diags *);
 /* Runs one superstep, on so many threads of a team that was entered; below 2 alone.  False after a
  * diagnostic: then all requests in flight have failed. */
 bool serve_advance(struct serve_engine *, struct rt_team *, int threads, struct diags *);
 /* The operations that workers may do in the next superstep at most. */
 double serve_operations(const struct serve_engine *);
+/* Whether sequences of the image can be carried on: nodes have one child, and are traversed once, upwards.
+ * False after a diagnostic. */
+bool serve_can_carry(const struct serve_engine *, struct diags *);
+/* Bytes of the states of a carry. */
+size_t serve_carry_bytes(const struct image *);
 /* Whether requests are in flight. */
 bool serve_is_busy(const struct serve_engine *);
 /* The request that ended first and was not taken yet; NULL = there is none. */

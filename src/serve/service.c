@@ -79,6 +79,11 @@ void serve_close(struct serve_service *s)
 	rt_free(s->allocator, s);
 }
 
+bool serve_can_stream(const struct serve_service *s, struct diags *diags)
+{
+	return serve_can_carry(s->engine, diags);
+}
+
 const struct serve_counters *serve_counters(const struct serve_service *s)
 {
 	return &s->counters;
@@ -216,6 +221,8 @@ void serve_end_ticket(struct serve_service *s, struct serve_ticket *t, enum serv
 	note_end(s, t, answer);
 	t->answer = answer;
 	t->place = SERVE_OVER;
+	if (t->of.carry)
+		atomic_store(&t->of.carry->busy, false);
 	if (t->freed)
 		serve_put_ticket_behind(&s->freed, s->freed.last, t);
 	else

@@ -37,8 +37,9 @@ struct serve_ticket;
 struct serve_submission {
 	struct rt_minibatch minibatch;
 	const struct rt_binding *binding;
-	int priority;	  /* larger ones come first, by a head start each */
-	int64_t deadline; /* of CLOCK_MONOTONIC [ns], 0 = none */
+	struct serve_carry *carry; /* NULL = none; `busy` is cleared when the ticket has ended */
+	int priority;		   /* larger ones come first, by a head start each */
+	int64_t deadline;	   /* of CLOCK_MONOTONIC [ns], 0 = none */
 	enum serve_notice notice;
 	void (*done)(void *user);
 	/* Called once, with no lock held, when the ticket was freed and nothing of the submission is read any
@@ -77,6 +78,8 @@ void serve_ticket_free(struct serve_service *, struct serve_ticket *);
 int serve_descriptor(struct serve_service *, struct diags *);
 /* The user of the ticket with an event that ended first and was not returned yet; NULL = there is none. */
 void *serve_next(struct serve_service *);
+/* As serve_can_carry. */
+bool serve_can_stream(const struct serve_service *, struct diags *);
 /* What was counted so far. */
 const struct serve_counters *serve_counters(const struct serve_service *);
 

@@ -165,6 +165,8 @@ static void end_superstep(struct serve_engine *e)
 		copy_nodes(e, p);
 		if (last)
 			input = copy_inputs(e, p->request, input);
+		if (last && p->request->carry)
+			serve_store_carry(e, p->request);
 		if (serve_returns_rows(e, p->request->traversal))
 			return_rows(e, p);
 		advance_request(e, p);

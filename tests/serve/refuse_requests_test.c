@@ -84,7 +84,7 @@ static void forget_diags(struct place *p)
 static enum serve_outcome admit_forest(struct place *p, const struct test_forest *f, int64_t rank,
 				       struct serve_request **r)
 {
-	return serve_admit(p->engine, &p->run.binding, &f->minibatch, rank, r, &p->diags);
+	return serve_admit(p->engine, &p->run.binding, &f->minibatch, rank, NULL, r, &p->diags);
 }
 
 static bool serve_until_idle(struct place *p)
@@ -151,7 +151,7 @@ static void test_empty(void)
 	const void *data[MAX_INPUTS] = {NULL};
 	struct rt_minibatch none = {.data = data};
 	open_place(&p, tree, sizes, continuous, (struct serve_limits){64, 0});
-	tap_ok(serve_admit(p.engine, &p.run.binding, &none, 0, &r, &p.diags) == SERVE_ADMITTED &&
+	tap_ok(serve_admit(p.engine, &p.run.binding, &none, 0, NULL, &r, &p.diags) == SERVE_ADMITTED &&
 		   serve_take(p.engine) == r && serve_succeeded(r),
 	       "a request of no nodes ends at once");
 	serve_release(p.engine, r);
@@ -233,7 +233,7 @@ static bool serve_with_budget(struct place *p, const struct test_forest *f, cons
 {
 	struct serve_engine *e = serve_create(a, &p->run.image, (struct serve_limits){256, 16}, diags);
 	struct serve_request *r = NULL;
-	bool ok = e && serve_admit(e, &p->run.binding, &f->minibatch, 0, &r, diags) == SERVE_ADMITTED;
+	bool ok = e && serve_admit(e, &p->run.binding, &f->minibatch, 0, NULL, &r, diags) == SERVE_ADMITTED;
 	while (ok && serve_is_busy(e))
 		ok = serve_advance(e, NULL, 0, diags);
 	ok = ok && serve_take(e) == r && serve_succeeded(r);

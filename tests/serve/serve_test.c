@@ -129,7 +129,7 @@ static bool serve_all(struct company *c, struct serve_engine *e, int each, struc
 			struct serve_request *r;
 			enum serve_outcome outcome =
 			    serve_admit(e, &c->joined.binding, &c->forest[next].minibatch, random_below(3),
-					&r, &c->joined.diags);
+					NULL, &r, &c->joined.diags);
 			if (outcome == SERVE_FULL)
 				break;
 			if (outcome == SERVE_REFUSED)
