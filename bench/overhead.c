@@ -4,8 +4,10 @@
  *   usage: overhead [REPEATS]
  *
  * The model adds one number per node, so nearly all of a run's time is spent outside the kernels: it is an
- * upper bound of the overhead. A request is esp_forest_clear, esp_forest_add, esp_session_run. */
+ * upper bound of the overhead. A request is esp_forest_clear, esp_forest_add, esp_session_run; by a service
+ * esp_service_submit, esp_ticket_wait and esp_ticket_free instead of the last, by one thread. */
 #include "bench/library.h"
+#include "espalier_service.h"
 
 static const char model[] =
     "model least\n"
@@ -82,6 +84,43 @@ static void measure_request(struct server *s, size_t nodes, double *seconds, lon
 	print_times(what, seconds, repeats, 1e6, "us");
 }
 
+static void measure_service(esp_service *service, esp_forest *forest, size_t nodes, double *seconds,
+			    long repeats)
+{
+	char what[60];
+	esp_structure tree = make_heap(nodes);
+	for (long i = -100; i < repeats; i++) {
+		double begin = read_clock();
+		esp_ticket *ticket;
+		esp_forest_clear(forest);
+		check_status(esp_forest_add(forest, &tree, &error));
+		check_status(esp_service_submit(service, forest, NULL, &ticket, &error));
+		check_status(esp_ticket_wait(ticket, INT64_MAX, &error));
+		esp_ticket_free(ticket);
+		if (i >= 0)
+			seconds[i] = read_clock() - begin;
+	}
+	snprintf(what, sizeof what, "by a service, of %zu node%s", nodes, nodes == 1 ? "" : "s");
+	print_times(what, seconds, repeats, 1e6, "us");
+}
+
+static void measure_services(esp_context *context, esp_weights *weights, double *seconds, long repeats)
+{
+	const esp_program_options o = {.size = sizeof o, .continuous = 1};
+	esp_model *m;
+	esp_program *program;
+	esp_binding *binding;
+	esp_service *service;
+	esp_forest *forest;
+	check_status(esp_model_parse(context, "least.ra", model, strlen(model), &m, &error));
+	check_status(esp_program_create(m, weights, &o, &program, &error));
+	check_status(esp_binding_create(program, weights, &binding, &error));
+	check_status(esp_service_create(binding, NULL, &service, &error));
+	check_status(esp_forest_create(program, &forest, &error));
+	measure_service(service, forest, 1, seconds, repeats);
+	measure_service(service, forest, 37, seconds, repeats);
+}
+
 int main(int argc, char **argv)
 {
 	long repeats = argc > 1 ? atol(argv[1]) : 20000;
@@ -91,8 +130,10 @@ int main(int argc, char **argv)
 	if (!seconds)
 		give_up("no memory");
 	esp_context *context = create_context(0);
-	struct server s = open_text(context, model, make_weights(context, header, put_weights, NULL), NULL);
+	esp_weights *weights = make_weights(context, header, put_weights, NULL);
 	printf("%-48s %8s %8s %8s\n", "", "minimum", "median", "99 %");
+	measure_services(context, weights, seconds, repeats);
+	struct server s = open_text(context, model, weights, NULL);
 	measure_request(&s, 1, seconds, repeats);
 	measure_request(&s, 37, seconds, repeats);
 	return 0;

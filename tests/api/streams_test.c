@@ -102,9 +102,9 @@ static esp_program *make_program(struct place *p, const char *text, const char *
 	return program;
 }
 
-static void open_place(struct place *p, const char *backend)
+static void open_with(struct place *p, const esp_context_options *o, const char *backend)
 {
-	if (esp_context_create(NULL, &p->context, NULL) ||
+	if (esp_context_create(o, &p->context, NULL) ||
 	    esp_weights_open(p->context, path_of("w.safetensors"), &p->weights, NULL) ||
 	    esp_weights_open(p->context, path_of("v.safetensors"), &p->others, NULL))
 		abort();
@@ -112,6 +112,11 @@ static void open_place(struct place *p, const char *backend)
 	if (esp_binding_create(p->program, p->weights, &p->binding, NULL) ||
 	    esp_service_create(p->binding, NULL, &p->service, NULL))
 		abort();
+}
+
+static void open_place(struct place *p, const char *backend)
+{
+	open_with(p, NULL, backend);
 	for (int i = 0; i < LENGTH; i++) {
 		p->words[i] = draw(WORDS);
 		for (int k = 0; k < DIMENSION; k++)
@@ -184,7 +189,7 @@ static void test_cuts(struct place *p, const char *backend)
 static void test_copies(struct place *p)
 {
 	size_t needed = 0, again = 0;
-	esp_stream *s = open_stream(p), *copy, *restored;
+	esp_stream *s = open_stream(p), *copy = NULL, *restored = NULL;
 	bool right = advance(p, s, 0, 20) && !esp_stream_copy(s, &copy, NULL);
 	tap_ok(!esp_stream_save(s, NULL, 0, &needed, NULL) && needed > 2 * DIMENSION * sizeof(float),
 	       "states have %zu bytes", needed);
@@ -220,7 +225,7 @@ static void test_copies(struct place *p)
 /* A stream keeps its weights; what is opened later has the new ones. */
 static void test_swap(struct place *p)
 {
-	esp_stream *s = open_stream(p), *copy, *later;
+	esp_stream *s = open_stream(p), *copy = NULL, *later;
 	bool right = advance(p, s, 0, 10) && !esp_binding_swap(p->binding, p->others, NULL);
 	right &= advance(p, s, 10, 10) && !esp_stream_copy(s, &copy, NULL) && advance(p, copy, 20, 10);
 	later = open_stream(p);
@@ -357,7 +362,8 @@ static void test_programs(struct place *p)
 	    "leaf:\n    h = E[word]\ninner:\n    h = W @ left.h + U @ right.h\noutput y = h at root\n",
 	    "model both\nstructure sequence\ninput word : token\nparam E[V, D], W[D, D], U[D, D]\nstate "
 	    "h[D]\n"
-	    "node:\n    h = tanh(E[word] + W @ previous.h)\ntraversal down\nstate g[D]\nnode:\n    g = tanh(h + U @ "
+	    "node:\n    h = tanh(E[word] + W @ previous.h)\ntraversal down\nstate g[D]\nnode:\n    g = "
+	    "tanh(h + U @ "
 	    "next.g)\n"
 	    "output y = g at every node\n",
 	};
@@ -377,6 +383,57 @@ static void test_programs(struct place *p)
 		esp_binding_free(binding);
 		esp_program_free(program);
 	}
+}
+
+/* --- memory --- */
+
+/* A stream that is pushed to, copied and pushed to again; stops at the first failure. */
+static esp_status carry_on(struct place *p, esp_error **error)
+{
+	const void *data[] = {p->words, p->x};
+	esp_stream *s = NULL, *copy = NULL;
+	esp_ticket *t = NULL, *second = NULL;
+	esp_status status;
+	if (!(status = esp_stream_open(p->service, &s, error)) &&
+	    !(status = esp_stream_push(s, 2, data, NULL, &t, error)) &&
+	    !(status = esp_ticket_wait(t, INT64_MAX, error)) &&
+	    !(status = esp_stream_copy(s, &copy, error)) &&
+	    !(status = esp_stream_push(copy, 1, data, NULL, &second, error)))
+		status = esp_ticket_wait(second, INT64_MAX, error);
+	esp_ticket_free(t);
+	esp_ticket_free(second);
+	esp_stream_free(s);
+	esp_stream_free(copy);
+	return status;
+}
+
+/* The n-th allocation fails, from a state in which nothing is kept for later. */
+static void test_memory(void)
+{
+	struct account account = {.left = -1};
+	const esp_context_options memory = {.size = sizeof memory,
+					    .resize = account_resize,
+					    .user = &account,
+					    .cache = ESP_CACHE_OFF,
+					    .threads = 1};
+	bool right = true;
+	long n = 0;
+	esp_status s;
+	do {
+		static struct place p;
+		esp_error *error = NULL;
+		account.left = -1;
+		open_with(&p, &memory, "interpreter");
+		account.left = n++;
+		s = carry_on(&p, &error);
+		account.left = -1;
+		right &= s == ESP_OK || (error && strcmp(esp_error_get(error, 0)->id, "out-of-memory") == 0);
+		esp_error_free(error);
+		close_place(&p);
+		right &= account.blocks == 0 && !account.wrong;
+	} while (s != ESP_OK && right && n < 1000);
+	tap_ok(s == ESP_OK && right && n > 10,
+	       "%ld allocations: any that fails is told, and all are given back", n - 1);
 }
 
 int main(void)
@@ -400,6 +457,7 @@ int main(void)
 	test_refusals(&p);
 	test_programs(&p);
 	close_place(&p);
+	test_memory();
 	remove_folder(names, 2);
 	return tap_done();
 }
