@@ -125,7 +125,7 @@ void lin_fill(struct lin_order *o, const struct lin_forest *f)
 
 bool lin_are_pairs(const struct lin_order *o)
 {
-	return o->post_order && o->slots == 2 && !o->child_begin && !o->span;
+	return o->post_order && o->slots == 2 && !o->child_begin;
 }
 
 /* Numbers the nodes and links them to their children, whose numbers are the upper two of a stack as in

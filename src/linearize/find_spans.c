@@ -97,26 +97,63 @@ static void renumber_nodes(struct lin_order *o)
 	begin[0] = 0;
 }
 
-/* --- cuts --- */
+/* --- cuts: found from the last node to the first --- */
 
-/* A span has at most as many cuts as nodes; they begin at the number of its first node. */
+/* The cuts of a span, at most as many as nodes, end at the number where its nodes end.  `work` has, by span, the nodes that
+ * are left. */
+static void begin_cuts(struct lin_order *o, int32_t *work)
+{
+	for (int32_t span = 0, end; span < spans_of(o); span++) {
+		o->cut_begin[span] = end = span_begin(o, span + 1);
+		work[span] = end - span_begin(o, span);
+	}
+}
+
+/* Writes a cut behind a node, and keeps it if the node is a top. */
+static inline void put_cut(struct lin_order *o, int32_t *work, int32_t span, int32_t rank, bool top)
+{
+	int32_t at = o->cut_begin[span] - 1;
+	o->cut[at] = (struct lin_cut){rank + 1, work[span]--};
+	o->cut_begin[span] = at + !top;
+}
+
 static void find_cuts(struct lin_order *o, const int32_t *post)
 {
-	int32_t *next = o->cut_end, *work = o->spare, spans = spans_of(o);
-	for (int32_t span = 0; span < spans; span++) {
-		next[span] = span_begin(o, span);
-		work[span] = 0;
+	int32_t *work = o->spare;
+	begin_cuts(o, work);
+	for (int32_t r = o->nodes; r-- > 0;) {
+		int32_t id = post ? post[r] : r;
+		put_cut(o, work, lin_span_of(o, level_of(o, id)), r, o->parent_span[id] != SAME_SPAN);
 	}
-	for (int32_t r = 0; r < o->nodes; r++) {
-		int32_t id = post ? post[r] : r, span = lin_span_of(o, level_of(o, id)), at = next[span];
-		o->cut[at].rank = r + 1;
-		o->cut[at].work = ++work[span];
-		next[span] = at + (o->parent_span[id] != SAME_SPAN);
+}
+
+/* The same for pairs of children in post order.  Backwards a parent comes right before its subtree, so a stack tells the
+ * span of a node's parent: an inner node pushes its own for each child.  Below its bottom there is no span.  There is no
+ * branch on whether a node is a leaf, since it cannot be predicted. */
+static void find_cuts_of_pairs(struct lin_order *o)
+{
+	int32_t *work = o->post, *span_of = o->spare, *stack = o->spare + o->nodes, *height = o->height;
+	int64_t depth = 0;
+	for (int32_t level = 0; level < o->batches; level++)
+		span_of[level] = lin_span_of(o, level);
+	begin_cuts(o, work);
+	stack[0] = -1;
+	for (int32_t id = o->nodes; id-- > 0;) {
+		int32_t span = span_of[height[id]];
+		put_cut(o, work, span, id, stack[depth] != span);
+		depth -= depth > 0;
+		stack[depth + 1] = stack[depth + 2] = span;
+		depth += 2 * (height[id] > 0);
 	}
 }
 
 void lin_find_spans(struct lin_order *o, const struct lin_forest *f)
 {
+	if (lin_are_pairs(o)) {
+		o->rank = o->order;
+		find_cuts_of_pairs(o);
+		return;
+	}
 	bool nested = find_parents(o, f);
 	if (nested) {
 		o->rank = o->order;
@@ -146,7 +183,7 @@ int32_t lin_span_chunk_begin(const struct lin_order *o, int32_t span, int chunk,
 {
 	int32_t begin = span_begin(o, span), nodes = span_begin(o, span + 1) - begin;
 	int32_t wanted = (int64_t)nodes * chunk / chunks;
-	const struct lin_cut *first = o->cut + begin, *c = find_cut(first, o->cut + o->cut_end[span], wanted);
+	const struct lin_cut *first = o->cut + o->cut_begin[span], *c = find_cut(first, o->cut + begin + nodes, wanted);
 	struct lin_cut before = c > first ? c[-1] : (struct lin_cut){0, 0};
 	if (chunk == chunks)
 		return o->nodes;

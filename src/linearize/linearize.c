@@ -102,15 +102,6 @@ static void divide_block(struct lin_order *o, const struct piece *p, size_t n)
 	}
 }
 
-/* The array that shares its memory with `height`, which nothing reads by then; NULL = none.  A node's number
- * replaces its height, unless heights are read afterwards to find spans. */
-static int32_t *find_height_memory(const struct lin_order *o)
-{
-	if (!o->span)
-		return o->number;
-	return o->place ? o->place : o->child_begin ? o->child_begin : o->child;
-}
-
 /* There are at most as many batches as nodes; `batch_begin` has an element more than it needs, for the counts
  * of lin_frontier.  Arrays that are written without a branch on what is a leaf have one or two more as well,
  * for the children and parents of leaves (see scan.c, fill.c); `order` has one more for a stack (see scan.c).
@@ -134,22 +125,22 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	    {&o->parent, nodes + 1, rules.parent && !rules.shared},
 	    {&o->parent_begin, nodes + 2, rules.parents},
 	    {&o->parent_list, o->edges, rules.parents},
-	    {&o->height, nodes + 2, spans && !slots && !list && !places},
+	    {&o->height, nodes + 2, spans},
 	    {&o->case_of, nodes, rules.cases != NULL},
 	    {&o->origin, nodes, rules.origins},
 	    {&o->rank, nodes, spans},
 	    {(int32_t **)&o->cut, nodes * 2, spans},
-	    {&o->cut_end, nodes, spans},
+	    {&o->cut_begin, nodes, spans},
 	    {(int32_t **)&o->parent_span, nodes / sizeof(int32_t) + 1, spans},
 	    {&o->post, nodes, spans},
-	    {&o->spare, nodes, spans},
+	    {&o->spare, nodes * 2 + 3, spans},
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
 	if (!measure_pieces(pieces, PIECES, &bytes) || !reserve_block(o, &o->block, bytes))
 		return report_no_memory(o, diags);
 	divide_block(o, pieces, PIECES);
-	if (!o->height)
-		o->height = find_height_memory(o);
+	if (!o->height) /* a node's number replaces its height, unless heights are read afterwards to find spans */
+		o->height = o->number;
 	o->slots = slots;
 	o->stride = align_bytes((nodes + 2) * sizeof(int32_t)) / sizeof(int32_t);
 	return true;

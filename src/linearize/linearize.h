@@ -98,12 +98,12 @@ struct lin_order {
 	int32_t *rank;	   /* nodes: positions in a post order */
 	struct lin_cut {
 		int32_t rank, work;
-	} *cut;		   /* nodes: those of a span begin at its first node, */
-	int32_t *cut_end;  /* and end there */
+	} *cut;		    /* nodes: those of a span end where its nodes do, */
+	int32_t *cut_begin; /* and begin there */
 	/* scratch */
 	uint8_t *parent_span;  /* nodes, by id: whether it is in the same span */
-	int32_t *post, *spare; /* nodes */
-	int32_t *height; /* nodes, by id, until they are numbered, with spans until lin_link; see LIN_CHILD */
+	int32_t *post, *spare; /* nodes; twice as many and three more */
+	int32_t *height; /* nodes, by id, until they are numbered, with spans until these are found; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
 	bool post_order; /* nodes have no child or two, and ids are a post order */
 	size_t stride;	 /* of `child`, in elements */
