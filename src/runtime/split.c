@@ -6,7 +6,9 @@
  *   alone     T(all rows, all columns)
  *   rows      T(a chunk of the rows, all columns)     each thread reads all weights; one item for all steps
  *   columns   T(all rows, a chunk of the columns)     each thread reads its own weights: the fewer, the
- *                                                     more of them stay in its second-level cache */
+ *                                                     more of them stay in its second-level cache
+ *
+ * A step that goes on with the columns of the step before has neither the barrier nor these lines. */
 #include "runtime/split.h"
 
 #include "runtime/shared.h"
@@ -135,8 +137,9 @@ static double share_of_weights(const struct image_step *s, int64_t blocks)
 	return s->weight_bytes > read ? read / s->weight_bytes : 1;
 }
 
-/* Nanoseconds that a step computes, by the slowest chunk. */
-static double step_cost(const struct rt_query *q, int which, enum rt_strategy strategy)
+/* Nanoseconds that a step computes, by the slowest chunk.  If threads `go on` from the step before with the same columns,
+ * they fetch no intermediates of others. */
+static double step_cost(const struct rt_query *q, int which, enum rt_strategy strategy, bool goes_on)
 {
 	const struct rt_stage *stage = q->stage;
 	const struct image_step *s = &stage->step[which];
@@ -147,7 +150,7 @@ static double step_cost(const struct rt_query *q, int which, enum rt_strategy st
 		return cost_of_rows(q, s) + fetching_time(q, rows / q->threads * s->state_bytes);
 	case RT_COLUMNS:
 		return call_time(q->machine, s, q->rows, blocks, stage->weights * share_of_weights(s, blocks)) +
-		       fetching_time(q, rows * s->read_bytes);
+		       fetching_time(q, rows * (goes_on ? s->state_bytes : s->read_bytes));
 	default:
 		return call_time(q->machine, s, q->rows, s->blocks, stage->weights);
 	}
@@ -157,17 +160,32 @@ static double step_cost(const struct rt_query *q, int which, enum rt_strategy st
  * a part of it. */
 static double alone_between(const struct rt_query *q, int which)
 {
-	return step_cost(q, which, RT_ALONE) + q->barrier_cost +
+	return step_cost(q, which, RT_ALONE, false) + q->barrier_cost +
 	       fetching_time(q, (double)q->rows * q->stage->step[which].read_bytes);
+}
+
+static enum rt_strategy choose_for_step(const struct rt_query *, int which, bool between, double *least);
+
+/* Whether threads that divide the columns of a step do not wait behind the step before, since they divide its columns
+ * alike. */
+static bool can_go_on(const struct rt_query *q, int which)
+{
+	const struct image_step *s = &q->stage->step[which];
+	double least;
+	return q->stage->before + which > 0 && s->after && rt_share_borders(s - 1, s, q->threads) &&
+	       choose_for_step(q, which - 1, true, &least) == RT_COLUMNS;
 }
 
 /* The fastest strategy for one step, and its nanoseconds. */
 static enum rt_strategy choose_for_step(const struct rt_query *q, int which, bool between, double *least)
 {
 	enum rt_strategy best = RT_ALONE;
-	*least = between ? alone_between(q, which) : step_cost(q, which, RT_ALONE);
+	bool can = can_go_on(q, which);
+	*least = between ? alone_between(q, which) : step_cost(q, which, RT_ALONE, false);
 	for (enum rt_strategy strategy = RT_ROWS; strategy <= RT_COLUMNS; strategy++) {
-		double c = step_cost(q, which, strategy) + rt_item_overhead(q->machine, q->barrier_cost);
+		bool goes_on = can && strategy == RT_COLUMNS;
+		double c = step_cost(q, which, strategy, goes_on) +
+			   (goes_on ? 0 : rt_item_overhead(q->machine, q->barrier_cost));
 		if (c < *least) {
 			*least = c;
 			best = strategy;
@@ -181,8 +199,8 @@ static struct rt_estimate choose_for_steps(const struct rt_query *q)
 {
 	double alone = 0, together = rt_item_overhead(q->machine, q->barrier_cost), each = 0, least;
 	for (int i = 0; i < q->stage->steps; i++) {
-		alone += step_cost(q, i, RT_ALONE);
-		together += step_cost(q, i, RT_ROWS);
+		alone += step_cost(q, i, RT_ALONE, false);
+		together += step_cost(q, i, RT_ROWS, false);
 		choose_for_step(q, i, true, &least);
 		each += least;
 	}
@@ -198,7 +216,7 @@ struct rt_estimate rt_choose_strategy(const struct rt_query *q)
 	if (q->stage->steps > 1)
 		return choose_for_steps(q);
 	t.strategy = choose_for_step(q, 0, q->stage->interleaved, &t.least);
-	t.alone = step_cost(q, 0, RT_ALONE);
+	t.alone = step_cost(q, 0, RT_ALONE, false);
 	return t;
 }
 
@@ -230,6 +248,7 @@ struct rt_stage rt_stage_of_step(const struct rt_stage *stage, int which)
 	const struct image_step *s = &stage->step[which];
 	return (struct rt_stage){.step = s,
 				 .steps = 1,
+				 .before = which,
 				 .weights = stage->weights,
 				 .tile = s->rows > 1 ? s->rows : 1,
 				 .interleaved = true,
@@ -290,4 +309,13 @@ int64_t rt_chunk_begin(int64_t rows, int64_t tile, int chunk, int chunks)
 	int64_t round = rows < all ? all - 1 : all / 2;
 	int64_t first = (rows * chunk + round) / all * unit;
 	return chunk == chunks || first > rows ? rows : first;
+}
+
+bool rt_share_borders(const struct image_step *a, const struct image_step *b, int chunks)
+{
+	bool same = true;
+	for (int c = 1; same && c < chunks; c++)
+		same = rt_chunk_begin(a->blocks, 1, c, chunks) * a->columns ==
+		       rt_chunk_begin(b->blocks, 1, c, chunks) * b->columns;
+	return same;
 }

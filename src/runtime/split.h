@@ -20,6 +20,7 @@ enum rt_strategy {
 struct rt_stage {
 	const struct image_step *step;
 	int steps;
+	int before;	  /* steps of the same stage before these, which run over the same range */
 	double weights;	  /* bytes of weights that all of them read for a range */
 	int64_t tile;	  /* the largest of theirs [rows] */
 	bool interleaved; /* other steps run between its ranges: see rt_stage_of_step */
@@ -84,5 +85,7 @@ struct rt_estimate rt_recall_strategy(struct rt_choices *, const struct rt_query
  * like rows, with tiles of 1: a chunk always has the same, so that their weights stay in the caches of one
  * processor. */
 int64_t rt_chunk_begin(int64_t rows, int64_t tile, int chunk, int chunks);
+/* Whether each chunk has the same columns of two steps. */
+bool rt_share_borders(const struct image_step *, const struct image_step *, int chunks);
 
 #endif

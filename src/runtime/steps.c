@@ -121,16 +121,6 @@ static bool alternate_sweep(const struct walk *w, const struct rt_stage *stage)
 	return now;
 }
 
-/* Whether each chunk has the same columns of two steps. */
-static bool share_borders(const struct image_step *a, const struct image_step *b, int chunks)
-{
-	bool same = true;
-	for (int c = 1; same && c < chunks; c++)
-		same = rt_chunk_begin(a->blocks, 1, c, chunks) * a->columns ==
-		       rt_chunk_begin(b->blocks, 1, c, chunks) * b->columns;
-	return same;
-}
-
 /* Whether no thread needs to wait between the last queued range and this one, of the next step: both divide
  * columns, and the image says that threads use only what they have stored themselves. */
 static bool can_join(const struct walk *w, const struct rt_range *r)
@@ -141,7 +131,7 @@ static bool can_join(const struct walk *w, const struct rt_range *r)
 		return false;
 	return r->strategy == RT_COLUMNS && before->strategy == RT_COLUMNS && r->steps == 1 && before->steps == 1 &&
 	       image->step[r->step].after == before->step + 1 &&
-	       share_borders(&image->step[before->step], &image->step[r->step], w->threads);
+	       rt_share_borders(&image->step[before->step], &image->step[r->step], w->threads);
 }
 
 /* Queues a range that is not empty, or runs it at once. */

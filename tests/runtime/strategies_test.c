@@ -496,6 +496,32 @@ static void test_estimates(void)
 }
 
 /* A record that cannot be kept does not keep the run from ending. */
+/* An image is copied with a border, and what follows reads each of its channels through windows: who divides the
+ * channels of both exchanges nothing. */
+static void test_going_on(void)
+{
+	enum { CHANNELS = 576, ROW = 1 << 20 };
+	struct image_step step[] = {{.operations = 1 << 17, .blocks = CHANNELS, .columns = 1, .moved_bytes = 2 * ROW},
+				    {.operations = 1 << 19,
+				     .blocks = CHANNELS,
+				     .columns = 1,
+				     .block_bytes = 36,
+				     .weight_bytes = 36 * CHANNELS,
+				     .read_bytes = ROW}};
+	struct rt_stage stage = rt_stage_of(step, 2), apart = rt_stage_of_step(&stage, 1);
+	struct rt_estimate waits = estimate_of(&stage, 1), waits_apart = estimate_of(&apart, 1);
+	step[1].after = 1;
+	stage = rt_stage_of(step, 2);
+	apart = rt_stage_of_step(&stage, 1);
+	struct rt_estimate both = estimate_of(&stage, 1), second = estimate_of(&apart, 1);
+	tap_ok(both.strategy == RT_COLUMNS && second.strategy == RT_COLUMNS && both.least < 0.8 * both.alone &&
+		   both.least < 0.8 * waits.least && second.least < 0.8 * waits_apart.least,
+	       "threads go on to a step that uses only their own columns, without the cost of an exchange: %.0f, else %.0f ns",
+	       both.least, waits.least);
+	step[1].columns = 0;
+	tap_ok(estimate_of(&apart, 1).least == waits_apart.least, "but not where its blocks are others");
+}
+
 static void *refuse_memory(void *context, void *p, size_t old_size, size_t new_size)
 {
 	(void)context, (void)p, (void)old_size, (void)new_size;
@@ -533,6 +559,7 @@ int main(void)
 		test_requested(&requested[i]);
 	test_choice();
 	test_estimates();
+	test_going_on();
 	test_lost();
 	return tap_done();
 }
