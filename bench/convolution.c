@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* convolution: layers of image networks in index notation, at a batch of one, and products of two matrices of a node.
  *
- *   usage: convolution [-t THREADS] [-r REPEATS] [-s SCHEDULE] [-n] [-d] [-m] [LAYER...]
+ *   usage: convolution [-t THREADS] [-r REPEATS] [-c TARGET] [-s SCHEDULE] [-n] [-d] [-m] [LAYER...]
  *
  * Each layer of the table (or each whose name begins with a LAYER) is a model of its own, made of a template: a
  * structure with one leaf, which computes it.  Prints the least time of the layer's steps, the copies that it makes
@@ -9,7 +9,8 @@
  * layer GFLOP/s and the share of the processor's peak, or GB/s of input and output and the share of what a copy
  * reaches between buffers of these sizes.  Then by how much results differ from those of a loop (not with -n); and
  * with -d, where oneDNN was found, the least time of its own layer in the formats that it chooses, without the time to
- * bring images to them, by as many threads as OMP_NUM_THREADS says.  -m prints the models instead. */
+ * bring images to them, by as many threads as OMP_NUM_THREADS says.  -c compiles for another target than the machine's
+ * own, such as avx2 (for oneDNN set ONEDNN_MAX_CPU_ISA).  -m prints the models instead. */
 #include "bench/library.h"
 #include "bench/timing.h"
 
@@ -227,13 +228,13 @@ static esp_weights *open_weights(esp_context *context, const struct layer *l, co
 
 /* A run over one leaf. */
 static struct run open_run(const struct layer *l, bool whole, const float *x, const float *w, int threads,
-			   const char *schedule)
+			   const char *target, const char *schedule)
 {
 	struct run r;
 	char text[1000];
 	esp_model *model;
 	esp_context_options how = {.size = sizeof how, .threads = threads};
-	esp_program_options options = {.size = sizeof options, .schedule = schedule};
+	esp_program_options options = {.size = sizeof options, .target = target, .schedule = schedule};
 	static const int32_t begin[2];
 	const void *data = x;
 	esp_structure leaf = {.size = sizeof leaf, .nodes = 1, .child_begin = begin, .data = &data};
@@ -501,13 +502,13 @@ static struct times measure_run(struct run *r, int repeats)
 	return least;
 }
 
-static void measure_layer(const struct layer *l, int threads, int repeats, const char *schedule, double peak,
-			  bool check, bool peer)
+static void measure_layer(const struct layer *l, int threads, int repeats, const char *target,
+			  const char *schedule, double peak, bool check, bool peer)
 {
 	(void)peer; /* without oneDNN */
 	float *x = make_numbers(input_elements(l), 1, 1), *w = make_numbers(weight_elements(l), 0.1f, 2);
 	float *y = allocate_floats(output_elements(l));
-	struct run run = open_run(l, true, x, w, threads, schedule);
+	struct run run = open_run(l, true, x, w, threads, target, schedule);
 	struct times t = measure_run(&run, repeats);
 	double operations = operations_of(l), bytes = 4.0 * (input_elements(l) + output_elements(l));
 	printf("%-17s %d %9.1f %9.1f", l->name, threads, t.layer * 1e6, t.run * 1e6);
@@ -557,15 +558,18 @@ static bool is_wanted(const struct layer *l, char **names, int n)
 int main(int argc, char **argv)
 {
 	int threads = 1, repeats = 20, option;
-	const char *schedule = NULL;
+	const char *target = NULL, *schedule = NULL;
 	bool check = true, peer = false, show = false;
-	while ((option = getopt(argc, argv, "t:r:s:ndm")) >= 0)
+	while ((option = getopt(argc, argv, "t:r:c:s:ndm")) >= 0)
 		switch (option) {
 		case 't':
 			threads = atoi(optarg);
 			break;
 		case 'r':
 			repeats = atoi(optarg);
+			break;
+		case 'c':
+			target = optarg;
 			break;
 		case 's':
 			schedule = read_text(optarg);
@@ -580,7 +584,8 @@ int main(int argc, char **argv)
 			show = true;
 			break;
 		default:
-			give_up("usage: convolution [-t THREADS] [-r REPEATS] [-s SCHEDULE] [-n] [-d] [-m] [LAYER...]");
+			give_up("usage: convolution [-t THREADS] [-r REPEATS] [-c TARGET] [-s SCHEDULE] [-n] [-d] [-m] "
+				"[LAYER...]");
 		}
 	if (threads < 1 || repeats < 1)
 		give_up("THREADS and REPEATS are numbers from 1");
@@ -595,7 +600,7 @@ int main(int argc, char **argv)
 		if (show)
 			printf("# %s\n%s\n", layers[i].name, text);
 		else
-			measure_layer(&layers[i], threads, repeats, schedule, peak, check, peer);
+			measure_layer(&layers[i], threads, repeats, target, schedule, peak, check, peer);
 	}
 	return 0;
 }

@@ -87,8 +87,62 @@ bool ilir_moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v, const
 struct iterations {
 	const struct ilir_stmt *loop;
 	bool *stored;	   /* by buffer */
+	bool *own;	   /* by buffer: of the thread, and an iteration reads only what it has stored before */
 	const char *clash; /* the first buffer that makes their order matter; NULL = none */
 };
+
+/* What a statement of a loop's body does with a buffer: the elements that it stores and loads, of those that are no
+ * padding. */
+struct footprint {
+	ilir_buffer buffer;
+	bool stores, loads;
+	struct ilir_range stored[ILIR_MAX_RANK], loaded[ILIR_MAX_RANK];
+};
+
+static bool is_prefetch(const struct ilir_access *a)
+{
+	return a->load.i && a->stmt->kind == ILIR_PREFETCH && a->stmt->prefetch.load.i == a->load.i;
+}
+
+static void note_footprint(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	struct footprint *f = context;
+	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
+	if (a->buffer.i != f->buffer.i || is_prefetch(a))
+		return;
+	*(a->load.i ? &f->loads : &f->stores) = true;
+	for (int d = 0; d < a->indices; d++) {
+		struct ilir_range r;
+		ilir_range_of(m, a->index[d], a->known, &r);
+		if (b->dim[d].rows == IMAGE_ONE && r.high >= b->dim[d].extent)
+			r.high = b->dim[d].extent - 1;
+		ilir_widen(&(a->load.i ? f->loaded : f->stored)[d], r);
+	}
+}
+
+/* Whether each iteration of a loop stores what it loads of a buffer, in statements of its body before those that load
+ * it. */
+static bool stores_before_loads(const struct ilir_module *m, const struct ilir_stmt *loop, ilir_buffer b)
+{
+	struct footprint f = {.buffer = b};
+	for (int d = 0; d < ILIR_MAX_RANK; d++)
+		f.stored[d] = f.loaded[d] = (struct ilir_range){INT64_MAX, INT64_MIN};
+	for (const struct ilir_stmt *s = loop->loop.body; s; s = s->next) {
+		struct ilir_stmt alone = *s;
+		bool loaded = f.loads, stored = f.stores;
+		alone.next = NULL;
+		f.loads = f.stores = false;
+		ilir_visit_accesses(m, &alone, note_footprint, &f);
+		if ((f.loads && (f.stores || !stored)) || (f.stores && loaded))
+			return false;
+		f.loads |= loaded;
+		f.stores |= stored;
+	}
+	for (int d = 0; f.loads && d < ilir_buffer_at(m, b)->rank; d++)
+		if (f.loaded[d].low < f.stored[d].low || f.loaded[d].high > f.stored[d].high)
+			return false;
+	return true;
+}
 
 /* Whether iterations store to different elements: in one dimension, the index moves per iteration by more
  * than the range within an iteration. */
@@ -110,7 +164,7 @@ static void note_store(const struct ilir_module *m, const struct ilir_access *a,
 {
 	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
-	if (a->load.i || b->kind == ILIR_REGISTER)
+	if (a->load.i || b->kind == ILIR_REGISTER || t->own[a->buffer.i])
 		return;
 	t->stored[a->buffer.i] = true;
 	if (!t->clash && !is_disjoint(m, a, t->loop))
@@ -133,18 +187,20 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	bool own = (b->kind == IMAGE_SCRATCH && !has_earlier_rows(b)) || b->kind == IMAGE_LOCAL ||
 		   b->kind == IMAGE_OUTPUT || b->kind == IMAGE_WEIGHT;
-	bool reads = a->load.i && !(a->stmt->kind == ILIR_PREFETCH && a->stmt->prefetch.load.i == a->load.i);
-	if (reads && own && t->stored[a->buffer.i] && !t->clash)
+	if (a->load.i && !is_prefetch(a) && own && t->stored[a->buffer.i] && !t->clash)
 		t->clash = b->name;
 }
 
 const char *ilir_iterations_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	struct ilir_stmt alone = *loop;
-	struct iterations t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
+	struct iterations t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n),
+			       ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
 	alone.next = NULL;
 	if (ilir_trip_count(m, loop) == 1)
 		return NULL;
+	for (uint32_t b = 1; b < m->buffers.n; b++)
+		t.own[b] = m->buffers.at[b].kind == IMAGE_LOCAL && stores_before_loads(m, loop, (ilir_buffer){b});
 	ilir_visit_accesses(m, &alone, note_store, &t);
 	ilir_visit_accesses(m, &alone, note_load, &t);
 	return t.clash;
@@ -178,7 +234,8 @@ static void note_head(const struct ilir_module *m, const struct ilir_access *a, 
 const char *ilir_head_clash(const struct ilir_module *m, const struct ilir_kernel *k)
 {
 	const struct ilir_stmt *loop = last_statement(k);
-	struct iterations t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
+	struct iterations t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n),
+			       ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
 	ilir_visit_accesses(m, loop, note_store, &t);
 	t.clash = NULL;
 	for (const struct ilir_stmt *s = k->body; s != loop; s = s->next) {

@@ -29,9 +29,11 @@ enum {
 	MOST_COLUMNS = SCHED_MAX_COLUMNS,
 	MOST_BY_ROWS = 4, /* vectors of rows without products */
 	MOST_BODIES = 4,
+	LEAST_LANES = 4,
 	LEAST_ROWS = 4, /* of a node for itself */
 	LEAST_TEAM = 2, /* threads that divide the columns of weights, and keep them in their caches */
 	TRANSPOSED_ROWS = 8, /* elements that a transposition moves at once */
+	WINDOW_ROWS = 4,     /* of an image that are computed at once: windows of three read six rows for them, not twelve */
 	READING_MARGIN = 2, /* how many times as long as reading an operand its use should take */
 	/* Bytes of a weight, of a narrow one as well: widening it takes about the time that reading fewer
 	 * bytes saves.  Tiles chosen by the bytes of narrow types were slower, by up to a third of an i8
@@ -418,6 +420,14 @@ static struct sched_tile choose_by_rows(const struct sched_group *g, struct sche
 	return tile;
 }
 
+bool sched_reads_images(const struct sched_group *g)
+{
+	bool own = false;
+	for (int a = 0; g->loops.n == 1 && g->gates == 1 && g->dims > 2 && g->rows && a < 2; a++)
+		own |= g->loops.at[0].operand[a] == (((1u << g->dims) - 1) | SCHED_ROW);
+	return own && !g->edges && !g->over_edges;
+}
+
 bool sched_moves_images(const struct sched *s, const struct sched_group *g)
 {
 	double bytes = ROW_BYTES;
@@ -426,19 +436,41 @@ bool sched_moves_images(const struct sched *s, const struct sched_group *g)
 	return g->dims > 1 && !g->gates && g->rows && !g->edges && !g->local && bytes > s->target->l1_bytes;
 }
 
+/* The lanes of vectors along rows of an image, of which so many elements are computed: fewer where half of them would
+ * suffice, as what follows a row in memory is padding. */
+static int lanes_for(int lanes, int64_t elements)
+{
+	while (lanes > LEAST_LANES && lanes / 2 >= elements)
+		lanes /= 2;
+	return lanes;
+}
+
 /* The same for rows that are images: threads divide one of them.  What cannot
  * be vectors, a transposition, goes along the neighbours that it reads in the outer loop, and along those that it stores
  * in the inner one: both are in the cache. */
 static struct sched_tile choose_by_parts(const struct sched_group *g, struct sched_tile tile, bool vectors)
 {
-	if (vectors)
+	if (vectors) {
+		tile.lanes = lanes_for(tile.lanes, g->extent[tile.along]);
 		tile = choose_by_rows(g, tile);
+	}
 	tile.by_rows = false;
 	tile.rows_outside = true;
 	tile.across = tile.along == g->dims - 1 ? g->dims - 2 : g->dims - 1;
 	tile.sizes = vectors ? 1 : 2;
 	tile.nodes[0] = vectors ? 1 : TRANSPOSED_ROWS;
 	tile.nodes[1] = 1;
+	return tile;
+}
+
+/* Rows that are images, and are read through windows: the rows of a tile share what their windows have in common. */
+static struct sched_tile choose_by_windows(const struct sched_group *g, struct sched_tile tile)
+{
+	tile = choose_by_parts(g, tile, true);
+	tile.sizes = 0;
+	for (int rows = WINDOW_ROWS; rows >= 1; rows /= 2)
+		tile.nodes[tile.sizes++] = rows;
+	tile.columns = 1;
 	return tile;
 }
 
@@ -522,16 +554,6 @@ static void keep_best(void *user, const struct sched_tile *t, double excess)
 		*best = (struct best){*t, excess};
 }
 
-/* Whether each element of a node's row has operands of its own but for small ones, as in a depthwise convolution: what it
- * reads is read in the order in which it lies. */
-static bool reads_images(const struct sched_group *g)
-{
-	bool own = false;
-	for (int a = 0; g->loops.n == 1 && g->gates == 1 && g->dims > 2 && g->rows && a < 2; a++)
-		own |= g->loops.at[0].operand[a] == (((1u << g->dims) - 1) | SCHED_ROW);
-	return own && !g->edges && !g->over_edges;
-}
-
 /* A row without dimensions has one chain of sums for each reduction, so several rows are computed at once: as many as
  * multiply-adds begin before the first of them ends. */
 static struct sched_tile choose_chains(const struct target *t, const struct sched_group *g, struct sched_tile tile)
@@ -543,6 +565,17 @@ static struct sched_tile choose_chains(const struct target *t, const struct sche
 	return tile;
 }
 
+/* The elements that a copy with a border has along a dimension without it; of another group all. */
+static int64_t copied_along(const struct sched_plan *plan, const struct sched_group *g, int dim)
+{
+	const struct sub_program *p = plan->p;
+	sub_ref copy = g->targets.at[0];
+	if (!move_is_padded_copy(p, copy))
+		return g->extent[dim];
+	const struct sub_value *from = sub_at(p, sub_at(p, copy)->arg[0].value);
+	return p->vars.at[from->var[from->vars - g->dims + dim]].extent;
+}
+
 static struct sched_tile choose_tile(const struct sched *s, const struct sched_plan *plan,
 				     const struct sched_group *g, int along, bool vectors)
 {
@@ -552,15 +585,17 @@ static struct sched_tile choose_tile(const struct sched *s, const struct sched_p
 	struct best best = {tile, INFINITY};
 	if (sched_moves_images(s, g))
 		return choose_by_parts(g, tile, vectors);
-	if (g->dims && !g->gates && g->rows)
+	if (g->dims && !g->gates && g->rows) {
+		tile.lanes = g->local ? lanes_for(tile.lanes, copied_along(plan, g, along)) : tile.lanes;
 		return choose_by_rows(g, tile);
+	}
 	if (!g->dims && g->rows && g->products)
 		return choose_chains(s->target, g, tile);
 	if (!g->dims || !g->gates)
 		return tile;
 	best.tile.unroll = tile.unroll = choose_unroll(g);
-	if (vectors && reads_images(g))
-		return choose_by_parts(g, tile, true);
+	if (vectors && sched_reads_images(g))
+		return choose_by_windows(g, tile);
 	sched_each_tile(s, plan, g - plan->groups.at, &tile, keep_best, &best);
 	return best.tile;
 }

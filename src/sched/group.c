@@ -352,15 +352,17 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	fresh.extent = ragged ? 0 : sub_reduced_extent(p, v);
 	fresh.innermost = innermost_of(p, v);
 	fresh.window = window_of(p, v);
-	for (int a = 1; a < v->args && a <= 2; a++) {
-		fresh.operand[a - 1] = r->operand[a - 1];
-		fresh.bytes[a - 1] = bytes_moved(p, v->arg[a].value);
+	bool product = v->args > 1;
+	for (int a = product; a < v->args && a <= 2; a++) {
+		fresh.operand[a - product] = r->operand[a - product];
+		fresh.bytes[a - product] = bytes_moved(p, v->arg[a].value);
 	}
 	memcpy(fresh.shift, r->shift, sizeof fresh.shift);
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);
 	int gates = ++g->loops.at[loop].gates;
-	note_operands(&g->loops.at[loop], r, g->dims, g->sort);
+	if (product)
+		note_operands(&g->loops.at[loop], r, g->dims, g->sort);
 	if (!ragged)
 		g->over_edges = per_edge && (g->over_edges || !g->products);
 	g->products += !ragged;

@@ -79,9 +79,42 @@ static bool has_sorted_reader(const struct sched_plan *plan, int group)
 	return false;
 }
 
+/* Whether a value is moved with its first dimension as that of a group. */
+static bool keeps_first_dim(const struct sched_plan *plan, const struct sub_value *v, const struct sched_group *g)
+{
+	const struct sub_value *target = sub_at(plan->p, g->targets.at[0]);
+	const struct sub_map *first = &v->map[1];
+	return first->function == SUB_AFFINE && first->scale == 1 && !first->scale2 && !first->offset &&
+	       first->var == target->var[target->vars - g->dims];
+}
+
+static bool reads_copy_in_parts(const struct sched_plan *plan, const struct sched_group *g, sub_ref copy)
+{
+	const struct sub_program *p = plan->p;
+	bool parts = sched_reads_images(g);
+	for (uint32_t i = 1; parts && i < p->values.n; i++)
+		if (p->values.at[i].op == SUB_ASSIGN && p->values.at[i].arg[0].value.i == copy.i)
+			parts = keeps_first_dim(plan, &p->values.at[i], g);
+	return parts;
+}
+
+/* Whether a group is a copy with a border, of which each iteration of its readers' outermost loops reads a part of its
+ * own, such as a channel: then each part is copied before it is read (ilir/place_heads.c). */
+static bool is_copied_in_parts(const struct sched_plan *plan, int group)
+{
+	const struct sched_group *g = &plan->groups.at[group];
+	bool parts = g->targets.n == 1 && move_is_padded_copy(plan->p, g->targets.at[0]);
+	for (size_t i = group + 1; i < plan->groups.n; i++)
+		if (has_group(&plan->groups.at[i].reads, group))
+			parts = parts && reads_copy_in_parts(plan, &plan->groups.at[i], g->targets.at[0]);
+	return parts;
+}
+
 static bool is_profitable(const struct sched_plan *plan, int group)
 {
 	const struct sched_group *g = &plan->groups.at[group];
+	if (is_copied_in_parts(plan, group))
+		return true;
 	bool profitable = runs_by_levels(plan->p->bodies.at[g->body].domain);
 	for (size_t i = group + 1; i < plan->groups.n; i++)
 		if (has_group(&plan->groups.at[i].reads, group))

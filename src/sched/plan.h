@@ -81,6 +81,9 @@ void sched_count_operations(struct sched_plan *, bool *needed);
 void sched_make_local(struct sched_plan *, struct arena *);
 /* Whether a group has no products, and rows that are larger than the first-level cache, such as images. */
 bool sched_moves_images(const struct sched *, const struct sched_group *);
+/* Whether each element of a node's row has operands of its own but for small ones, as in a depthwise convolution: what it
+ * reads is read in the order in which it lies. */
+bool sched_reads_images(const struct sched_group *);
 /* Whether a directive `store` names the value. */
 bool sched_is_named(const struct sched_plan *, int body, sub_ref);
 /* --- planners --- */
@@ -137,7 +140,7 @@ struct sched_reduction {
 	sub_ref value;
 	uint64_t instance; /* identifies the value and its index */
 	uint64_t shared;   /* identifies the operand that other reductions of the group may share */
-	unsigned operand[2]; /* what those of a product depend on: dimensions of a row, a mask, and SCHED_ROW */
+	unsigned operand[2]; /* what those of a product, or the one, depend on: dimensions of a row, a mask, and SCHED_ROW */
 	int64_t shift[SUB_MAX_VARS]; /* as of the loop */
 };
 

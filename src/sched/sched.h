@@ -25,7 +25,7 @@ struct sched_loop {
 	int window;	   /* the iterations of the innermost ones that can be written out; 1 = of none */
 	bool per_edge; /* once for each edge of a row */
 	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
-	/* of the operands of its first product: the dimensions that they depend on, as `beside`; bytes in memory */
+	/* of the operands of its first product, or of the one operand: the dimensions that they depend on, as `beside`; bytes in memory */
 	unsigned operand[2];
 	double bytes[2];
 	/* by dimension of a row: what else the operands that depend on it depend on, a mask with SCHED_ROW */

@@ -221,8 +221,9 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 	w->leading &= (1ull << w->loops) - 1;
 	if (!edge) {
 		struct sched_reduction found = {r, instance, shared_operand(w, v, index, &own), {0}, {0}};
-		for (int a = 1; a < v->args && a <= 2; a++) {
-			found.operand[a - 1] = dims_of_operand(w, v, index, &own, a);
+		int first = v->args > 1;
+		for (int a = first; a < v->args && a <= 2; a++) {
+			found.operand[a - first] = dims_of_operand(w, v, index, &own, a);
 			note_windows(w, &found, index, &own, a);
 		}
 		vec_push(w->arena, &w->reductions, found);

@@ -63,6 +63,9 @@ static const struct {
     {"for n:node in begin..end { own[n, 0] = h[to_index(c[n]), 0] } for i:i in 0..60 swept { for m:node in begin..end { "
      "h[m, i] = own[m, 0] } }",
      ILIR_IN_BOUNDS},
+    {"for i:i in 0..8 swept { for n:node in begin..end { for j:i in 0..6 { own[n, j] = 1.0 } } "
+     "for m:node in begin..end { for l:i in 1..6 { h[m, i] = own[m, l] } } }",
+     ILIR_IN_BOUNDS},
 };
 
 static void test_accepted(void)
@@ -147,6 +150,12 @@ static const struct {
      "what stands before this swept loop cannot run again because of 'kept'", 0},
     {"let x = 1.0 for n:node in begin..end { own[n, 0] = x } for i:i in 0..8 swept { h[0, i] = own[0, 0] }",
      "a swept loop that is not all of its kernel", 0},
+    {"for i:i in 0..8 swept { for m:i in 0..6 { h[0, i] = own[0, m] } for j:i in 0..6 { own[0, j] = 1.0 } }",
+     "iterations of this swept loop write and use the same elements of 'own'", 0},
+    {"for i:i in 0..8 swept { for j:i in 0..6 { own[0, j] = 1.0 } for m:i in 0..7 { h[0, i] = own[0, m] } }",
+     "iterations of this swept loop write and use the same elements of 'own'", 0},
+    {"for i:i in 0..8 swept { for j:i in 0..6 { own[0, j] = 1.0 h[0, i] = own[0, j] } }",
+     "iterations of this swept loop write and use the same elements of 'own'", 0},
     {"for i:i in 0..8 { h[0, i] = own[0, i] }", "'own' is of one call, and this kernel reads it without storing it", 0},
     {"for i:i in 0..8 swept { for j:i in 0..2 { h[0, i + j] = 1.0 } }",
      "write and use the same elements of 'h'", 0},
