@@ -55,12 +55,6 @@ static void grow_map(struct map *m, size_t most)
 		*find_slot(m, old[i].key, old[i].length) = i + 1;
 }
 
-void map_reserve(struct map *m, size_t n)
-{
-	if (n > m->most)
-		grow_map(m, n);
-}
-
 int *map_at(const struct map *m, const char *key, size_t length)
 {
 	uint32_t *slot = m->n ? find_slot(m, key, length) : NULL;

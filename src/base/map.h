@@ -28,9 +28,6 @@ bool map_add(struct map *, const char *key, size_t length, int value);
 /* The same for a key that lives as long as the map, which is not copied. */
 bool map_add_lasting(struct map *, const char *key, size_t length, int value);
 
-/* Reserves space for `n` keys in all, so that the map need not grow while they are added. */
-void map_reserve(struct map *, size_t n);
-
 /* XXH3 of 64 bits.  To continue after other bytes, pass their hash as the seed. */
 unsigned long hash_bytes(unsigned long seed, const void *bytes, size_t n);
 #define HASH_START 0ul

@@ -4,13 +4,18 @@
 #define ESPALIER_IO_VOCAB_H
 
 #include "base/diag.h"
-#include "base/map.h"
+
+#include <stdint.h>
 
 enum { IO_VOCAB_WORD = 1000 }; /* bytes of a word at most */
 
 /* Lives in the arena; never changes, so that threads may share it. */
 struct io_vocab {
-	struct map words;
+	const char *text; /* the file, that is, the words */
+	uint32_t *begin;  /* where each word begins, and where one more would */
+	uint32_t *slot;	  /* by hash */
+	size_t mask;	  /* slots less one: they are a power of two */
+	int bits;	  /* of a slot that are an id */
 	int n;
 	int unknown; /* the id of "<unk>", or -1 */
 };
