@@ -1,10 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* start [-n TIMES] COMMAND MODEL.ra WEIGHTS VOCAB TREES
  *
- * Times a process from its start to its first result and to its end, without and with its program in the cache. COMMAND is
- * the program `espalier` itself (build/.libs/espalier, not libtool's wrapper script). Prints the median, the least
- * and the most of TIMES runs each, the medians of the phases that --timing prints, and the times of a process
- * that only prints its version. */
+ * Times a process from its start to its first result and to its end: with nothing in the cache (new), with the description of
+ * the machine, which the first process measures and keeps (cold), and with its program, too (warm); and one that only
+ * prints its version (none). COMMAND is the program `espalier` itself (build/.libs/espalier, not libtool's wrapper
+ * script). The kinds alternate. Prints the median, the least and the most of TIMES runs each, and the medians of the
+ * phases that --timing prints. */
 #include "bench/timing.h"
 
 #include <fcntl.h>
@@ -153,17 +154,17 @@ static void print_sample(const char *what, const struct sample *s, int n)
 	printf("\n");
 }
 
-static void empty_folder(const char *folder)
+static void remove_below(const char *folder, const char *name)
 {
 	char command[200];
-	snprintf(command, sizeof command, "rm -rf '%s/espalier'", folder);
+	snprintf(command, sizeof command, "rm -rf '%s/%s'", folder, name);
 	if (system(command))
 		give_up("the cache cannot be emptied");
 }
 
 int main(int argc, char **argv)
 {
-	static struct sample cold[MOST], warm[MOST], none[MOST];
+	static struct sample new[MOST], cold[MOST], warm[MOST], none[MOST];
 	char folder[] = "/tmp/espalier-start-XXXXXX";
 	int n = 21;
 	if (argc > 2 && strcmp(argv[1], "-n") == 0) {
@@ -174,17 +175,18 @@ int main(int argc, char **argv)
 		give_up("usage: start [-n TIMES] COMMAND MODEL.ra WEIGHTS VOCAB TREES");
 	setenv("XDG_CACHE_HOME", folder, 1);
 	for (int i = 0; i < n; i++) {
-		empty_folder(folder);
+		remove_below(folder, "espalier");
+		new[i] = run_command(argv + 1);
+		remove_below(folder, "espalier/images");
 		cold[i] = run_command(argv + 1);
-	}
-	for (int i = 0; i < n; i++) {
 		warm[i] = run_command(argv + 1);
 		none[i] = say_version(argv + 1);
 	}
+	print_sample("new", new, n);
 	print_sample("cold", cold, n);
 	print_sample("warm", warm, n);
 	print_sample("none", none, n);
-	empty_folder(folder);
+	remove_below(folder, "espalier");
 	rmdir(folder);
 	return 0;
 }
