@@ -12,8 +12,7 @@
  * with fma), up to 2^17; their coefficients are those of sinf and cosf in the Cephes library.
  *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
- * tanh 2.57, erf 1.21, sin and cos 1.57; of sigmoid_tanh, which has two arguments, 6.72 where the second is the
- * first, 1/64 or -64 times it.  Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to the
+ * tanh 2.57, quick_sigmoid 5.44, quick_tanh 5.29, erf 1.21, sin and cos 1.57.  Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to the
  * bit, erf(-x) is -erf(x). */
 #include "ilir/calc.h"
 #include "ilir/passes.h"
@@ -87,8 +86,8 @@ static ilir_expr expand_SIGMOID(const struct calc *c, ilir_expr x)
 }
 
 /* m = (e^(2|x|) - 1)/2 = 2^n * q(r) + (2^n - 1)/2, where q(r) = r + r*r*p(r) is accurate near zero, and there
- * n = 0.  From 9.1 on it is what it is at 9.1. */
-static ilir_expr half_expm1(const struct calc *c, ilir_expr x)
+ * n = 0.  tanh|x| = m/(m + 1), then the sign.  From 9.1 on the result is 1. */
+static ilir_expr expand_TANH(const struct calc *c, ilir_expr x)
 {
 	ilir_expr a = at_most(c, magnitude(c, x), 9.1f);
 	struct power s = split_power(c, a, 2 * log2_e, 0);
@@ -96,26 +95,34 @@ static ilir_expr half_expm1(const struct calc *c, ilir_expr x)
 	ilir_expr p = POLYNOMIAL(c, r, 0.04442395f, 0.133867415f, 0.333337635f, 0.6666617f, 0.99999995f);
 	ilir_expr q = fma3(c, multiply(c, r, r), p, r);
 	ilir_expr rest = fma3(c, s.two_n, number(c, 0.5f), number(c, -0.5f));
-	return fma3(c, s.two_n, q, rest);
-}
-
-/* tanh|x| = m/(m + 1), then the sign.  From 9.1 on the result is 1. */
-static ilir_expr expand_TANH(const struct calc *c, ilir_expr x)
-{
-	ilir_expr m = half_expm1(c, x);
+	ilir_expr m = fma3(c, s.two_n, q, rest);
 	return with_sign(c, divide(c, m, add(c, m, number(c, 1.0f))), x);
 }
 
-/* m/((1 + e^-x)(m + 1)), one quotient for both functions.  e^-x is at most e^69 and m + 1 less than 2^26, so
- * their product does not overflow.  ln2 as one float is accurate enough for an n of up to 100. */
-static ilir_expr expand_SIGMOID_TANH(const struct calc *c, ilir_expr x, ilir_expr y)
+/* As the sigmoid, but e^r = (a + r*b)/(a - r*b), where a and b are polynomials in r^2, shares the division, and
+ * ln2 is one float, which is accurate enough for an n of up to 126.  Below -87 the result is what it is there. */
+static ilir_expr expand_QUICK_SIGMOID(const struct calc *c, ilir_expr x)
 {
-	ilir_expr one = number(c, 1.0f), m = half_expm1(c, y);
-	x = at_most(c, at_least(c, x, -69.0f), 30.0f);
+	x = at_most(c, at_least(c, x, -87.0f), 30.0f);
 	struct power s = split_power(c, x, -log2_e, 0);
-	ilir_expr r = fma3(c, s.n, number(c, ln2), x);
-	ilir_expr divisor = multiply(c, fma3(c, EXP_OF_NEGATIVE(c, r), s.two_n, one), add(c, m, one));
-	return divide(c, with_sign(c, m, y), divisor);
+	ilir_expr r = fma3(c, s.n, number(c, ln2), x), square = multiply(c, r, r);
+	ilir_expr a = fma3(c, square, number(c, 0.187735575f), number(c, 1.87782974f));
+	ilir_expr b = fma3(c, square, number(c, 0x1p-6f), number(c, 0.93891487f));
+	ilir_expr above = fma3(c, r, b, a), below = fma3(c, ilir_unary(c->m, ILIR_NEG, r), b, a);
+	return divide(c, above, fma3(c, below, s.two_n, above));
+}
+
+/* x*p(x^2)/q(x^2), a minimax fit of the relative error, its coefficients then searched for the least error in
+ * floats.  At the limit, and so beyond it, the result is 1; nowhere is it larger. */
+static ilir_expr expand_QUICK_TANH(const struct calc *c, ilir_expr x)
+{
+	const float limit = 8.09696579f;
+	x = at_most(c, at_least(c, x, -limit), limit);
+	ilir_expr square = multiply(c, x, x);
+	ilir_expr p = POLYNOMIAL(c, square, 1.33842883e-08f, 2.06358e-05f, 0.00349745713f, 0.133826882f);
+	ilir_expr q = POLYNOMIAL(c, square, 7.79022969e-07f, 0.000328851631f, 0.0258843601f, 0.467160106f);
+	q = fma3(c, q, square, number(c, 1.0f));
+	return divide(c, fma3(c, p, multiply(c, square, x), x), q);
 }
 
 /* erf(x) = x + x*p(x^2) where |x| is small, 1 - e^(|x|*p(|x|)) with the sign of x elsewhere.  From 4 on the result

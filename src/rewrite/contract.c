@@ -12,7 +12,8 @@
  * computed elsewhere.  A sum absorbs a term if it is the term's only user; a term with other users is added
  * as it is.
  *
- * Only this pass decides about rounding by how often values are used.  After it an operator is computed as it
+ * In `fast` sigmoids and tanhs become those that are computed in fewer operations, after the rules, which know
+ * the usual ones.  Only this pass decides about rounding by how often values are used.  After it an operator is computed as it
  * is written, so neither moving it, nor storing it, nor computing it again changes a bit. */
 #include "rewrite/rewrite.h"
 
@@ -20,6 +21,7 @@ struct contraction {
 	struct arena *arena;
 	struct sub_program *to;
 	const struct sub_program *from;
+	bool quick;	      /* in `fast` */
 	const bool *constant; /* by value: it depends on weights and numbers alone */
 	bool *reads_weights;  /* by value: it depends on a parameter */
 	int *sharers;	      /* by value: of all bodies, the values that use it */
@@ -255,9 +257,17 @@ static sub_ref write_chain(struct contraction *c, struct terms *t)
 
 /* --- all values --- */
 
+static enum sub_op choose_operator(const struct contraction *c, enum sub_op op)
+{
+	if (!c->quick)
+		return op;
+	return op == SUB_SIGMOID ? SUB_QUICK_SIGMOID : op == SUB_TANH ? SUB_QUICK_TANH : op;
+}
+
 static sub_ref copy_value(struct contraction *c, sub_ref r)
 {
 	struct sub_value v = *value_of(c, r);
+	v.op = choose_operator(c, v.op);
 	for (int a = 0; a < v.args; a++) {
 		v.arg[a].value = c->now[v.arg[a].value.i];
 		if (v.op == SUB_ASSIGN)
@@ -326,12 +336,13 @@ static void mark_weights(struct contraction *c)
 void rewrite_contract(struct sub_program *to, const struct sub_program *from,
 		      const struct rewrite_options *options, struct rewrite_trace *trace)
 {
-	(void)options, (void)trace;
+	(void)trace;
 	struct arena *a = to->arena;
 	size_t n = from->values.n;
 	struct contraction c = {.arena = a,
 				.to = to,
 				.from = from,
+				.quick = options && options->math == REWRITE_FAST,
 				.constant = sub_find_constants(from),
 				.reads_weights = ARENA_ARRAY(a, bool, n),
 				.live = ARENA_ARRAY(a, bool, n),

@@ -108,6 +108,8 @@ static const struct monotone {
     [SUB_EXP] = {exp, 0, INFINITY},
     [SUB_SIGMOID] = {compute_logistic, 0, 1},
     [SUB_TANH] = {tanh, -1, 1},
+    [SUB_QUICK_SIGMOID] = {compute_logistic, 0, 1},
+    [SUB_QUICK_TANH] = {tanh, -1, 1},
     [SUB_ERF] = {erf, -1, 1},
 };
 
@@ -118,11 +120,6 @@ static struct rewrite_range range_of_monotone(enum sub_op op, struct rewrite_ran
 	r.low = isnan(r.low) ? m->least : fmax(r.low, m->least);
 	r.high = isnan(r.high) ? m->most : fmin(r.high, m->most);
 	return r;
-}
-
-static struct rewrite_range range_of_sigmoid_tanh(struct rewrite_range a, struct rewrite_range b)
-{
-	return range_of_product(range_of_monotone(SUB_SIGMOID, a), range_of_monotone(SUB_TANH, b));
 }
 
 /* The range of a logarithm that is minus infinity at `zero`. */
@@ -228,8 +225,8 @@ static struct rewrite_range (*const range_of_one[SUB_OPS])(struct rewrite_range)
     [SUB_SIN] = range_of_wave, [SUB_COS] = range_of_wave,    [SUB_NOP] = keep_range,
 };
 static struct rewrite_range (*const range_of_two[SUB_OPS])(struct rewrite_range, struct rewrite_range) = {
-    [SUB_ADD] = range_of_sum,	[SUB_DIVIDE] = range_of_quotient, [SUB_SIGMOID_TANH] = range_of_sigmoid_tanh,
-    [SUB_SMAX] = range_of_smax, [SUB_SMIN] = range_of_smin,	  [SUB_COND] = join_ranges,
+    [SUB_ADD] = range_of_sum,	[SUB_DIVIDE] = range_of_quotient, [SUB_SMAX] = range_of_smax,
+    [SUB_SMIN] = range_of_smin, [SUB_COND] = join_ranges,
 };
 
 static struct rewrite_range argument_range(const struct rewriter *w, const struct sub_value *v, int a)

@@ -40,8 +40,7 @@ bool sub_reduces(enum sub_op op)
 
 bool sub_commutes(enum sub_op op)
 {
-	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL &&
-	       op != SUB_SIGMOID_TANH;
+	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL;
 }
 
 const char *sub_spelling(enum sub_op op)

@@ -325,28 +325,6 @@ static void test_guards(void)
 	free_model(&d.model);
 }
 
-/* --- arithmetic --- */
-
-static void test_gates(void)
-{
-	static const struct {
-		enum rewrite_math math;
-		const char *value, *rules, *what;
-	} cells[] = {
-	    {REWRITE_FAST, "sigmoid(left.h) * tanh(right.h)", "mul_sigmoid_tanh", "a gate and what it gates share a division"},
-	    {REWRITE_REASSOCIATE, "sigmoid(left.h) * tanh(right.h)", "", "but only where small sigmoids may change"},
-	    {REWRITE_FAST, "(s = sigmoid(left.h); s * tanh(right.h) + s)", "", "nor where the gate is computed anyway"},
-	};
-	for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
-		char text[500];
-		struct derivation d = with(cells[i].math, no_tables, 1 << 20);
-		snprintf(text, sizeof text, TREE PLAIN_LEAF INNER "%s\n", cells[i].value);
-		derive(&d, text, SIZES);
-		says(rules_of(&d, "inner"), cells[i].rules, cells[i].what);
-		free_model(&d.model);
-	}
-}
-
 /* --- types --- */
 
 /* Whether any rule applies to the value of an inner node, of vectors of a type. */
@@ -658,7 +636,6 @@ int main(void)
 	test_ends();
 	test_tables();
 	test_guards();
-	test_gates();
 	test_types();
 	test_growth();
 	test_constants();
