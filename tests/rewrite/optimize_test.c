@@ -325,6 +325,26 @@ static void test_guards(void)
 	free_model(&d.model);
 }
 
+/* --- arithmetic --- */
+
+/* Only `fast` may change what a sigmoid and a tanh are beyond the errors that the language states. */
+static void test_quick_functions(void)
+{
+	static const enum rewrite_math maths[] = {REWRITE_EXACT, REWRITE_REASSOCIATE, REWRITE_FAST};
+	for (size_t i = 0; i < sizeof maths / sizeof *maths; i++) {
+		struct derivation d = with(maths[i], no_tables, 1 << 20);
+		struct sub_program contracted;
+		bool quick = maths[i] == REWRITE_FAST;
+		derive(&d, TREE PLAIN_LEAF INNER "sigmoid(left.h) * tanh(right.h)\n", SIZES);
+		sub_init(&contracted, &d.model.arena, "test");
+		rewrite_contract(&contracted, &d.to, &d.options, NULL);
+		tap_ok(has_op(&contracted, SUB_QUICK_SIGMOID) == quick && has_op(&contracted, SUB_QUICK_TANH) == quick &&
+			   has_op(&contracted, SUB_SIGMOID) == !quick && has_op(&contracted, SUB_TANH) == !quick,
+		       "%s", quick ? "fast arithmetic has a sigmoid and a tanh of its own" : "other arithmetic has the usual ones");
+		free_model(&d.model);
+	}
+}
+
 /* --- types --- */
 
 /* Whether any rule applies to the value of an inner node, of vectors of a type. */
@@ -636,6 +656,7 @@ int main(void)
 	test_ends();
 	test_tables();
 	test_guards();
+	test_quick_functions();
 	test_types();
 	test_growth();
 	test_constants();
