@@ -68,7 +68,8 @@ esp_status objects_program(const struct objects *o, const struct options *option
 				 .rules = options->rules,
 				 .table_bytes = options->table_bytes,
 				 .sizes = o->sizes,
-				 .weights_as = options->weights_as};
+				 .weights_as = options->weights_as,
+				 .continuous = options->continuous};
 	return esp_program_create(o->model, o->weights, &p, program, error);
 }
 
@@ -177,6 +178,7 @@ static bool check_options(const struct options *options, const char *path)
 			    : options->weights_as  ? "weights-as"
 			    : options->rules	   ? "rules"
 			    : options->table_bytes ? "table-bytes"
+			    : options->continuous  ? "continuous"
 			    : options->sizes	   ? "sizes"
 						   : NULL;
 	return !wrong || complain("%s is compiled already: --%s goes with a model", path, wrong);

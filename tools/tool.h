@@ -42,7 +42,7 @@ struct options {
 	long compile_memory;
 	double compile_seconds;
 	bool collapse, cut_labels, skip;
-	bool no_cache, timing, time_passes, changed, ablation, exhaustive, pin, pack, measure, help;
+	bool no_cache, timing, time_passes, changed, ablation, exhaustive, pin, pack, measure, continuous, help;
 	int operands;
 	char **operand;
 };

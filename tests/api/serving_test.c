@@ -3,6 +3,7 @@
  * is lost or told twice; nobody starves; what is refused, and what is left then. */
 #include "api/espalier_service.h"
 #include "tests/api/support.h"
+#include "tests/backends.h"
 #include "tests/sanitizers.h"
 
 #include <poll.h>
@@ -356,6 +357,51 @@ static void test_last(void)
 	close_place(&p);
 }
 
+/* --- saved programs --- */
+
+/* The model is compiled, its program saved, and read anew for another service. */
+static bool reopen_saved(struct place *p, esp_error **error)
+{
+	static const esp_program_options compiled = {.size = sizeof compiled, .continuous = 1};
+	struct kit *k = &p->k;
+	esp_service_free(p->service);
+	esp_binding_free(k->binding);
+	esp_program_free(k->program);
+	p->service = NULL, k->binding = NULL, k->program = NULL;
+	if (esp_program_create(k->model, k->weights, &compiled, &k->program, error) ||
+	    esp_program_save(k->program, path_of("m.espalier"), NULL, error))
+		return false;
+	esp_program_free(k->program);
+	k->program = NULL;
+	return !esp_program_load(k->context, path_of("m.espalier"), &k->program, error) &&
+	       !esp_binding_create(k->program, k->weights, &k->binding, error) &&
+	       !esp_service_create(k->binding, NULL, &p->service, error);
+}
+
+static void test_saved(void)
+{
+	struct place p;
+	esp_error *error;
+	esp_ticket *t = NULL;
+	if (!need_backend("a saved program"))
+		return;
+	/* when several threads use LLVM first, ThreadSanitizer takes what LLVM sets up for a race */
+	const esp_context_options one_thread = {.size = sizeof one_thread, .threads = 1};
+	bool opened = open_place(&p, &one_thread, NULL, &error) && reopen_saved(&p, &error);
+	if (!tap_ok(opened, "a program that was saved is served")) {
+		printf("# %s\n", esp_error_text(error));
+		return;
+	}
+	fill_place(&p);
+	for (int i = 0; i < FORESTS; i++) {
+		bool same = !esp_service_submit(p.service, p.forest[i], NULL, &t, NULL) &&
+			    !esp_ticket_wait(t, INT64_MAX, NULL) && has_bits(&p, t, i);
+		tap_ok(same, "with the bits of a session, request %d", i);
+		esp_ticket_free(t);
+	}
+	close_place(&p);
+}
+
 /* --- events --- */
 
 static bool is_readable(int descriptor, int timeout)
@@ -679,7 +725,7 @@ static const struct tensor other_weights[] = {
 
 int main(void)
 {
-	static const char *const names[] = {"w.safetensors", "v.safetensors"};
+	static const char *const names[] = {"w.safetensors", "v.safetensors", "m.espalier"};
 	make_folder();
 	write_weights("w.safetensors", tiny_weights, 2);
 	write_weights("v.safetensors", other_weights, 2);
@@ -687,6 +733,7 @@ int main(void)
 	test_threads();
 	test_calls();
 	test_last();
+	test_saved();
 	test_events();
 	test_starvation();
 	test_company();
@@ -696,6 +743,6 @@ int main(void)
 	test_close();
 	test_fork();
 	test_memory();
-	remove_folder(names, 2);
+	remove_folder(names, 3);
 	return tap_done();
 }

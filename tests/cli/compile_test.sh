@@ -63,6 +63,14 @@ tap_is "$status,$(cmp "$tmp/sized.espalier" "$tmp/tiny.espalier")" "0," "sizes a
 esp compile "$tmp/tiny.espalier" --sizes V=4,D=3 -o "$tmp/other.espalier"
 refused 2 "--sizes goes with a model" "a compiled program has the sizes that it has"
 
+run "$here/tiny.ra" "$tmp/trees" --rules all
+plain=$out
+made "$tmp/served.espalier" --continuous
+! cmp -s "$tmp/served.espalier" "$tmp/tiny.espalier"
+tap_ok $? "a program for a service is another one"
+alone "$tmp/served.espalier" "$tmp/trees" --weights "$tmp/tiny.safetensors"
+tap_is "$status,$out" "0,$plain" "that gives the same"
+
 for backend in "${backends[@]}"; do
 	same root
 	same all
@@ -97,6 +105,8 @@ alone "$tmp/root.espalier" "$tmp/trees"
 refused 2 "give --weights FILE" "a program that has no weights"
 alone "$tmp/packed.espalier" "$tmp/trees" --math exact
 refused 2 "--math goes with a model" "what was decided when it was compiled"
+alone "$tmp/packed.espalier" "$tmp/trees" --continuous
+refused 2 "--continuous goes with a model" "nor is it compiled for a service later"
 esp explain "$tmp/packed.espalier" --weights "$tmp/tiny.safetensors"
 refused 2 "is a compiled program" "a program where a model is needed"
 head -c 2000 "$tmp/packed.espalier" >"$tmp/short.espalier"
