@@ -160,6 +160,7 @@ unit_tests = \
 	%D%/ra/robust_test \
 	%D%/runtime/bind_test \
 	%D%/runtime/pack_test \
+	%D%/runtime/record_test \
 	%D%/runtime/session_test \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \

@@ -894,7 +894,7 @@ enum {
 
 /* Rows, and the steps that ran over them, in the order in which they ran.  It ends when all threads have
  * ended their shares, before the next begins.  There is no barrier between levels that are divided by
- * subtrees: such a level begins when the one below has ended, though some threads may have begun before. */
+ * subtrees: such a level begins when the one below has ended, though some threads may have begun before, or ended. */
 typedef struct esp_range {
 	size_t step, steps; /* the first, and how many */
 	int64_t level;	    /* -1: its rows are no level; of several the lowest */

@@ -138,6 +138,13 @@ void rt_profile_add_event(struct rt_profile *p, int chunk, const struct rt_event
 	track->event[track->events++] = *e;
 }
 
+/* Threads that have ended their chunks of the job before may have ended this one already. */
+static void follow_job(struct rt_job *j, int64_t before)
+{
+	j->start = before;
+	j->stop = j->stop > before ? j->stop : before;
+}
+
 void rt_profile_time_jobs(struct rt_profile *p)
 {
 	for (int chunk = 0; chunk < p->threads; chunk++)
@@ -149,5 +156,5 @@ void rt_profile_time_jobs(struct rt_profile *p)
 		}
 	for (int64_t i = 1; i < p->jobs; i++)
 		if (p->job[i].follows)
-			p->job[i].start = p->job[i - 1].stop;
+			follow_job(&p->job[i], p->job[i - 1].stop);
 }

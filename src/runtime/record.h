@@ -4,7 +4,7 @@
  *   phases   of the run: linearizing, filling buffers, running steps
  *   jobs     ranges of rows in the order of the walk: how each was divided, and from when to when it ran.  A
  *            range of the caller's alone is a job of one chunk.  Each level of a span is a job, though there is
- *            no barrier between them: all but the first begin where the one before has ended
+ *            no barrier between them: all but the first begin where the one before has ended, and end no sooner
  *   events   calls of kernels, by chunk.  A job lasts from the start of its first event to the stop of its
  *            last.  At the end of a job a chunk waited from the stop of its last event in it, or from the start
  *            of the job when it has none
