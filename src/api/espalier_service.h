@@ -65,7 +65,8 @@ typedef struct esp_service_options {
  * program is not continuous; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_service_create(esp_binding *, const esp_service_options *options, esp_service **out,
 			      esp_error **error);
-/* Tickets keep the service alive.  Its thread ends with it. */
+/* Tickets keep the service alive.  Its thread ends with it: when all tickets have been freed before, within this
+ * call, unless it is made in a callback. */
 void esp_service_free(esp_service *);
 
 /* --- requests --- */

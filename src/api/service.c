@@ -93,6 +93,8 @@ esp_status esp_service_create(esp_binding *binding, const esp_service_options *o
 
 void esp_service_free(esp_service *s)
 {
+	if (s)
+		serve_settle(s->queue);
 	object_release(s);
 }
 

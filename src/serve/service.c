@@ -56,6 +56,7 @@ struct serve_service *serve_open(const struct allocator *a, const struct image *
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	serve_init_condition(&s->work);
+	serve_init_condition(&s->settled);
 	return s;
 }
 
@@ -75,6 +76,7 @@ void serve_close(struct serve_service *s)
 		close(s->descriptor);
 	serve_free(s->engine);
 	pthread_cond_destroy(&s->work);
+	pthread_cond_destroy(&s->settled);
 	pthread_mutex_destroy(&s->lock);
 	rt_free(s->allocator, s);
 }
@@ -248,6 +250,7 @@ void serve_free_tickets(struct serve_service *s)
 		return;
 	bool *gone = s->gone, closed = false;
 	s->freed = (struct serve_tickets){0};
+	s->finishing++;
 	for (struct serve_ticket *t = freed.first; t; t = t->after)
 		if (t->request)
 			serve_release(s->engine, t->request);
@@ -257,8 +260,26 @@ void serve_free_tickets(struct serve_service *s)
 		finish_ticket(s, t);
 		closed = gone && *gone;
 	}
-	if (!closed)
-		pthread_mutex_lock(&s->lock);
+	if (closed)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->finishing--;
+	pthread_cond_broadcast(&s->settled);
+}
+
+static bool is_own_thread(const struct serve_service *s)
+{
+	return s->started && pthread_equal(pthread_self(), s->thread);
+}
+
+void serve_settle(struct serve_service *s)
+{
+	if (is_inherited(s))
+		return;
+	pthread_mutex_lock(&s->lock);
+	while (!is_own_thread(s) && (s->finishing || s->freed.first))
+		pthread_cond_wait(&s->settled, &s->lock);
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- tickets --- */

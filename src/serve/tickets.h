@@ -52,6 +52,8 @@ struct serve_service {
 	/* freed: they have ended, and the driver returns their requests */
 	struct serve_tickets waiting, computed, calls, events, freed;
 	bool driving, cancels; /* cancels: one in flight was cancelled */
+	int finishing;	       /* threads that give back what was freed, without the lock */
+	pthread_cond_t settled; /* no ticket is freed that is not given back */
 	int64_t next_deadline; /* none of those pending is earlier */
 	int64_t waiting_nodes;
 	int descriptor; /* -1 = none yet */
