@@ -161,7 +161,7 @@ static __attribute__((noinline)) int32_t sweep_post_order(struct pass *p, int32_
 	if (child_begin[1] != begin)
 		return *depth = 0;
 	bottom[-1] = p->nodes;
-	height[0] = 0;
+	height[0] = height[p->nodes] = 0;
 	count[0] = 1;
 	for (; n < nodes; n++) {
 		int32_t end = child_begin[n + 1], edges = end - begin, last = n - 1, left = top[-1];
