@@ -238,7 +238,7 @@ tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 tests_subop_extra_op_test_SOURCES = \
 	%D%/subop/extra_op_test.c src/ra/build.c src/ra/calls.c src/ra/types.c src/subop/intern.c src/subop/evaluate.c src/subop/lower_operator.c \
 	src/rewrite/optimize.c src/rewrite/rules.c \
-	src/ilir/lower_group.c
+	src/ilir/lower_value.c
 tests_subop_extra_op_test_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DSUB_EXTRA_OPS='"tests/subop/extra_sub.def"' -DRA_EXTRA_OPS='"tests/subop/extra_ra.def"'
 

@@ -109,10 +109,6 @@ ilir_buffer lower_storage(struct lowering *, int body, sub_ref);
 
 /* --- the rows of states (lower_state.c) --- */
 
-/* Names array[at], a row, in the outermost scope in which `at` is defined. */
-ilir_expr lower_row_of(struct lowering *, ilir_buffer array, const char *name, ilir_expr at);
-/* Names an index in the outermost scope in which it can be computed. */
-ilir_expr lower_named(struct lowering *, const char *name, ilir_expr);
 /* Name of the dimension that the rows of a state are numbered by. */
 const char *lower_state_rows(const struct lowering *, int state);
 /* The row of a state that belongs to a node. */
@@ -152,10 +148,50 @@ ilir_expr lower_stacked_weight(struct lowering *, const sub_ref *sums, int n, co
  * operand. */
 ilir_expr lower_child_in_slot(struct lowering *, sub_ref sum, int *child_at, const ilir_expr *index, ilir_expr slot, ilir_expr k);
 
-/* --- values (lower_group.c) --- */
+/* --- values (lower_value.c) --- */
 
 /* A value at an index: loaded where it is stored, else computed in the scopes under construction. */
 ilir_expr lower_value_at(struct lowering *, sub_ref, const ilir_expr *index);
+/* Names array[at], a row, in the outermost scope in which `at` is defined. */
+ilir_expr lower_row_of(struct lowering *, ilir_buffer array, const char *name, ilir_expr at);
+/* Names an index in the outermost scope in which it can be computed. */
+ilir_expr lower_named(struct lowering *, const char *name, ilir_expr);
+/* The argument of a value at the value's index. */
+ilir_expr lower_argument(struct lowering *, const struct sub_value *, const ilir_expr *index, int argument);
+/* An elementwise operator, applied to as many of the operands as it has. */
+ilir_expr lower_applied(struct lowering *, enum sub_op, ilir_expr, ilir_expr, ilir_expr);
+
+/* --- reductions (lower_sum.c) --- */
+
+/* Lowers a reduction, from its neutral element or from the sum that it continues. */
+ilir_expr lower_reduction(struct lowering *, sub_ref, const ilir_expr *index);
+
+/* --- the loop over a step's rows (lower_rows.c) --- */
+
+/* The name of the ragged dimension: the edges of a node, or the members of an input. */
+const char *lower_ragged_name(const struct lowering *);
+/* The range of the edges of the current node, or of the members of the current input. */
+void lower_edge_bounds(struct lowering *, ilir_expr *begin, ilir_expr *end);
+/* Tiles the loop over this variable by the schedule's numbers of nodes, or of other rows. */
+void lower_tile_rows(struct lowering *, ilir_var);
+/* Puts the loops over rows and edges, whose variables come first in `var`, around a block; none over rows without
+ * `rows_here`. */
+struct ilir_stmt *lower_rows(struct lowering *, const struct sub_value *, const ilir_var *var, bool rows_here,
+			     struct ilir_stmt *block);
+
+/* --- loops over the dimensions of a group (lower_blocks.c) --- */
+
+const char *lower_var_name(const struct lowering *, int var);
+/* Puts the loops over some dimensions, a mask, around a block: the last one innermost, unless another is
+ * to be, and the first one outermost, unless another is to be; -1 = none is. */
+struct ilir_stmt *lower_dimensions(struct lowering *, const struct sub_value *, const ilir_var *var, unsigned dims,
+				   int outermost, int innermost, struct ilir_stmt *block);
+/* The loop over the rows of a tile in a block of them, whose first is `first`, or over all of them; the last block may have
+ * fewer. */
+struct ilir_stmt *lower_rows_of_block(struct lowering *, const struct sub_value *, ilir_var, ilir_var first,
+				      struct ilir_stmt *block);
+/* The loop over the blocks of these rows. */
+struct ilir_stmt *lower_blocks(struct lowering *, const struct sub_value *, ilir_var, struct ilir_stmt *block);
 
 /* --- types (lower_type.c) --- */
 

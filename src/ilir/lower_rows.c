@@ -1,0 +1,128 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* The loop over the rows of a step: nodes or inputs by number, their edges or members, the caller's rows, or
+ * the positions of a sort. */
+#include "ilir/lower.h"
+
+static bool is_over_inputs(const struct lowering *l)
+{
+	return l->p->bodies.at[l->body].domain == SUB_EVERY_INPUT;
+}
+
+/* The name of the ragged dimension: the edges of a node, or the members of an input. */
+const char *lower_ragged_name(const struct lowering *l)
+{
+	return is_over_inputs(l) ? "member" : "edge";
+}
+
+static ilir_buffer edge_bounds_array(const struct lowering *l)
+{
+	bool down = sub_goes_down(l->p, &l->p->bodies.at[l->body]);
+	return is_over_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
+}
+
+/* The range of the edges of the current node, or of the members of the current input. */
+void lower_edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
+{
+	ilir_buffer bounds = edge_bounds_array(l);
+	ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
+	*begin = ilir_load_index(l->m, bounds, &l->row, 1);
+	*end = ilir_load_index(l->m, bounds, &next, 1);
+}
+
+/* Tiles the loop over this variable by the schedule's numbers of nodes, or of other rows. */
+void lower_tile_rows(struct lowering *l, ilir_var var)
+{
+	struct ilir_tile t = {var, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
+	memcpy(t.size, l->tile->nodes, sizeof t.size);
+	vec_push(l->m->arena, &l->tiling->tiles, t);
+}
+
+static struct ilir_stmt *edge_loop(struct lowering *l, ilir_var var, struct ilir_stmt *block)
+{
+	ilir_expr begin, end;
+	lower_edge_bounds(l, &begin, &end);
+	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, lower_ragged_name(l)), ILIR_SERIAL, block);
+}
+
+struct use_of {
+	ilir_var var;
+	bool used;
+};
+
+static void note_use(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct use_of *use = context;
+	use->used |= ilir_at(m, e)->op == ILIR_VAR && ilir_at(m, e)->var.i == use->var.i;
+}
+
+static bool uses_variable(const struct ilir_module *m, const struct ilir_stmt *block, ilir_var var)
+{
+	struct use_of use = {var, false};
+	ilir_visit_block(m, block, &(struct ilir_visit){.expr = note_use, .context = &use});
+	return use.used;
+}
+
+/* The loop over the edges of all rows of the range, or the members of its inputs, which follow each other: so that
+ * tiles hold those of several rows.  For blocks that do not depend on the row. */
+static struct ilir_stmt *flat_edge_loop(struct lowering *l, ilir_var var, struct ilir_stmt *block)
+{
+	ilir_buffer bounds = edge_bounds_array(l);
+	ilir_expr begin = ilir_var_ref(l->m, ilir_begin), end = ilir_var_ref(l->m, ilir_end);
+	if (l->tile->across == SCHED_NODES)
+		lower_tile_rows(l, var);
+	begin = ilir_load_index(l->m, bounds, &begin, 1);
+	end = ilir_load_index(l->m, bounds, &end, 1);
+	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, lower_ragged_name(l)), ILIR_SERIAL, block);
+}
+
+static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *dim, struct ilir_stmt *block)
+{
+	if (!l->group->over_edges && l->tile->across == SCHED_NODES)
+		lower_tile_rows(l, var);
+	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1,
+			ilir_dim_name(l->m, dim), ILIR_SERIAL, block);
+}
+
+/* The loop over the rows or edges of a sort's segments around a block that computes `row`. */
+static struct ilir_stmt *sorted_loop(struct lowering *l, ilir_var row, struct ilir_stmt *block)
+{
+	const struct ilir_type index = {ILIR_INDEX, 1};
+	ilir_var segment = ilir_new_var(l->m, "segment", index), position = ilir_new_var(l->m, "p", index);
+	ilir_expr first, last;
+	lower_segment_bounds(l, ilir_var_ref(l->m, segment), &first, &last);
+	if (l->tile->across == SCHED_NODES)
+		lower_tile_rows(l, position);
+	block = lower_sorted_row(l, row, ilir_var_ref(l->m, position), block);
+	block = ilir_for(l->m, position, first, last, 1, ilir_dim_name(l->m, "position"), ILIR_SERIAL, block);
+	return lower_segments(l, segment, ilir_at(l->m, l->token)->var, block);
+}
+
+/* The loop over the caller's rows around a block that computes the row `row`, their node's number. */
+static struct ilir_stmt *given_loop(struct lowering *l, ilir_var row, struct ilir_stmt *block)
+{
+	ilir_expr at = ilir_var_ref(l->m, l->given);
+	block = ilir_append(ilir_let(l->m, row, ilir_load_index(l->m, l->member_list, &at, 1)), block);
+	return row_loop(l, l->given, "member", block);
+}
+
+static const char *row_name(const struct lowering *l, int var)
+{
+	enum sub_set set = l->p->vars.at[var].set;
+	return set == SUB_INPUT ? "input" : set == SUB_ROW ? "row" : "node";
+}
+
+struct ilir_stmt *lower_rows(struct lowering *l, const struct sub_value *v, const ilir_var *var, bool rows_here,
+			     struct ilir_stmt *block)
+{
+	const struct sched_group *g = l->group;
+	if (l->sort)
+		return sorted_loop(l, var[g->edges], block);
+	bool flat = g->edges && rows_here && !uses_variable(l->m, block, var[0]);
+	if (flat)
+		block = flat_edge_loop(l, var[1], block);
+	else if (g->edges)
+		block = edge_loop(l, var[1], block);
+	if (l->given.i)
+		return given_loop(l, var[0], block);
+	return g->rows && rows_here && !flat ? row_loop(l, var[0], row_name(l, v->var[0]), block) : block;
+}

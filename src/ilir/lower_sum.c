@@ -1,0 +1,275 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Reductions: a loop with an accumulator for each.  Those that share an operand, such as the gates of a cell,
+ * share a loop. */
+#include "ilir/lower.h"
+
+/* The last variable that a value reduces, whose loop is the innermost. */
+static const struct sub_var *innermost_reduced(const struct lowering *l, const struct sub_value *v)
+{
+	return &l->p->vars.at[v->reduced.var[v->reduced.n - 1]];
+}
+
+/* An argument at one element of each reduced variable. */
+static ilir_expr lower_reduced_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index,
+					int a, const ilir_expr *element)
+{
+	ilir_expr out[SUB_MAX_VARS];
+	lower_indices_with(v, index, &v->arg[a], &v->reduced, element, out);
+	return lower_value_at(l, v->arg[a].value, out);
+}
+
+/* Whether an expression does not depend on the column. */
+static bool is_same_for_columns(const struct lowering *l, ilir_expr e)
+{
+	return !l->column.i || !ilir_uses_var(l->m, e, l->column);
+}
+
+/* The values that one loop reduces: one value; or several that differ only in the child, in consecutive
+ * slots; or one whose operand is a concatenation of `joined` children. */
+struct sums {
+	const sub_ref *of;
+	int n, joined;
+};
+
+/* Lowers both operands of the products at the loop's current element. */
+static void lower_operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop,
+			   const ilir_expr *index, const ilir_expr *element, ilir_expr *x)
+{
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
+	int child_at = -1;
+	if (loop->slots) {
+		ilir_expr slot = ilir_var_ref(l->m, loop->slot);
+		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot,
+						      ilir_var_ref(l->m, loop->var));
+		x[child_at - 1] = child;
+		if (sums->n > 1)
+			x[2 - child_at] = lower_stacked_weight(l, sums->of, sums->n, index, element[0], slot);
+	}
+	for (int a = 1; a < v->args; a++)
+		if (a != child_at && sums->n == 1)
+			x[a - 1] = lower_reduced_argument(l, v, index, a, element);
+}
+
+/* The accumulator's new value after one element; sets the operand that does not depend on the column, if
+ * any. */
+static ilir_expr accumulate_element(struct lowering *l, const struct sums *sums,
+				    const struct lower_loop *loop, const ilir_expr *index,
+				    const ilir_expr *element, ilir_expr acc, ilir_expr *shared)
+{
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
+	*shared = (ilir_expr){0};
+	if (v->op == SUB_ACCUMULATE) {
+		ilir_expr x[2] = {{0}};
+		lower_operands(l, sums, loop, index, element, x);
+		*shared = is_same_for_columns(l, x[1]) ? x[1] : is_same_for_columns(l, x[0]) ? x[0] : *shared;
+		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
+	}
+	ilir_expr x = lower_reduced_argument(l, v, index, 0, element);
+	return lower_applied(l, sub_traits_of(v->op)->combine, acc, x, (ilir_expr){0});
+}
+
+/* Makes the loop count from 0 to a known number of children, from the node's first edge on. */
+static void count_edges(struct lowering *l, struct lower_loop *loop, int children)
+{
+	loop->first = lower_row_of(l, l->child_begin, "edges", l->row);
+	loop->end = ilir_index(l->m, children);
+	if (!l->group->over_edges && children > 1 && children <= SCHED_MAX_UNROLL)
+		vec_push(l->m->arena, &l->tiling->tiles,
+			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
+}
+
+/* Adds the loops over the reduced variables before the last. */
+static void add_outer_loops(struct lowering *l, struct lower_loop *loop, const struct sub_vars *reduced)
+{
+	for (; loop->outers < reduced->n - 1; loop->outers++) {
+		const struct sub_var *var = &l->p->vars.at[reduced->var[loop->outers]];
+		struct lower_outer_loop *outer = &loop->outer[loop->outers];
+		outer->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
+		outer->dim = ilir_dim_name(l->m, var->name);
+		outer->extent = var->extent;
+		lower_define(l, false, outer->var.i, loop->body->depth, -1);
+	}
+}
+
+/* Unrolls the loops over reduced variables: the innermost, and those around it that are whole in so many iterations. */
+static void unroll_reduced(struct lowering *l, struct lower_loop *loop)
+{
+	int64_t left = l->tile->unroll, extent = loop->extent;
+	ilir_var var = loop->var;
+	for (int outer = loop->outers; left > 1; left /= extent, extent = loop->outer[outer].extent, var = loop->outer[outer].var) {
+		int size = left < extent ? (int)left : (int)extent;
+		vec_push(l->m->arena, &l->tiling->tiles, (struct ilir_tile){var, ILIR_UNROLLED, 2, {size, 1}, 1});
+		if (left % extent || outer-- == 0)
+			return;
+	}
+}
+
+/* The loops over the reduced variables; that over the last one is over one of `sections` equal sections of
+ * it. */
+static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v,
+				   int sections, int slots)
+{
+	const struct sub_var *var = innermost_reduced(l, v);
+	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
+	bool edge = sub_reduces_ragged(l->p, v);
+	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / sections,
+				    .body = lower_scope_new(l, s, !edge)};
+	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
+	loop->dim = ilir_dim_name(l->m, edge ? lower_ragged_name(l) : var->name);
+	loop->begin = ilir_index(l->m, 0);
+	loop->end = ilir_index(l->m, loop->extent);
+	int children = edge ? sub_children_of(l->p, &l->p->bodies.at[l->body]) : -1;
+	if (edge) {
+		if (children >= 0 && !sub_goes_down(l->p, &l->p->bodies.at[l->body]))
+			count_edges(l, loop, children);
+		else
+			lower_edge_bounds(l, &loop->begin, &loop->end);
+		if (l->group->over_edges && l->tile->across == SCHED_NODES)
+			lower_tile_rows(l, loop->var);
+	}
+	lower_define(l, false, loop->var.i, loop->body->depth, -1);
+	add_outer_loops(l, loop, &v->reduced);
+	if (!edge)
+		unroll_reduced(l, loop);
+	if (slots) {
+		loop->slots = slots;
+		loop->slot = ilir_new_var(l->m, "slot", (struct ilir_type){ILIR_INDEX, 1});
+		lower_define(l, false, loop->slot.i, loop->body->depth, -1);
+	}
+	return loop;
+}
+
+/* A scope in place of a loop's body.  Lowering adds statements here, which can be discarded with it, so
+ * that the body is unchanged. */
+static struct scope *new_trial_scope(struct lowering *l, struct scope *body)
+{
+	struct scope *s = lower_scope_new(l, body, body->reduction);
+	s->depth = body->depth;
+	return s;
+}
+
+/* Whether a reduction whose update is `value` can join this loop of scope `s`: it added no statements to
+ * the trial scope, shares an operand with the loop, and needs nothing that is defined after the loop. */
+static bool fits_loop(const struct lowering *l, const struct scope *s, const struct lower_loop *loop,
+		      const struct scope *trial, ilir_expr value, ilir_expr start, ilir_expr shared)
+{
+	return !trial->items.n && loop->shared.i == shared.i &&
+	       lower_last_place(l, value, s->depth) <= loop->place &&
+	       lower_last_place(l, start, s->depth) < loop->place;
+}
+
+/* The current element of the variable of a loop. */
+static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, bool joined)
+{
+	ilir_expr at = ilir_var_ref(l->m, loop->var);
+	if (loop->first.i)
+		return ilir_binary(l->m, ILIR_ADD, loop->first, at);
+	if (!joined)
+		return at;
+	ilir_expr start =
+	    ilir_binary(l->m, ILIR_MUL, ilir_var_ref(l->m, loop->slot), ilir_index(l->m, loop->extent));
+	return ilir_binary(l->m, ILIR_ADD, start, at);
+}
+
+/* Adds a reduction to a loop of scope `s`; a loop that is not `fresh` has others already.  False if it
+ * does not fit. */
+static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sums *sums,
+			const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
+{
+	struct scope *saved = l->scope, *body = fresh ? loop->body : new_trial_scope(l, loop->body);
+	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0), element[SUB_MAX_VARS] = {{0}};
+	for (int i = 0; i < loop->outers; i++)
+		element[i] = ilir_var_ref(l->m, loop->outer[i].var);
+	element[loop->outers] = element_of(l, loop, sums->joined);
+	l->scope = body;
+	if (loop->extent < 0)
+		l->edge = element_of(l, loop, false);
+	ilir_expr value = accumulate_element(l, sums, loop, index, element, from, &shared);
+	l->scope = saved;
+	l->edge = edge;
+	if (!fresh && !fits_loop(l, s, loop, body, value, start, shared))
+		return false;
+	loop->shared = shared;
+	loop->prologue = ilir_append(
+	    loop->prologue, ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
+	lower_scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
+	return true;
+}
+
+/* Whether loops have the ranges that those of a reduction would have. */
+static bool is_over(const struct lowering *l, const struct lower_loop *loop, const struct sub_value *v,
+		    int sections, int slots)
+{
+	bool same = loop->extent == innermost_reduced(l, v)->extent / sections && loop->slots == slots &&
+		    loop->outers == v->reduced.n - 1;
+	for (int i = 0; same && i < loop->outers; i++)
+		same = loop->outer[i].extent == l->p->vars.at[v->reduced.var[i]].extent;
+	return same;
+}
+
+/* Lowers sums that continue from `start`: adds them to a loop of the scope that they fit into, else to a
+ * new one. */
+static ilir_expr lower_sums(struct lowering *l, const struct sums *sums, const ilir_expr *index,
+			    ilir_expr start)
+{
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
+	int sections = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
+	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
+	bool edge = sub_reduces_ragged(l->p, v);
+	struct ilir_buffer_decl decl = {
+	    .name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
+	ilir_buffer acc = ilir_new_buffer(l->m, decl);
+	struct lower_loop *loop = NULL;
+	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
+		struct lower_loop *other = s->items.at[i].loop;
+		if (other && is_over(l, other, v, sections, slots) &&
+		    add_to_loop(l, s, other, sums, index, acc, start, false))
+			loop = other;
+	}
+	if (!loop) {
+		loop = new_loop(l, s, v, sections, slots);
+		add_to_loop(l, s, loop, sums, index, acc, start, true);
+		loop->place = s->items.n;
+		lower_scope_add(l, s, NULL, loop);
+	}
+	lower_define(l, true, acc.i, s->depth, loop->place);
+	return ilir_load(l->m, acc, NULL, 0);
+}
+
+/* The sum of products that a sum continues, if nothing else uses it; else none. */
+static sub_ref step_before(const struct lowering *l, sub_ref r)
+{
+	sub_ref start = sub_at(l->p, r)->arg[0].value;
+	bool continued = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_step(l->plan, l->body, start);
+	return continued ? start : (sub_ref){0};
+}
+
+/* The last run of the chain of sums that ends at `r`.  A run is a sequence of steps over consecutive
+ * children, which one loop nest computes.  A loop that is not unrolled evenly is no single nest, so each
+ * of its steps is a run. */
+static struct sums find_last_run(struct lowering *l, sub_ref r)
+{
+	VEC(sub_ref) chain = {0};
+	bool even = innermost_reduced(l, sub_at(l->p, r))->extent % l->tile->unroll == 0;
+	for (; r.i; r = step_before(l, r))
+		vec_push(l->m->arena, &chain, r);
+	sub_ref *of = ARENA_ARRAY(l->m->arena, sub_ref, chain.n);
+	int n = 0;
+	for (size_t i = chain.n; i-- > 0;) {
+		if (n && !(even && lower_next_slot(l, of[0], chain.at[i], n)))
+			n = 0;
+		of[n++] = chain.at[i];
+	}
+	return (struct sums){of, n, lower_joined_slots(l, of[0])};
+}
+
+/* Lowers a reduction, from its neutral element or from the sum that it continues. */
+ilir_expr lower_reduction(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	struct sums sums = {&r, 1, 0};
+	if (v->op != SUB_ACCUMULATE)
+		return lower_sums(l, &sums, index, lower_number(l, v->dtype, sub_traits_of(v->op)->neutral));
+	sums = find_last_run(l, r);
+	return lower_sums(l, &sums, index, lower_argument(l, sub_at(l->p, sums.of[0]), index, 0));
+}
