@@ -20,6 +20,7 @@ Each part prints a table and appends its measurements to DIR/results.jsonl, one 
   start       processes from start to end, without and with their program in the cache
   batches     time by the size of the minibatch, 1 to 256
   nodes       time by the number of nodes, 10^2 to 10^7
+  load        random arrivals at a window batcher before Espalier's runs, PyTorch and DyNet (window.py): latencies by load
 
 Contestants are processes that answer alternately, minibatch by minibatch and in reverse order every second time, so that a
 slow moment of the machine affects all of them; all cases are repeated in each round. Outputs are compared first. The figures
@@ -45,14 +46,17 @@ import tempfile
 
 import plots
 import tables
+import window
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 PEERS = os.path.join(HERE, "peers")
 SKIPPED = 77  # exit status of a program for other machines
-PARTS = ("floor", "summary", "torch", "rnn", "models", "memory", "cortex", "backends", "hand", "start", "batches", "nodes")
+PARTS = ("floor", "summary", "torch", "rnn", "models", "memory", "cortex", "backends", "hand", "start", "batches", "nodes",
+         "load")
 WAITS = ("active", "passive")  # OMP_WAIT_POLICY
 SUMMARY = ("treelstm", "childsum", "lstm")  # cases
+WINDOWS = (0, 0.001, 0.005)  # of the part load [s]
 TOLERANCE = 1e-3  # of outputs, with weights that keep them near 1; f32 against f32 in another order
 
 
@@ -115,6 +119,7 @@ MEMORY_PEERS = ("torch", "rnn")  # of the part memory
 WANTED = {"torch": ("has the peer torch", lambda case: case.peer == "torch"),
           "rnn": ("has the peer rnn", lambda case: case.peer == "rnn"),
           "models": ("has the peer graphs or layers", lambda case: case.peer in MODEL_PEERS),
+          "load": ("has the peer torch", lambda case: case.peer == "torch"),
           "memory": ("has the peer torch or rnn", lambda case: case.peer in MEMORY_PEERS),
           "cortex": ("has a name in cortex.tsv", lambda case: case.cortex != "-")}
 
@@ -179,6 +184,12 @@ class Contestant:
         if len(times) != repeats:
             sys.exit(f"{self.name}: {repeats} times are wanted, not {answer.strip()[:200] or 'the end of the output'!r}")
         return times
+
+    def serve(self, first, count):
+        """Runs a minibatch once. The process must have been continued."""
+        self.tell(f"run {first} {count} 0")
+        if self.process.stdout.readline().strip():
+            sys.exit(f"{self.name}: no time is wanted of run {first} {count} 0")
 
     def close(self):
         self.process.stdin.close()
@@ -588,9 +599,55 @@ def run_nodes(bench):
                     str(max(3, 3000 // batch)), "--threads", bench.options.threads)
 
 
+# --- open loads ---
+
+def measure_load(bench, case, c, capacity, lone):
+    """A server with each window: latencies at shares of its own capacity, and the rate with good latencies."""
+    for wait in WINDOWS:
+        good = window.good_rate(c.serve, wait, capacity, lone, bench.options.seconds)
+        for load in window.LOADS:
+            arrivals = window.arrivals_of(load * capacity, bench.options.seconds, 7)
+            found = window.latencies_of(c.serve, arrivals, wait)
+            shares = {name: window.percentile(found, share) * 1e3 for name, share in (("p50_ms", .5), ("p99_ms", .99), ("p999_ms", .999))}
+            bench.record("load", case=case.name, hidden=case.hidden, kind=c.kind, threads=c.threads, waits=c.waits, window_ms=wait * 1e3,
+                         capacity=capacity, lone_ms=lone * 1e3, load=load, requests=len(found), good=good, **shares)
+
+
+def load_contestants(bench, case, folder):
+    """Of each library all that may be the fastest; nodes one by one never are."""
+    enough = ("--batches", str(window.IN_FLIGHT), "--minibatches", "10")
+    found = [ours(bench, case, "espalier", threads_of(bench)[0], "--keep", folder, *enough)]
+    found[0].root(0, 1)  # after its answer the folder is complete
+    found += [ours(bench, case, "espalier", threads, *enough) for threads in threads_of(bench)[1:]]
+    return found + [c for c in tree_peers(bench, case, folder) if "node" not in c.kind and "onnx" not in c.kind]
+
+
+def run_load(bench):
+    """Measures the contestant of each library whose capacity is the highest."""
+    for case in filter(WANTED["load"][1], cases_of(bench.options)):
+        with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
+            print(f"# load: {case.name} {case.hidden}", file=sys.stderr, flush=True)
+            contestants, best = load_contestants(bench, case, folder), {}
+            check_outputs(contestants)
+            for c in contestants:
+                c.signal(signal.SIGCONT)
+                capacity = max(window.closed_loop(c.serve, window.IN_FLIGHT, bench.options.seconds) for _ in range(3))
+                lone = window.lone_latency(c.serve, 100)
+                c.signal(signal.SIGSTOP)
+                library = c.kind.split()[0]
+                best[library] = max(best.get(library, (0,)), (capacity, lone, c), key=lambda found: found[0])
+            for capacity, lone, c in best.values():
+                c.signal(signal.SIGCONT)
+                measure_load(bench, case, c, capacity, lone)
+                c.signal(signal.SIGSTOP)
+            for c in contestants:
+                c.close()
+
+
 RUN = {"floor": lambda b: run_cases(b, "floor"), "summary": run_summary, "torch": lambda b: run_cases(b, "torch"),
        "rnn": lambda b: run_cases(b, "rnn"), "models": lambda b: run_cases(b, "models"), "memory": run_memory, "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
-       "batches": run_batches, "nodes": run_nodes}
+       "batches": run_batches, "nodes": run_nodes,
+       "load": run_load}
 
 
 def measured_folder(options, parts):
@@ -617,6 +674,7 @@ def main():
     parser.add_argument("--turns", type=int, default=4, help="times that each contestant runs a minibatch in a round (%(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="runs each time (%(default)s)")
     parser.add_argument("--starts", type=int, default=21, help="processes of the part start (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=3, help="that each load of the part load lasts (%(default)s)")
     parser.add_argument("--realtime", action="store_true", help="contestants run at real-time priority (chrt)")
     parser.add_argument("--pythons", default="/usr/bin/python3,/opt/espalier-peers/bin/python,python3",
                         help="interpreters, whose packages are peers: every version of PyTorch, the first ONNX Runtime (%(default)s)")

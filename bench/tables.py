@@ -369,9 +369,24 @@ def show_nodes(records, cases, cortex):
             print(f"  from three million nodes on: {100 * (max(beyond) / min(beyond) - 1):.0f} % apart (wanted: 20 at most)")
 
 
+def show_load(records, cases, cortex):
+    records = chosen(records, "load")
+    for key in dict.fromkeys((r["case"], r["hidden"]) for r in records):
+        print_heading(f"{key[0]}, hidden {key[1]}: random arrivals at a window batcher, latencies in milliseconds: median, p99, p99.9")
+        rows = {}
+        for r in records:
+            if (r["case"], r["hidden"]) == key:
+                start = (r["kind"], threads_text(r), f"{r['window_ms']:g}", f"{r['capacity']:.0f}", f"{r['lone_ms']:.2f}", f"{r['good']:.0f}")
+                rows.setdefault(start, []).append(", ".join(number_text(r[name]) for name in ("p50_ms", "p99_ms", "p999_ms")))
+        loads = list(dict.fromkeys(r["load"] for r in records))
+        print_table(["server", "threads", "window, ms", "capacity, 1/s", "alone, ms", "good, 1/s", *(f"{load:.0%}" for load in loads)],
+                    [[*start, *cells] for start, cells in rows.items()])
+
+
 SHOW = {"floor": show_floor, "summary": show_summary, "torch": show_torch, "rnn": show_rnn, "models": show_models, "memory": show_memory, "cortex": show_cortex, "backends": show_backends,
         "hand": show_hand,
-        "start": show_start, "batches": show_batches, "nodes": show_nodes}
+        "start": show_start, "batches": show_batches, "nodes": show_nodes,
+        "load": show_load}
 
 
 def show(records, parts, cases, cortex):

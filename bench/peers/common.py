@@ -82,7 +82,8 @@ START = peak_memory()  # drivers import their libraries first
 # --- requests ---
 
 def serve(count, run, root, prepare=lambda first, count: (first, count)):
-    """Answers requests until the end of input: "run FIRST COUNT REPEATS" with REPEATS times in microseconds, "root FIRST
+    """Answers requests until the end of input: "run FIRST COUNT REPEATS", which runs once more than REPEATS, with
+    so many times in microseconds, "root FIRST
     COUNT" or "outputs FIRST COUNT", whichever of the two a driver computes, with the numbers of an array, "memory" with the
     peaks of resident memory [KiB], after the libraries were loaded and now. `run` and `root` get the result of `prepare` for
     FIRST and COUNT, which is not timed. After the last structure the first follows."""
@@ -109,7 +110,8 @@ def serve(count, run, root, prepare=lambda first, count: (first, count)):
             run(given)
             times.append((time.perf_counter_ns() - start) / 1000)
         print(*(f"{microseconds:.1f}" for microseconds in times), flush=True)
-        gc.collect()
+        if times:  # a server under load has no time for it
+            gc.collect()
 
 
 def chosen(structures, first, count):

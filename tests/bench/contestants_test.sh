@@ -66,4 +66,29 @@ tap_is "$(told 'print(pythons_with(b, "torch", "numpy"))')" "{'2.9': '$work/firs
 tap_is "$(told 'torch_of(b)' 2>&1)" "# no PyTorch 1: packages python3-torch, python3-numpy" "what is missing is said"
 tap_is "$(python3 "$srcdir/bench/bench.py" --parts floors 2>&1 >/dev/null | grep -c 'parts are floor, summary')" 1 \
 	"a part that there is not is refused"
+
+# --- the window batcher ---
+
+looked='from window import *
+at = [0.0, 0.25, 0.5, 4.0]
+print(*(next_minibatch(at, served, now, 1.0, 3) for served, now in ((0, 0.25), (0, 0.5), (0, 1.0), (3, 1.0), (3, 5.0), (4, 5.0))))'
+tap_is "$(told "$looked")" "(0, 1.0) (3, 0.5) (3, 1.0) (0, 4.0) (1, 5.0) (0, inf)" \
+	"requests run when the first has waited or when there are enough"
+tap_is "$(told 'from window import *
+print(next_minibatch([0.0, 0.25, 0.5], 0, 0.3, 0.0, 9), next_minibatch([0.25], 0, 0.1, 0.0, 9))')" "(2, 0.3) (0, 0.25)" \
+	"without a window what has come runs at once"
+tap_is "$(told 'from window import *
+print(*(percentile(range(1, 101), share) for share in (0.001, 0.5, 0.99, 1)), percentile([3], 0.99))')" "1 50 99 100 3" "percentiles are values"
+tap_is "$(told 'from window import *
+ran = []
+def run(first, count): ran.append((first, count)); time.sleep(0.02)
+late = latencies_of(run, [0.0, 0.001, 0.002], 0.0, 2)
+print(sum(count for _, count in ran), ran == sorted(ran), min(late) >= 0.02, late[2] >= 0.038)')" "3 True True True" \
+	"each request runs once, and its wait counts from when it came"
+tap_is "$(told 'from window import *
+times = arrivals_of(1000, 2, 5)
+print(times == sorted(times), 1700 < len(times) < 2300, times == arrivals_of(1000, 2, 5), times[-1] < 2)')" "True True True True" \
+	"arrivals are as many as wanted, and the same each time"
+tap_is "$(told 'c = Contestant(b, "p", 1, ["sh", "-c", "while read -r line; do echo; done"]); c.signal(signal.SIGCONT); c.serve(3, 2); print("served")')" served \
+	"a contestant under load is asked for no times"
 tap_done
