@@ -105,6 +105,7 @@ unit_tests = \
 	%D%/image/check_test \
 	%D%/image/code_test \
 	%D%/image/file_test \
+	%D%/image/kinds_test \
 	%D%/image/link_test \
 	%D%/io/conllu_test \
 	%D%/io/file_test \

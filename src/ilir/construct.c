@@ -407,10 +407,10 @@ ilir_buffer ilir_find_buffer(const struct ilir_module *m, enum image_buffer_kind
 int ilir_buffer_slot(const struct ilir_module *m, ilir_buffer b)
 {
 	int slot = 0;
-	if (ilir_buffer_at(m, b)->kind >= ILIR_REGISTER)
+	if (!ilir_traits_of(ilir_buffer_at(m, b)))
 		return -1;
 	for (uint32_t i = 1; i < b.i; i++)
-		slot += m->buffers.at[i].kind < ILIR_REGISTER;
+		slot += ilir_traits_of(&m->buffers.at[i]) != NULL;
 	return slot;
 }
 

@@ -81,7 +81,7 @@ static void describe_buffers(const struct ilir_module *m, struct image *image)
 	struct image_recipe *recipes = ARENA_ARRAY(m->arena, struct image_recipe, m->buffers.n);
 	for (size_t i = 1; i < m->buffers.n; i++) {
 		const struct ilir_buffer_decl *b = &m->buffers.at[i];
-		if (b->kind >= ILIR_REGISTER)
+		if (!ilir_traits_of(b))
 			continue;
 		buffers[image->buffers] = describe_buffer(b);
 		buffers[image->buffers].at_binding = users.binding[i] && !users.run[i];
@@ -320,7 +320,7 @@ static void add_row_bytes(const struct ilir_buffer_decl *b, struct row_use use, 
 {
 	bool state = b->kind == IMAGE_STATE, stored = state || b->kind == IMAGE_SCRATCH;
 	bool lookup = b->kind == IMAGE_WEIGHT && b->rank > 1 && !step->weight_bytes;
-	bool row = (b->rank && b->dim[0].rows != IMAGE_ONE && b->kind < ILIR_REGISTER) || lookup;
+	bool row = (b->rank && b->dim[0].rows != IMAGE_ONE && ilir_traits_of(b)) || lookup;
 	int64_t bytes = row ? bytes_of_row(b) : 0;
 	step->state_bytes += use.loads && state ? bytes : 0;
 	step->read_bytes += use.loads && stored ? bytes : 0;

@@ -92,11 +92,11 @@ struct early {
 	bool ok;
 };
 
-/* Whether a buffer is a register of indices, or an array that the linearizer fills. */
+/* Whether a buffer is a register of indices, or an array of a kind that is always one of indices. */
 static bool holds_indices(const struct ilir_buffer_decl *b)
 {
-	return b->dtype == ILIR_INDEX ||
-	       (b->kind >= IMAGE_TOKEN && b->kind != IMAGE_VECTOR && b->kind < IMAGE_GIVEN);
+	const struct image_buffer_traits *t = ilir_traits_of(b);
+	return b->dtype == ILIR_INDEX || (t && t->dtype == DTYPE_I32);
 }
 
 static void check_early(const struct ilir_module *m, ilir_expr e, void *context)

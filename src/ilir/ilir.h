@@ -68,8 +68,8 @@ struct ilir_node {
 
 /* --- buffers --- */
 
-/* Kinds of buffers besides those of the image. */
-enum { ILIR_REGISTER = IMAGE_GIVEN + 1, ILIR_UNUSED };
+/* Kinds of buffers besides those of the image: what a kernel allocates, and what nothing uses any more. */
+enum { ILIR_REGISTER = IMAGE_BUFFER_KINDS, ILIR_UNUSED };
 
 /* A dimension of a buffer.  Its name relates loops to it. */
 struct ilir_dim {
@@ -91,6 +91,19 @@ struct ilir_buffer_decl {
 	ilir_buffer table, read_row;
 	bool parked; /* REGISTER: kept in memory, because more are live than the machine has */
 };
+
+/* The traits of a buffer's kind; NULL where the image has no such kind, and so no place for the buffer. */
+static inline const struct image_buffer_traits *ilir_traits_of(const struct ilir_buffer_decl *b)
+{
+	return b->kind < IMAGE_BUFFER_KINDS ? image_traits_of((enum image_buffer_kind)b->kind) : NULL;
+}
+
+/* Whether it is an array that kernels of runs write.  Kernels at binding may write weights, too. */
+static inline bool ilir_holds_results(const struct ilir_buffer_decl *b)
+{
+	const struct image_buffer_traits *t = ilir_traits_of(b);
+	return t && t->content == IMAGE_HOLDS_RESULTS;
+}
 
 /* --- statements --- */
 

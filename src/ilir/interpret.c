@@ -623,7 +623,7 @@ static void place_buffers(struct ilir_interpreter *r, const struct image_frame *
 	for (uint32_t i = 1; i < r->m->buffers.n; i++) {
 		const struct ilir_buffer_decl *b = &r->m->buffers.at[i];
 		struct place *p = &r->places[i];
-		if (b->kind >= ILIR_REGISTER)
+		if (!ilir_traits_of(b))
 			continue;
 		p->data = frame->buffers[slot++];
 		p->table = b->table.i ? &r->places[b->table.i] : NULL;

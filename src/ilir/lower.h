@@ -102,6 +102,9 @@ struct lowering {
 struct ilir_stmt *lower_group(struct lowering *, int group, bool row_loop);
 /* The sort whose positions the rows of a group's step are; NULL = they are nodes. */
 const struct sched_sort *lower_sort_of(const struct lowering *, int group);
+/* A new array of i32, of one dimension. */
+ilir_buffer lower_index_buffer(struct lowering *, const char *name, enum image_buffer_kind, int which, const char *dim,
+			       enum image_size rows);
 /* The buffer that a store of a body writes to. */
 ilir_buffer lower_target(const struct lowering *, const struct sub_store *);
 /* The buffer of a stored value: the one that the body stores it to, or an intermediate. */

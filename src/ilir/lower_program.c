@@ -42,19 +42,25 @@ static ilir_buffer param_buffer(struct lowering *l, int param)
 	return b;
 }
 
-static ilir_buffer index_buffer(struct lowering *l, const char *name, int kind, int which, const char *dim,
-				enum image_size rows, int64_t extra)
+ilir_buffer lower_index_buffer(struct lowering *l, const char *name, enum image_buffer_kind kind, int which,
+			       const char *dim, enum image_size rows)
 {
-	struct ilir_buffer_decl b = {.name = name, .kind = kind, .dtype = ILIR_I32, .which = which, .rank = 1};
-	b.dim[0] = rows_dim(l, dim, rows, extra);
+	struct ilir_buffer_decl b = {.name = name, .kind = (int)kind, .dtype = ILIR_I32, .which = which, .rank = 1};
+	b.dim[0] = rows_dim(l, dim, rows, image_traits_of(kind)->more);
 	return ilir_new_buffer(l->m, b);
+}
+
+/* An array of a kind that says how many rows it has. */
+static ilir_buffer index_buffer(struct lowering *l, const char *name, enum image_buffer_kind kind, int which, const char *dim)
+{
+	return lower_index_buffer(l, name, kind, which, dim, (enum image_size)image_traits_of(kind)->rows);
 }
 
 /* The rows to read of states that leaves look up by this token. */
 static ilir_buffer read_rows_of(struct lowering *l, int input)
 {
 	if (!l->read_row[input].i)
-		l->read_row[input] = index_buffer(l, "read.row", IMAGE_READ_ROW, input, "node", IMAGE_NODES, 0);
+		l->read_row[input] = index_buffer(l, "read.row", IMAGE_READ_ROW, input, "node");
 	return l->read_row[input];
 }
 
@@ -83,7 +89,7 @@ static ilir_buffer input_buffer(struct lowering *l, int input)
 	const char *rows = in->on_edge ? "edge" : "node";
 	enum image_size size = in->on_edge ? IMAGE_EDGES : IMAGE_NODES;
 	if (in->token)
-		return index_buffer(l, in->name, IMAGE_TOKEN, input, rows, size, 0);
+		return lower_index_buffer(l, in->name, IMAGE_TOKEN, input, rows, size);
 	if (in->hoisted)
 		return tensor_buffer(l, IMAGE_SCRATCH, 0, &in->row, rows, size);
 	if (sched_reads_given(l->sched, l->plan, input))
@@ -104,9 +110,9 @@ static void declare_parents(struct lowering *l)
 	if (!has_traversal_down(l->p))
 		return;
 	if (l->p->tree)
-		l->parent = index_buffer(l, "parent", IMAGE_PARENT, 0, "node", IMAGE_NODES, 0);
-	l->parent_begin = index_buffer(l, "parent.begin", IMAGE_PARENT_BEGIN, 0, "node", IMAGE_NODES, 1);
-	l->parent_list = index_buffer(l, "parent.list", IMAGE_PARENT_LIST, 0, "edge", IMAGE_EDGES, 0);
+		l->parent = index_buffer(l, "parent", IMAGE_PARENT, 0, "node");
+	l->parent_begin = index_buffer(l, "parent.begin", IMAGE_PARENT_BEGIN, 0, "node");
+	l->parent_list = index_buffer(l, "parent.list", IMAGE_PARENT_LIST, 0, "edge");
 }
 
 /* Whether a body reduces over the nodes of an input. */
@@ -130,9 +136,9 @@ static void declare_members(struct lowering *l)
 {
 	bool members = has_members(l->p);
 	if (members)
-		l->member_begin = index_buffer(l, "member.begin", IMAGE_MEMBER_BEGIN, 0, "input", IMAGE_INPUTS, 1);
+		l->member_begin = index_buffer(l, "member.begin", IMAGE_MEMBER_BEGIN, 0, "input");
 	if (members || reads_given(l))
-		l->member_list = index_buffer(l, "member.list", IMAGE_MEMBER_LIST, 0, "member", IMAGE_NODES, 0);
+		l->member_list = index_buffer(l, "member.list", IMAGE_MEMBER_LIST, 0, "member");
 }
 
 static void declare_structure(struct lowering *l)
@@ -141,20 +147,20 @@ static void declare_structure(struct lowering *l)
 		struct str name = str_in(l->m->arena);
 		str_printf(&name, "child.%d", s);
 		l->child_name[s] = "child";
-		l->child[s] = index_buffer(l, name.text, IMAGE_CHILD, s, "node", IMAGE_NODES, 0);
+		l->child[s] = index_buffer(l, name.text, IMAGE_CHILD, s, "node");
 	}
-	l->child_begin = index_buffer(l, "child.begin", IMAGE_CHILD_BEGIN, 0, "node", IMAGE_NODES, 1);
-	l->child_list = index_buffer(l, "child.list", IMAGE_CHILD_LIST, 0, "edge", IMAGE_EDGES, 0);
-	l->root = index_buffer(l, "root", IMAGE_ROOT, 0, "input", IMAGE_INPUTS, 0);
-	l->place = index_buffer(l, "place", IMAGE_PLACE, 0, "node", IMAGE_NODES, 0);
+	l->child_begin = index_buffer(l, "child.begin", IMAGE_CHILD_BEGIN, 0, "node");
+	l->child_list = index_buffer(l, "child.list", IMAGE_CHILD_LIST, 0, "edge");
+	l->root = index_buffer(l, "root", IMAGE_ROOT, 0, "input");
+	l->place = index_buffer(l, "place", IMAGE_PLACE, 0, "node");
 	declare_members(l);
-	l->batch_begin = index_buffer(l, "batch.begin", IMAGE_BATCH_BEGIN, 0, "batch", IMAGE_BATCHES, 1);
+	l->batch_begin = index_buffer(l, "batch.begin", IMAGE_BATCH_BEGIN, 0, "batch");
 	if (l->p->cases.n)
-		l->case_of = index_buffer(l, "case", IMAGE_CASE, 0, "node", IMAGE_NODES, 0);
+		l->case_of = index_buffer(l, "case", IMAGE_CASE, 0, "node");
 	declare_parents(l);
-	l->origin = index_buffer(l, "origin", IMAGE_ORIGIN, 0, "node", IMAGE_NODES, 0);
+	l->origin = index_buffer(l, "origin", IMAGE_ORIGIN, 0, "node");
 	if (l->plan->sorts.n)
-		l->edge_node = index_buffer(l, "edge.node", IMAGE_EDGE_NODE, 0, "edge", IMAGE_EDGES, 0);
+		l->edge_node = index_buffer(l, "edge.node", IMAGE_EDGE_NODE, 0, "edge");
 	lower_declare_sorts(l);
 }
 

@@ -11,13 +11,11 @@
 #include "ilir/lower.h"
 
 static ilir_buffer index_array(struct lowering *l, const char *base, size_t sort, enum image_buffer_kind kind,
-			       const char *dim, bool edges, int64_t extra)
+			       const char *dim, bool edges)
 {
 	struct str name = str_in(l->m->arena);
 	str_printf(&name, "%s.%zu", base, sort);
-	struct ilir_buffer_decl b = {.name = str_text(&name), .kind = kind, .dtype = ILIR_I32, .which = sort, .rank = 1};
-	b.dim[0] = (struct ilir_dim){ilir_dim_name(l->m, dim), edges ? IMAGE_EDGES : IMAGE_NODES, extra, extra};
-	return ilir_new_buffer(l->m, b);
+	return lower_index_buffer(l, str_text(&name), kind, (int)sort, dim, edges ? IMAGE_EDGES : IMAGE_NODES);
 }
 
 void lower_declare_sorts(struct lowering *l)
@@ -28,9 +26,9 @@ void lower_declare_sorts(struct lowering *l)
 		const struct sched_sort *s = &l->plan->sorts.at[i];
 		vec_push(l->m->arena, &l->m->sorts, (struct image_sort){s->input, s->slot, s->edges});
 		l->sorted[i] = (struct lower_sorted){
-		    index_array(l, "sorted", i, IMAGE_SORTED, "position", s->edges, 0),
-		    index_array(l, "segment.of", i, IMAGE_SEGMENT_OF, "position", s->edges, 0),
-		    index_array(l, "segment.begin", i, IMAGE_SEGMENT_BEGIN, "segment", s->edges, 1)};
+		    index_array(l, "sorted", i, IMAGE_SORTED, "position", s->edges),
+		    index_array(l, "segment.of", i, IMAGE_SEGMENT_OF, "position", s->edges),
+		    index_array(l, "segment.begin", i, IMAGE_SEGMENT_BEGIN, "segment", s->edges)};
 	}
 }
 

@@ -8,32 +8,8 @@
 /* --- words --- */
 
 const char *const ilir_kind_word[] = {
-    [IMAGE_WEIGHT] = "weight",
-    [IMAGE_STATE] = "state",
-    [IMAGE_SCRATCH] = "scratch",
-    [IMAGE_LOCAL] = "local",
-    [IMAGE_OUTPUT] = "output",
-    [IMAGE_TOKEN] = "token",
-    [IMAGE_VECTOR] = "vector",
-    [IMAGE_CHILD] = "child",
-    [IMAGE_CHILD_BEGIN] = "child_begin",
-    [IMAGE_CHILD_LIST] = "child_list",
-    [IMAGE_ROOT] = "root",
-    [IMAGE_PLACE] = "place",
-    [IMAGE_BATCH_BEGIN] = "batch_begin",
-    [IMAGE_CASE] = "case",
-    [IMAGE_ORIGIN] = "origin",
-    [IMAGE_PARENT] = "parent",
-    [IMAGE_PARENT_BEGIN] = "parent_begin",
-    [IMAGE_PARENT_LIST] = "parent_list",
-    [IMAGE_MEMBER_BEGIN] = "member_begin",
-    [IMAGE_MEMBER_LIST] = "member_list",
-    [IMAGE_EDGE_NODE] = "edge_node",
-    [IMAGE_SORTED] = "sorted",
-    [IMAGE_SEGMENT_OF] = "segment_of",
-    [IMAGE_SEGMENT_BEGIN] = "segment_begin",
-    [IMAGE_READ_ROW] = "read_row",
-    [IMAGE_GIVEN] = "given",
+#define BUFFER(name, spelling, holds, memory, type, rows, more, which, meaning) [IMAGE_##name] = (spelling),
+#include "image/buffer_kinds.def"
     [ILIR_REGISTER] = "register",
 };
 
@@ -547,7 +523,7 @@ static void put_module(struct out *o)
 	for (size_t i = 0; i < m->sorts.n; i++)
 		put_sort(o, &m->sorts.at[i]);
 	for (size_t i = 1; i < m->buffers.n; i++)
-		if (m->buffers.at[i].kind < ILIR_REGISTER)
+		if (ilir_traits_of(&m->buffers.at[i]))
 			put_buffer(o, &m->buffers.at[i]);
 	for (size_t i = 0; i < m->kernels.n; i++)
 		put_kernel(o, &m->kernels.at[i]);

@@ -117,7 +117,7 @@ void ilir_share_memory(const struct ilir_module *m, struct image_buffer *buffer,
 	struct placement p = {m, buffer, buffers, ARENA_ARRAY(m->arena, struct use, buffers),
 			      ARENA_ARRAY(m->arena, bool, buffers)};
 	for (size_t b = 1; b < m->buffers.n; b++)
-		if (m->buffers.at[b].kind < ILIR_REGISTER)
+		if (ilir_traits_of(&m->buffers.at[b]))
 			p.use[ilir_buffer_slot(m, (ilir_buffer){b})] = used[b];
 	for (int i = 0; i < buffers; i++)
 		if (buffer[i].kind == IMAGE_SCRATCH && !buffer[i].at_binding) {

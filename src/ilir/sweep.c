@@ -185,8 +185,7 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 {
 	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
-	bool own = (b->kind == IMAGE_SCRATCH && !has_earlier_rows(b)) || b->kind == IMAGE_LOCAL ||
-		   b->kind == IMAGE_OUTPUT || b->kind == IMAGE_WEIGHT;
+	bool own = (ilir_holds_results(b) && !has_earlier_rows(b)) || b->kind == IMAGE_WEIGHT;
 	if (a->load.i && !is_prefetch(a) && own && t->stored[a->buffer.i] && !t->clash)
 		t->clash = b->name;
 }

@@ -248,12 +248,6 @@ static void check_alloc(struct verification *c, const struct ilir_stmt *s)
 	c->register_defined[s->alloc.i] = c->register_visible[s->alloc.i] = true;
 }
 
-static bool is_writable(int kind)
-{
-	return kind == IMAGE_STATE || kind == IMAGE_SCRATCH || kind == IMAGE_LOCAL || kind == IMAGE_OUTPUT ||
-	       kind == ILIR_REGISTER;
-}
-
 static bool check_store_roots(struct verification *c, const struct ilir_stmt *s)
 {
 	if (s->store.indices < 0 || s->store.indices > ILIR_MAX_RANK)
@@ -280,7 +274,7 @@ static void check_store(struct verification *c, const struct ilir_stmt *s)
 	int lanes = last.i ? ilir_type_of(c->m, last).lanes : 1;
 	if (last.i && ilir_at(c->m, last)->op == ILIR_RAMP && ilir_at(c->m, last)->i != 1)
 		ilir_report_fault(c, "a store to '%s' by more than 1", b->name);
-	if (!is_writable(b->kind) &&
+	if (b->kind != ILIR_REGISTER && !ilir_holds_results(b) &&
 	    !(b->kind == IMAGE_WEIGHT && !b->recipe && c->kernel->domain == IMAGE_DOMAIN_BINDING))
 		ilir_report_fault(c, "a store to '%s', a %s", b->name, ilir_kind_word[b->kind]);
 	if (value.dtype != b->dtype)

@@ -131,68 +131,30 @@ static bool check_fold(struct checking *c, int i)
 
 /* --- buffers --- */
 
-/* The type and the rows of each kind of buffer. */
-static const struct {
-	int dtype; /* -1 = any */
-	int rows;  /* an image_size, -1 = any */
-} kinds[] = {
-    [IMAGE_WEIGHT] = {-1, IMAGE_ONE},
-    [IMAGE_STATE] = {-1, IMAGE_NODES}, /* see has_declared_type */
-    [IMAGE_SCRATCH] = {-1, -1},
-    [IMAGE_LOCAL] = {-1, -1},
-    [IMAGE_OUTPUT] = {-1, -1},
-    [IMAGE_TOKEN] = {DTYPE_I32, -1}, /* see has_data_rows */
-    [IMAGE_VECTOR] = {-1, -1},
-    [IMAGE_CHILD] = {DTYPE_I32, IMAGE_NODES},
-    [IMAGE_CHILD_BEGIN] = {DTYPE_I32, IMAGE_NODES},
-    [IMAGE_CHILD_LIST] = {DTYPE_I32, IMAGE_EDGES},
-    [IMAGE_ROOT] = {DTYPE_I32, IMAGE_INPUTS},
-    [IMAGE_PLACE] = {DTYPE_I32, IMAGE_NODES},
-    [IMAGE_BATCH_BEGIN] = {DTYPE_I32, IMAGE_BATCHES},
-    [IMAGE_CASE] = {DTYPE_I32, IMAGE_NODES},
-    [IMAGE_ORIGIN] = {DTYPE_I32, IMAGE_NODES},
-    [IMAGE_PARENT] = {DTYPE_I32, IMAGE_NODES},
-    [IMAGE_PARENT_BEGIN] = {DTYPE_I32, IMAGE_NODES},
-    [IMAGE_PARENT_LIST] = {DTYPE_I32, IMAGE_EDGES},
-    [IMAGE_MEMBER_BEGIN] = {DTYPE_I32, IMAGE_INPUTS},
-    [IMAGE_MEMBER_LIST] = {DTYPE_I32, IMAGE_NODES},
-    [IMAGE_EDGE_NODE] = {DTYPE_I32, IMAGE_EDGES},
-    [IMAGE_SORTED] = {DTYPE_I32, -1}, /* see has_data_rows */
-    [IMAGE_SEGMENT_OF] = {DTYPE_I32, -1},
-    [IMAGE_SEGMENT_BEGIN] = {DTYPE_I32, -1},
-    [IMAGE_READ_ROW] = {DTYPE_I32, IMAGE_NODES},
-    [IMAGE_GIVEN] = {-1, IMAGE_NODES},
-};
-
 /* How many things the member `which` of a buffer of that kind can name. */
 static int count_choices(const struct image *image, enum image_buffer_kind kind)
 {
-	switch (kind) {
-	case IMAGE_WEIGHT:
+	switch (image_traits_of(kind)->which) {
+	case IMAGE_COUNTS_RECIPES:
 		return image->recipes;
-	case IMAGE_STATE:
+	case IMAGE_COUNTS_STATES:
 		return image->states;
-	case IMAGE_OUTPUT:
+	case IMAGE_COUNTS_OUTPUTS:
 		return image->outputs;
-	case IMAGE_TOKEN:
-	case IMAGE_VECTOR:
-	case IMAGE_READ_ROW:
-	case IMAGE_GIVEN:
+	case IMAGE_COUNTS_INPUTS:
 		return image->inputs;
-	case IMAGE_CHILD:
+	case IMAGE_COUNTS_SLOTS:
 		return image->children > 0 ? image->children : 0;
-	case IMAGE_CASE:
-		return image->cases > 0;
-	case IMAGE_SORTED:
-	case IMAGE_SEGMENT_OF:
-	case IMAGE_SEGMENT_BEGIN:
+	case IMAGE_COUNTS_SORTS:
 		return image->sorts;
-	case IMAGE_PLACE:
-	case IMAGE_PARENT:
+	case IMAGE_COUNTS_CASES:
+		return image->cases > 0;
+	case IMAGE_COUNTS_TREES:
 		return !image->shared_children;
-	default:
-		return 1;
+	case IMAGE_COUNTS_NOTHING:
+		break;
 	}
+	return 1;
 }
 
 /* Whether all elements of a row lie inside of it. */
@@ -209,14 +171,10 @@ static bool reaches_inside(const struct image_buffer *b)
 /* Inputs and sorts of nodes have a row per node, those of edges one per edge. */
 static bool has_data_rows(const struct image *image, const struct image_buffer *b)
 {
-	switch (b->kind) {
-	case IMAGE_SORTED:
-	case IMAGE_SEGMENT_OF:
-	case IMAGE_SEGMENT_BEGIN:
+	switch (image_traits_of(b->kind)->which) {
+	case IMAGE_COUNTS_SORTS:
 		return b->rows == (image->sort[b->which].edges ? IMAGE_EDGES : IMAGE_NODES);
-	case IMAGE_TOKEN:
-	case IMAGE_VECTOR:
-	case IMAGE_GIVEN:
+	case IMAGE_COUNTS_INPUTS:
 		return b->rows == (image->input[b->which].on_edge ? IMAGE_EDGES : IMAGE_NODES);
 	default:
 		return true;
@@ -226,18 +184,23 @@ static bool has_data_rows(const struct image *image, const struct image_buffer *
 /* Inputs, states and outputs have the type that they are declared with. */
 static bool has_declared_type(const struct image *image, const struct image_buffer *b)
 {
-	switch (b->kind) {
-	case IMAGE_TOKEN:
-	case IMAGE_VECTOR:
-	case IMAGE_GIVEN:
+	switch (image_traits_of(b->kind)->which) {
+	case IMAGE_COUNTS_INPUTS:
 		return image->input[b->which].dtype == b->dtype;
-	case IMAGE_STATE:
+	case IMAGE_COUNTS_STATES:
 		return image->state[b->which].dtype == b->dtype;
-	case IMAGE_OUTPUT:
+	case IMAGE_COUNTS_OUTPUTS:
 		return image->output[b->which].dtype == b->dtype;
 	default:
 		return true;
 	}
+}
+
+/* Whether the type and the rows are those of the kind. */
+static bool has_traits(const struct image_buffer *b)
+{
+	const struct image_buffer_traits *t = image_traits_of(b->kind);
+	return (t->dtype == IMAGE_ANY || t->dtype == (int)b->dtype) && (t->rows == IMAGE_ANY || t->rows == (int)b->rows);
 }
 
 /* Whether rows are as large as what the run leg writes to them. */
@@ -247,7 +210,7 @@ static bool has_space(const struct image *image, const struct image_buffer *b)
 	if (b->kind == IMAGE_WEIGHT)
 		return image->recipe[b->which].dtype == b->dtype &&
 		       image_recipe_elements(&image->recipe[b->which]) == b->row_elements;
-	if (b->kind == IMAGE_READ_ROW && (!image->input[b->which].at_leaf || image->input[b->which].on_edge))
+	if (b->kind == IMAGE_READ_ROW && !image->input[b->which].at_leaf)
 		return false;
 	if (b->kind == IMAGE_TOKEN || b->kind == IMAGE_READ_ROW)
 		return image->input[b->which].token && b->row_elements == 1;
@@ -288,8 +251,7 @@ static bool has_place(const struct image *image, int i)
 static bool check_buffer(struct checking *c, int i)
 {
 	const struct image_buffer *b = &c->image->buffer[i];
-	if ((kinds[b->kind].dtype >= 0 && (int)b->dtype != kinds[b->kind].dtype) ||
-	    (kinds[b->kind].rows >= 0 && (int)b->rows != kinds[b->kind].rows))
+	if (!has_traits(b))
 		return refuse_image(c, b->name, "a buffer is not as its kind must be");
 	if (b->which >= count_choices(c->image, b->kind))
 		return refuse_image(c, b->name, "a buffer is for something that does not exist");

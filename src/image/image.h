@@ -31,36 +31,58 @@ enum image_size {
 	IMAGE_SIZES
 };
 
+/* The kinds of buffers, as buffer_kinds.def describes them. */
 enum image_buffer_kind {
-	IMAGE_WEIGHT,	   /* laid out by recipe `which`; no rows */
-	IMAGE_STATE,	   /* a row per node, in the order of its layout */
-	IMAGE_SCRATCH,	   /* an intermediate that is stored */
-	IMAGE_LOCAL,	   /* an intermediate of one kernel call: every thread has its own */
-	IMAGE_OUTPUT,	   /* output `which`: a row per node or per input */
-	IMAGE_TOKEN,	   /* i32, a row per node or per edge: input `which` */
-	IMAGE_VECTOR,	   /* a row per node or per edge: input `which` */
-	IMAGE_CHILD,	   /* i32[nodes], the node in child slot `which` */
-	IMAGE_CHILD_BEGIN, /* i32[nodes + 1], where a node's edges begin */
-	IMAGE_CHILD_LIST,  /* i32[edges], the child an edge leads to */
-	IMAGE_ROOT,	   /* i32[inputs], an input's root */
-	IMAGE_PLACE,	   /* i32[nodes], the row of a node in a state that is laid out by parent */
-	IMAGE_BATCH_BEGIN, /* i32[batches + 1], the first node of a batch */
-	IMAGE_CASE,	   /* i32[nodes], the case of a node */
-	IMAGE_ORIGIN,	   /* i32[nodes], the first node of a node's batch, or span */
-	IMAGE_PARENT,	   /* i32[nodes], the one parent of a node, -1 = it has none */
-	IMAGE_PARENT_BEGIN, /* i32[nodes + 1], where the edges to a node's parents begin */
-	IMAGE_PARENT_LIST, /* i32[edges], the parent that such an edge leads to */
-	IMAGE_MEMBER_BEGIN, /* i32[inputs + 1], where the nodes of an input begin */
-	IMAGE_MEMBER_LIST, /* i32[nodes], nodes input by input, in the caller's order */
-	IMAGE_EDGE_NODE,   /* i32[edges], the node whose edge it is */
-	IMAGE_SORTED,	   /* i32, a row per node or per edge: the rows of sort `which`, in its order */
-	IMAGE_SEGMENT_OF,  /* i32 likewise, the segment of a position */
-	IMAGE_SEGMENT_BEGIN, /* i32 likewise, one more than these: the first position of a segment */
-	IMAGE_READ_ROW, /* i32[nodes], the row to read of a state with a table: -1 - the token of a leaf, input `which`, else the
-			   number of the node */
-	IMAGE_GIVEN /* a row per node, input `which`, where the caller has it: in the order of IMAGE_MEMBER_LIST, dense and as
-			aligned as its elements are */
+#define BUFFER(name, spelling, holds, memory, type, rows, more, which, meaning) IMAGE_##name,
+#include "image/buffer_kinds.def"
+	IMAGE_BUFFER_KINDS
 };
+
+enum image_content {
+	IMAGE_HOLDS_WEIGHTS,   /* laid out when they are bound, or computed then */
+	IMAGE_HOLDS_RESULTS,   /* kernels write them */
+	IMAGE_HOLDS_DATA,      /* the caller's inputs, or what follows from them */
+	IMAGE_HOLDS_STRUCTURE, /* the minibatch as numbers of nodes and edges */
+	IMAGE_HOLDS_SORTS      /* an order of rows by the token that they carry */
+};
+
+enum image_memory {
+	IMAGE_IN_BINDING,
+	IMAGE_IN_SESSION, /* for this buffer alone */
+	IMAGE_IN_SHARED,  /* the session's, where intermediates share places; of steps at binding the binding's */
+	IMAGE_IN_THREAD,  /* every thread has its own */
+	IMAGE_IN_ORDER,	  /* that of the linearized minibatch, or of its sorts */
+	IMAGE_IN_CALLER   /* nothing is copied */
+};
+
+/* What the member `which` of a buffer counts. */
+enum image_counted {
+	IMAGE_COUNTS_NOTHING, /* it is 0 */
+	IMAGE_COUNTS_RECIPES,
+	IMAGE_COUNTS_STATES,
+	IMAGE_COUNTS_OUTPUTS,
+	IMAGE_COUNTS_INPUTS,
+	IMAGE_COUNTS_SLOTS, /* of children */
+	IMAGE_COUNTS_SORTS,
+	IMAGE_COUNTS_CASES, /* it is 0, and nodes have cases */
+	IMAGE_COUNTS_TREES  /* it is 0, and no node has two parents */
+};
+
+enum { IMAGE_ANY = -1 };
+
+/* The row of a kind in buffer_kinds.def. */
+struct image_buffer_traits {
+	const char *spelling, *meaning;
+	enum image_content content;
+	enum image_memory memory;
+	int dtype; /* an enum dtype, or IMAGE_ANY */
+	int rows;  /* an enum image_size, or IMAGE_ANY */
+	int more;  /* rows besides these */
+	enum image_counted which;
+};
+
+/* Of a kind of images. */
+const struct image_buffer_traits *image_traits_of(enum image_buffer_kind);
 
 /* Rows of `row_elements` elements each (padding included), 64-byte aligned at the first. */
 struct image_buffer {

@@ -97,7 +97,7 @@ LAYOUT(param, sizeof(struct tensor_info), param_members);
 
 static const struct member buffer_members[] = {
     TEXT_IN(image_buffer, name),
-    NUMBER_IN(image_buffer, kind, IMAGE_WEIGHT, IMAGE_GIVEN),
+    NUMBER_IN(image_buffer, kind, 0, IMAGE_BUFFER_KINDS - 1),
     NUMBER_IN(image_buffer, dtype, DTYPE_F32, DTYPE_BOOL),
     NUMBER_IN(image_buffer, rows, IMAGE_ONE, IMAGE_SIZES - 1),
     NUMBER_IN(image_buffer, which, 0, MAX_COUNT),

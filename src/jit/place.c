@@ -20,12 +20,6 @@ static bool find_place(const struct ilir_module *m, const ilir_expr *index, int 
 	return true;
 }
 
-bool jit_is_written(const struct ilir_buffer_decl *b)
-{
-	return b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH || b->kind == IMAGE_LOCAL ||
-	       b->kind == IMAGE_OUTPUT;
-}
-
 /* A weight that is not packed: a kernel at binding may write it. */
 static bool is_filled(const struct ilir_buffer_decl *b)
 {
@@ -78,7 +72,7 @@ struct jit_access jit_read_store(const struct ilir_module *m, const struct ilir_
 	a.stores = true;
 	if (a.place.spread == ILIR_BROADCAST || a.place.step != 1 || a.place.lanes != ilir_type_of(m, s->store.value).lanes)
 		a.problem = vector_problem;
-	else if (a.problem != vector_problem && b->kind != ILIR_REGISTER && !jit_is_written(b) &&
+	else if (a.problem != vector_problem && b->kind != ILIR_REGISTER && !ilir_holds_results(b) &&
 		 !is_filled(b))
 		a.problem = written_problem;
 	return a;

@@ -34,9 +34,6 @@ struct jit_access jit_read_prefetch(const struct ilir_module *, ilir_expr load);
 /* How many adjacent elements the access reads or writes. */
 int jit_lanes_in_memory(const struct jit_access *);
 
-/* Whether kernels of runs write the buffer.  Kernels at binding may write weights, too. */
-bool jit_is_written(const struct ilir_buffer_decl *);
-
 enum { JIT_MAX_TERMS = 2 * ILIR_MAX_RANK };
 
 /* An address, row-major over padded extents: the sum of `index` times `stride` of all terms, and a

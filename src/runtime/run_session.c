@@ -117,7 +117,7 @@ void rt_session_free(struct rt_session *s)
 int64_t rt_buffer_bytes(const struct rt_session *s, const struct image_buffer *b)
 {
 	int64_t bytes = dtype_traits_of(b->dtype)->bytes;
-	int64_t rows = s->sizes[b->rows] + (b->kind == IMAGE_MEMBER_BEGIN); /* and where the last one ends */
+	int64_t rows = s->sizes[b->rows] + image_traits_of(b->kind)->more;
 	if (__builtin_mul_overflow(bytes, b->row_elements, &bytes) ||
 	    __builtin_mul_overflow(bytes, rows, &bytes))
 		return -1;
@@ -146,7 +146,7 @@ static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
 {
 	const struct image_buffer *b = &s->image->buffer[i];
 	int64_t bytes = rt_buffer_bytes(s, b);
-	bool copied = (b->kind == IMAGE_STATE || b->kind == IMAGE_OUTPUT) && !rt_is_dense(b);
+	bool copied = image_traits_of(b->kind)->content == IMAGE_HOLDS_RESULTS && !rt_is_dense(b);
 	return rt_reserve_memory(s->allocator, &s->buffers[i], &s->capacities[i], bytes, rt_allocate_zeroed, b->name,
 			      diags) &&
 	       (!copied ||
@@ -157,11 +157,7 @@ static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
  * order's; intermediates share memory, and buffers of the steps at binding are gone. */
 static bool has_own_memory(const struct image_buffer *b)
 {
-	enum image_buffer_kind kind = b->kind;
-	if (b->at_binding)
-		return false;
-	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN || kind == IMAGE_VECTOR || kind == IMAGE_READ_ROW ||
-	       kind == IMAGE_MEMBER_BEGIN;
+	return !b->at_binding && image_traits_of(b->kind)->memory == IMAGE_IN_SESSION;
 }
 
 static void *shared_array(const struct rt_session *s, const struct rt_binding *binding,

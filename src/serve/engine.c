@@ -52,7 +52,8 @@ static void set_sizes(struct serve_engine *e, int64_t edges, int64_t inputs)
 /* Whether the engine has memory for a buffer.  Weights are the binding's, local buffers the threads'. */
 static bool has_memory(const struct image_buffer *b)
 {
-	return !b->at_binding && b->kind != IMAGE_WEIGHT && b->kind != IMAGE_LOCAL;
+	enum image_memory memory = image_traits_of(b->kind)->memory;
+	return !b->at_binding && memory != IMAGE_IN_BINDING && memory != IMAGE_IN_THREAD;
 }
 
 /* Index arrays have up to two elements more than rows: where the last row ends. */
@@ -76,18 +77,13 @@ static bool reserve_buffer(struct serve_engine *e, int i, struct diags *diags)
 	return true;
 }
 
-static bool is_index(enum image_buffer_kind kind)
-{
-	return kind >= IMAGE_CHILD && kind <= IMAGE_EDGE_NODE;
-}
-
 static void note_index_arrays(struct serve_engine *e)
 {
 	for (int i = 0; i < e->image->buffers; i++) {
 		const struct image_buffer *b = &e->image->buffer[i];
 		if (b->kind == IMAGE_CHILD && b->which < e->image->children)
 			e->child[b->which] = e->session.buffers[i];
-		else if (is_index(b->kind))
+		else if (image_traits_of(b->kind)->content == IMAGE_HOLDS_STRUCTURE)
 			e->index[b->kind] = e->session.buffers[i];
 	}
 }

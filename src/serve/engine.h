@@ -81,7 +81,7 @@ struct serve_engine {
 	bool has_members;	   /* outputs read all nodes of an input */
 	struct rt_session session; /* the buffers of all requests, and the tables of threads */
 	/* index arrays among the buffers, by kind, NULL = the image has none; those of children by slot */
-	int32_t *index[IMAGE_SEGMENT_BEGIN + 1];
+	int32_t *index[IMAGE_BUFFER_KINDS];
 	int32_t **child;
 	struct serve_rows pool;
 	int64_t rows, edges, inputs; /* that are reserved for requests in flight */

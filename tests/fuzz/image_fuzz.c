@@ -257,10 +257,9 @@ static bool touch(void *self, int kernel, const struct image_frame *frame, const
 	(void)kernel, (void)range, (void)d;
 	for (int i = 0; i < image->buffers; i++) {
 		const struct image_buffer *b = &image->buffer[i];
-		bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN ||
-			      b->kind == IMAGE_MEMBER_BEGIN;
-		bool own = b->kind <= IMAGE_VECTOR;
-		int64_t n = frame->sizes[b->rows] * (own ? b->row_elements : 1) + begins;
+		const struct image_buffer_traits *t = image_traits_of(b->kind);
+		bool own = t->memory != IMAGE_IN_ORDER && t->memory != IMAGE_IN_CALLER;
+		int64_t n = frame->sizes[b->rows] * (own ? b->row_elements : 1) + t->more;
 		volatile int32_t *at = frame->buffers[i];
 		if (!n || (b->at_binding ? !binding : binding && b->kind != IMAGE_WEIGHT))
 			continue;

@@ -32,9 +32,7 @@ static void put(const void *bytes, size_t n)
 
 static int64_t bytes_of(const struct image_buffer *b, const struct image_frame *frame, void *at)
 {
-	bool begins =
-	    b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN || b->kind == IMAGE_MEMBER_BEGIN;
-	int64_t rows = b->rows == IMAGE_ONE ? 1 : frame->sizes[b->rows] + begins;
+	int64_t rows = b->rows == IMAGE_ONE ? 1 : frame->sizes[b->rows] + image_traits_of(b->kind)->more;
 	return at ? rows * b->row_elements * 4 : 0;
 }
 

@@ -81,9 +81,7 @@ static inline bool guard_init(struct guard *g, const struct image *image)
 /* Arrays of beginnings have one element more, their end. */
 static inline size_t guard_bytes(const struct image_buffer *b, const int64_t *sizes)
 {
-	bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN ||
-		      b->kind == IMAGE_PARENT_BEGIN || b->kind == IMAGE_MEMBER_BEGIN;
-	return (sizes[b->rows] + begins) * b->row_elements * dtype_traits_of(b->dtype)->bytes;
+	return (sizes[b->rows] + image_traits_of(b->kind)->more) * b->row_elements * dtype_traits_of(b->dtype)->bytes;
 }
 
 /* Maps pages for so many bytes, in place of those before. */

@@ -46,7 +46,7 @@ static LLVMMetadataRef *make_scopes(struct emitter *e)
 			name = make_text(e, "buffers");
 	LLVMMetadataRef domain = make_tuple(e, &name, 1);
 	for (size_t i = 1; i < e->m->buffers.n; i++)
-		if (jit_is_written(&e->m->buffers.at[i]))
+		if (ilir_holds_results(&e->m->buffers.at[i]))
 			scope[i] = make_tuple(
 			    e, (LLVMMetadataRef[]){make_text(e, e->m->buffers.at[i].name), domain}, 2);
 	return scope;
