@@ -753,6 +753,10 @@ typedef struct esp_treebank_options {
  * the structure that is read, which may have 2^30 bytes.  ESP_ERROR_INPUT: the file cannot be opened. */
 esp_status esp_treebank_open(esp_context *, const char *path, const esp_treebank_options *options,
 			     esp_treebank **out, esp_error **error);
+/* The same of a text in memory, such as a request's body; `name` stands for the file in diagnostics, and shows the
+ * format as a path does.  The bytes are not copied: they must stay as they are as long as the treebank. */
+esp_status esp_treebank_from_memory(esp_context *, const char *name, const void *bytes, size_t n,
+				    const esp_treebank_options *options, esp_treebank **out, esp_error **error);
 /* Appends the next structure to the forest, as soon as it is complete in the file or the pipe: brackets
  * and objects when they are closed, lines at their end, a sentence of CoNLL-U at the empty line after it. Its
  * nodes are numbered: in brackets in post order, after nodes went or came; in CoNLL-U as their lines stand,

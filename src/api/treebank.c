@@ -12,6 +12,12 @@ struct source {
 	esp_vocab *vocab;	    /* held; may be NULL */
 };
 
+/* Where structures are: a file, or bytes in memory, for which `path` stands in diagnostics. */
+struct place {
+	const char *path, *bytes; /* bytes: NULL = a file */
+	size_t n;
+};
+
 struct esp_treebank {
 	struct object object;
 	struct arena arena; /* the sources */
@@ -44,7 +50,7 @@ static void destroy_treebank(void *object)
 
 struct opening {
 	esp_treebank *treebank;
-	const char *path;
+	struct place place;
 	const esp_treebank_options *options;
 	struct diags *diags;
 };
@@ -75,7 +81,7 @@ static bool open_treebank(void *job)
 	struct opening *o = job;
 	esp_treebank *t = o->treebank;
 	hold_sources(t, o->options);
-	t->view = view_of(o->options, o->path);
+	t->view = view_of(o->options, o->place.path);
 	return true;
 }
 
@@ -89,10 +95,11 @@ static bool waits_on(void *context, struct diags *diags)
 }
 
 /* Copies the path, which the caller may free: diagnostics name the file later. */
-static bool open_file(esp_treebank *t, const char *path, struct diags *diags)
+static bool open_stream(esp_treebank *t, const struct place *p, struct diags *diags)
 {
 	struct esp_context *c = t->object.context;
-	if (!io_stream_open(&t->stream, &c->allocator, path, &t->reader, diags) ||
+	if (!(p->bytes ? io_stream_open_memory(&t->stream, p->path, p->bytes, p->n, &t->reader)
+		       : io_stream_open(&t->stream, &c->allocator, p->path, &t->reader, diags)) ||
 	    !(t->file = file_name_new(c, t->stream.path, diags)))
 		return false;
 	t->stream.path = t->reader.file = t->file->text;
@@ -100,7 +107,7 @@ static bool open_file(esp_treebank *t, const char *path, struct diags *diags)
 	return true;
 }
 
-static esp_treebank *new_treebank(esp_context *context, const char *path, const esp_treebank_options *options,
+static esp_treebank *new_treebank(esp_context *context, struct place place, const esp_treebank_options *options,
 				  struct diags *diags)
 {
 	esp_treebank *t = object_new(context, sizeof *t, destroy_treebank, diags);
@@ -111,22 +118,21 @@ static esp_treebank *new_treebank(esp_context *context, const char *path, const 
 	arena_init(&t->arena, &context->allocator);
 	arena_init(&t->structure, &context->allocator);
 	t->stream.fd = -1;
-	if (api_guarded(&t->arena, diags, open_treebank, &(struct opening){t, path, options, diags}) &&
-	    open_file(t, path, diags))
+	if (api_guarded(&t->arena, diags, open_treebank, &(struct opening){t, place, options, diags}) &&
+	    open_stream(t, &place, diags))
 		return t;
 	object_release(t);
 	return NULL;
 }
 
-static bool check_choice(struct diags *diags, const char *member, int value, int most)
+static bool check_choice(struct diags *diags, const char *function, const char *member, int value, int most)
 {
 	return (value >= 0 && value <= most) ||
-	       api_bad_argument(diags, "esp_treebank_open", member, "is none of the numbers that it may be");
+	       api_bad_argument(diags, function, member, "is none of the numbers that it may be");
 }
 
-static bool check_columns(struct api_call *call, const esp_treebank_options *o)
+static bool check_columns(struct api_call *call, const char *function, const esp_treebank_options *o)
 {
-	static const char function[] = "esp_treebank_open";
 	if (o->columns && !o->column)
 		return api_bad_argument(&call->diags, function, "options->column", "must not be NULL");
 	for (size_t i = 0; i < o->columns; i++) {
@@ -140,29 +146,47 @@ static bool check_columns(struct api_call *call, const esp_treebank_options *o)
 	return !o->vocab || api_belongs(call, o->vocab, function, "options->vocab");
 }
 
-static bool take_options(struct api_call *call, const esp_treebank_options *from, esp_treebank_options *o)
+static bool take_options(struct api_call *call, const char *function, const esp_treebank_options *from,
+			 esp_treebank_options *o)
 {
 	struct diags *diags = &call->diags;
 	*o = (esp_treebank_options){.size = sizeof *o};
-	return (!from || api_take_struct(diags, "esp_treebank_open", "options", from, o, sizeof *o)) &&
-	       check_choice(diags, "options->format", o->format, ESP_FORMAT_PLAIN) &&
-	       check_choice(diags, "options->graph", o->graph, ESP_GRAPH_ENHANCED) &&
-	       check_choice(diags, "options->binarize", o->binarize, ESP_BINARIZE_RIGHT) &&
-	       check_columns(call, o);
+	return (!from || api_take_struct(diags, function, "options", from, o, sizeof *o)) &&
+	       check_choice(diags, function, "options->format", o->format, ESP_FORMAT_PLAIN) &&
+	       check_choice(diags, function, "options->graph", o->graph, ESP_GRAPH_ENHANCED) &&
+	       check_choice(diags, function, "options->binarize", o->binarize, ESP_BINARIZE_RIGHT) &&
+	       check_columns(call, function, o);
+}
+
+/* Makes a treebank; `ok`: the call's other arguments are there. */
+static esp_status open_place(struct api_call *call, bool ok, const char *function, struct place place,
+			     const esp_treebank_options *options, esp_treebank **out, esp_error **error)
+{
+	esp_treebank *t = NULL;
+	esp_treebank_options o;
+	if (ok && take_options(call, function, options, &o))
+		t = new_treebank(call->context, place, &o, &call->diags);
+	if (out)
+		*out = t;
+	return api_end(call, t, error);
 }
 
 esp_status esp_treebank_open(esp_context *context, const char *path, const esp_treebank_options *options,
 			     esp_treebank **out, esp_error **error)
 {
 	struct api_call call = api_begin(context);
-	esp_treebank *t = NULL;
-	esp_treebank_options o;
-	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out) &&
-	    take_options(&call, options, &o))
-		t = new_treebank(context, path, &o, &call.diags);
-	if (out)
-		*out = t;
-	return api_end(&call, t, error);
+	bool ok = api_need(&call, context) && api_need(&call, path) && api_need(&call, out);
+	return open_place(&call, ok, __func__, (struct place){.path = path}, options, out, error);
+}
+
+esp_status esp_treebank_from_memory(esp_context *context, const char *name, const void *bytes, size_t n,
+				    const esp_treebank_options *options, esp_treebank **out, esp_error **error)
+{
+	struct api_call call = api_begin(context);
+	bool ok = api_need(&call, context) && api_need(&call, name) && api_need(&call, bytes) && api_need(&call, out);
+	if (ok && n > PTRDIFF_MAX)
+		ok = api_bad_argument(&call.diags, __func__, "n", "is more than there can be in memory");
+	return open_place(&call, ok, __func__, (struct place){name, bytes, n}, options, out, error);
 }
 
 void esp_treebank_free(esp_treebank *t)

@@ -45,6 +45,13 @@ bool io_stream_open(struct io_stream *s, const struct allocator *allocator, cons
 	return s->fd >= 0 && note_size(s, diags);
 }
 
+bool io_stream_open_memory(struct io_stream *s, const char *name, const char *bytes, size_t n, struct io_text *text)
+{
+	*s = (struct io_stream){.path = name, .fd = -1, .n = n, .size = (int64_t)n, .ended = true};
+	*text = io_text_in(name, bytes, n);
+	return true;
+}
+
 void io_stream_close(struct io_stream *s)
 {
 	if (s->owned && s->fd >= 0)
@@ -192,7 +199,7 @@ bool io_stream_fill(struct io_stream *s, struct io_text *t, enum io_format forma
 
 double io_stream_progress(const struct io_stream *s, const struct io_text *t)
 {
-	int64_t passed = s->gone + (s->bytes ? t->at - s->bytes : 0);
+	int64_t left = t->end - t->at, passed = s->gone + (int64_t)s->n - left;
 	if (t->stopped || (s->ended && t->at == t->end))
 		return 1;
 	return !s->size ? 0 : passed < s->size ? (double)passed / (double)s->size : 1;

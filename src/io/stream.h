@@ -32,6 +32,8 @@ struct io_stream {
  * legal then, and of a stream that is zero. */
 bool io_stream_open(struct io_stream *, const struct allocator *, const char *path, struct io_text *,
 		    struct diags *);
+/* The same of bytes in memory, which must outlive what is read from them; always true. */
+bool io_stream_open_memory(struct io_stream *, const char *name, const char *bytes, size_t n, struct io_text *);
 void io_stream_close(struct io_stream *);
 
 /* Reads until the text holds the next structure of the format, or ends where the file does.  The text before

@@ -143,6 +143,20 @@ static void test_treebanks(void)
 	refused(esp_treebank_open(k.context, NULL, NULL, &treebank, &error), &treebank, "esp_treebank_open",
 		"path");
 	refused(esp_treebank_open(k.context, trees, NULL, NULL, &error), NULL, "esp_treebank_open", "out");
+	refused(esp_treebank_from_memory(NULL, "t", "", 0, NULL, &treebank, &error), &treebank,
+		"esp_treebank_from_memory", "context");
+	refused(esp_treebank_from_memory(k.context, NULL, "", 0, NULL, &treebank, &error), &treebank,
+		"esp_treebank_from_memory", "name");
+	refused(esp_treebank_from_memory(k.context, "t", NULL, 0, NULL, &treebank, &error), &treebank,
+		"esp_treebank_from_memory", "bytes");
+	refused(esp_treebank_from_memory(k.context, "t", "", SIZE_MAX, NULL, &treebank, &error), &treebank,
+		"esp_treebank_from_memory", "n");
+	refused(esp_treebank_from_memory(k.context, "t", "", 0, NULL, NULL, &error), NULL,
+		"esp_treebank_from_memory", "out");
+	refused(esp_treebank_from_memory(k.context, "t", "", 0,
+					 &(esp_treebank_options){.size = sizeof(esp_treebank_options), .graph = 9},
+					 &treebank, &error),
+		&treebank, "esp_treebank_from_memory", "options->graph");
 	esp_treebank_open(k.context, trees, NULL, &k.treebank, NULL);
 	refused(esp_treebank_next(NULL, k.forest, &more, &error), NULL, "esp_treebank_next", "treebank");
 	refused(esp_treebank_next(k.treebank, NULL, &more, &error), NULL, "esp_treebank_next", "forest");

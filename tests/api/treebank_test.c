@@ -351,6 +351,36 @@ static void test_memory(void)
 	tap_ok(a.blocks == 0 && a.bytes == 0 && !a.wrong, "and all is given back");
 }
 
+/* A text in memory, whose end is followed by what is none of it. */
+static void test_text_in_memory(void)
+{
+	static const char text[] = "{\"children\": [[]], \"data\": {\"word\": [\"b\"], \"x\": [[0, 0]]}}\n"
+				   "{\"children\": [[]], \"data\": {\"word\": [\"z\"], \"x\": [[0, 0]]}}{";
+	struct kit k = make(sums_model, 1, NULL);
+	char *bytes = malloc(sizeof text - 2), name[] = "body";
+	esp_error *error;
+	int more = 0;
+	memcpy(bytes, text, sizeof text - 2);
+	tap_ok(esp_treebank_from_memory(k.context, name, bytes, sizeof text - 2, &words_are(k.vocab), &k.treebank,
+					&error) == ESP_OK,
+	       "a text in memory is opened");
+	memset(name, 'x', 4);
+	tap_ok(esp_treebank_progress(k.treebank) == 0 && next_is(&k, 0, 1), "and its structures are read");
+	tap_ok(esp_treebank_next(k.treebank, k.forest, &more, &error) == ESP_ERROR_INPUT &&
+		   strcmp(esp_error_get(error, 0)->file, "body") == 0 && esp_error_get(error, 0)->line == 2,
+	       "what is refused has the place, by a name that was copied");
+	esp_error_free(error);
+	tap_ok(esp_treebank_next(k.treebank, k.forest, &more, NULL) == ESP_OK && !more &&
+		   esp_treebank_progress(k.treebank) == 1,
+	       "nothing behind its end is read");
+	esp_treebank_free(k.treebank);
+	esp_treebank_from_memory(k.context, "none", bytes, 0, NULL, &k.treebank, NULL);
+	tap_ok(esp_treebank_next(k.treebank, k.forest, &more, NULL) == ESP_ERROR_INPUT && !more,
+	       "a text without bytes is refused as an empty file is");
+	free(bytes);
+	free_kit(&k);
+}
+
 int main(void)
 {
 	static const char *const files[] = {"w.safetensors", "words.txt", "trees.json", "trees.conllu",
@@ -366,6 +396,7 @@ int main(void)
 	test_places();
 	test_reach();
 	test_options();
+	test_text_in_memory();
 	test_memory();
 	remove_folder(files, 5);
 	return tap_done();
