@@ -188,6 +188,7 @@ unit_tests = \
 	%D%/rewrite/families_test \
 	%D%/rewrite/fold_test \
 	%D%/subop/subop_test \
+	%D%/tools/infer_test \
 	%D%/tools/machine_test \
 	%D%/tools/profile_test
 shell_tests = \
@@ -228,6 +229,10 @@ tests_tools_profile_test_SOURCES = %D%/tools/profile_test.c tools/floor.c tools/
 	tools/profile/gather.c tools/profile/json.c tools/profile/legend.c tools/profile/summary.c tools/profile/svg.c tools/profile/text.c \
 	tools/profile/trace.c tools/profile/words.c tools/recording.c tools/tables.c tools/words.c
 tests_tools_profile_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
+# Memory is refused between the command's code and the C library.
+tests_tools_infer_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools -I$(srcdir)/tools/serve
+tests_tools_infer_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=free
+tests_tools_infer_test_LDADD = libespalier-tools.a $(LDADD) $(JANSSON_LIBS)
 tests_tools_machine_test_SOURCES = %D%/tools/machine_test.c tools/machine.c
 
 tests_faults_faults_test_SOURCES = %D%/faults/faults_test.c %D%/faults/inject.c

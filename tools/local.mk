@@ -16,7 +16,11 @@ libespalier_tools_a_SOURCES = \
 	%D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/describe.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
 	%D%/machine.c %D%/machine.h src/base/measure.c src/base/measure.h src/base/measure_loops.h src/base/targets.h \
 	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
-	%D%/words.c
+	%D%/utf8.c %D%/utf8.h %D%/words.c
+libespalier_tools_a_SOURCES += \
+	%D%/serve/body.c %D%/serve/body.h %D%/serve/describe.c %D%/serve/failure.c %D%/serve/gather.c %D%/serve/infer.h %D%/serve/number.c \
+	%D%/serve/parse.c %D%/serve/put_float.c %D%/serve/read_texts.c %D%/serve/request.c %D%/serve/request.h %D%/serve/scan.c %D%/serve/scan.h \
+	%D%/serve/tensor.c %D%/serve/tensor.h %D%/serve/write.c
 libespalier_tools_a_SOURCES += \
 	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/shapes.c %D%/bench/subject.c \
 	%D%/bench/weights.c \

@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Output files, and results as text and JSON. */
 #include "tool.h"
+#include "utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -324,42 +325,17 @@ void write_text(FILE *to, const struct result *r)
 
 /* --- JSON --- */
 
-/* Bytes of the UTF-8 character at `p`; 0 = there is none (RFC 3629, section 4: no overlong forms,
- * surrogates or values past U+10FFFF). */
-static int utf8_length(const unsigned char *p)
-{
-	static const struct {
-		unsigned char first, last, low, high; /* range of the first byte, of the second */
-		int length;
-	} forms[] = {
-	    {0x00, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-	    {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-	    {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-	};
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-		if (*p < forms[i].first || *p > forms[i].last)
-			continue;
-		if (forms[i].length > 1 && (p[1] < forms[i].low || p[1] > forms[i].high))
-			return 0;
-		for (int k = 2; k < forms[i].length; k++)
-			if ((p[k] & 0xc0) != 0x80)
-				return 0;
-		return forms[i].length;
-	}
-	return 0;
-}
-
 void write_json_string(FILE *to, const char *text)
 {
 	fputc('"', to);
-	for (const unsigned char *p = (const unsigned char *)text; *p;) {
-		int n = utf8_length(p);
+	for (const char *p = text, *end = text + strlen(text); p < end;) {
+		size_t n = utf8_length(p, end - p);
 		if (n == 0)
 			fputs("\\ufffd", to);
 		else if (*p == '"' || *p == '\\')
 			fprintf(to, "\\%c", *p);
-		else if (*p < ' ' || *p == 0x7f)
-			fprintf(to, "\\u%04x", *p);
+		else if ((*p >= 0 && *p < ' ') || *p == 0x7f)
+			fprintf(to, "\\u%04x", (unsigned char)*p);
 		else
 			fwrite(p, 1, n, to);
 		p += n ? n : 1;
