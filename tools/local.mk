@@ -3,8 +3,8 @@
 # how a machine is measured.
 bin_PROGRAMS += espalier
 tools_cppflags = -D_GNU_SOURCE -I$(srcdir)/src/api -I$(srcdir)/src -I%D% -I$(srcdir)/%D% \
-	$(JANSSON_CFLAGS) $(MINIZIP_CFLAGS)
-tools_libraries = libespalier-tools.a libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS)
+	$(JANSSON_CFLAGS) $(MINIZIP_CFLAGS) $(MICROHTTPD_CFLAGS)
+tools_libraries = libespalier-tools.a libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS) $(MICROHTTPD_LIBS)
 espalier_CPPFLAGS = $(tools_cppflags)
 espalier_LDADD = $(tools_libraries)
 espalier_SOURCES = %D%/main.c
@@ -33,6 +33,12 @@ libespalier_tools_a_SOURCES += \
 	%D%/profile/svg.c %D%/profile/text.c %D%/profile/trace.c %D%/profile/words.c
 libespalier_tools_a_SOURCES += %D%/init/extents.c %D%/init/skeleton.c %D%/init/skeleton.h
 libespalier_tools_a_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/space.c %D%/tune/tune.h
+if MICROHTTPD
+libespalier_tools_a_SOURCES += %D%/serve/access_log.c %D%/serve/compute.c %D%/serve/http.c %D%/serve/listen.c %D%/serve/load.c %D%/serve/loop.c \
+	%D%/serve/metrics.c %D%/serve/models.c %D%/serve/routes.c %D%/serve/serve.h %D%/serve/systemd.c
+else
+libespalier_tools_a_SOURCES += %D%/serve/absent.c
+endif
 
 # The models of `espalier init`, as texts for a C compiler.
 init_models = %D%/init/dag.inc %D%/init/sequence.inc %D%/init/tree.inc
@@ -46,4 +52,4 @@ bench_texts = bench/models/childsum.inc bench/models/simpletreegru.inc bench/mod
 		sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $< >$@.new && mv $@.new $@
 SUFFIXES = .ra .inc
 CLEANFILES += $(init_models) $(bench_texts)
-EXTRA_DIST += %D%/init/dag.ra %D%/init/sequence.ra %D%/init/tree.ra
+EXTRA_DIST += %D%/serve/README.md %D%/init/dag.ra %D%/init/sequence.ra %D%/init/tree.ra

@@ -99,7 +99,8 @@ static void print_notice(void *user, const esp_diagnostic *d)
 	fputc('\n', stderr);
 }
 
-static esp_status create_context(struct objects *o, const struct options *options, esp_error **error)
+esp_status create_context(const struct options *options, int (*cancel)(void *), void *user, esp_context **context,
+			  esp_error **error)
 {
 	esp_context_options c = {.size = sizeof c,
 				 .log = print_notice,
@@ -114,8 +115,9 @@ static esp_status create_context(struct objects *o, const struct options *option
 						   : ESP_COMPILE_IN_PROCESS,
 				 .compile_memory = options->compile_memory,
 				 .compile_seconds = options->compile_seconds,
-				 .cancel = interrupt_waits};
-	return esp_context_create(&c, &o->context, error);
+				 .user = user,
+				 .cancel = cancel};
+	return esp_context_create(&c, context, error);
 }
 
 static esp_status open_model(struct objects *o, const struct options *options, const char *model,
@@ -197,7 +199,7 @@ static bool check_place(const esp_program *p, const char *path, int at)
 static esp_status open_first(struct objects *o, const struct options *options, const char *model,
 			     bool compiled, esp_error **error)
 {
-	esp_status status = create_context(o, options, error);
+	esp_status status = o->context ? ESP_OK : create_context(options, interrupt_waits, NULL, &o->context, error);
 	if (!status)
 		status = compiled ? esp_program_load(o->context, model, &o->program, error)
 				  : open_model(o, options, model, error);
@@ -223,7 +225,7 @@ bool objects_open_context(struct objects *o, const struct options *options)
 {
 	esp_error *error = NULL;
 	*o = (struct objects){0};
-	esp_status status = create_context(o, options, &error);
+	esp_status status = create_context(options, interrupt_waits, NULL, &o->context, &error);
 	o->status = status ? report_failure(status, error) : 0;
 	return !status;
 }
@@ -236,16 +238,21 @@ bool objects_open(struct objects *o, const struct options *options, const char *
 	return open_all(o, options, model, at, false);
 }
 
-bool objects_open_any(struct objects *o, const struct options *options, const char *model, int at)
+bool objects_open_in(struct objects *o, const struct options *options, const char *model, int at, esp_context *context)
 {
 	bool compiled = origin_of(model) == ORIGIN_PROGRAM;
-	*o = (struct objects){.status = EXIT_USAGE};
+	*o = (struct objects){.context = context, .status = EXIT_USAGE};
 	if (compiled && !check_options(options, model))
 		return false;
 	if (!open_all(o, options, model, at, compiled))
 		return false;
 	o->status = !compiled || check_place(o->program, model, at) ? 0 : EXIT_USAGE;
 	return !o->status;
+}
+
+bool objects_open_any(struct objects *o, const struct options *options, const char *model, int at)
+{
+	return objects_open_in(o, options, model, at, NULL);
 }
 
 bool has_weights(const struct objects *o, const struct options *options)

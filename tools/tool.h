@@ -25,9 +25,10 @@ struct words {
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	struct words vocab, column;
+	struct words vocab, column, listen;
 	const char *weights, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref, *math,
 	    *rules, *weights_as;
+	const char *models, *access_log;
 	const char *sizes, *batches, *thread_list, *keep, *name;
 	const char *model_text; /* set by commands: the model itself, operand[0] being its name; NULL = a file */
 	int kind, format, at, rows, structures;
@@ -41,6 +42,9 @@ struct options {
 	int compile_in;
 	long compile_memory;
 	double compile_seconds;
+	long requests, service_rows, connections, body_bytes; /* of serve; 0 = the default */
+	double timeout, drain;
+	const char *socket_mode; /* in octal; NULL = the default */
 	bool collapse, cut_labels, skip;
 	bool no_cache, timing, time_passes, changed, ablation, exhaustive, pin, pack, measure, continuous, help;
 	int operands;
@@ -115,6 +119,8 @@ struct objects {
 
 /* Prints the diagnostics of a failed call and frees them.  Returns the command's exit status. */
 int report_failure(esp_status, esp_error *);
+/* A context as the options say; `cancel` and `user` as those of esp_context_options. */
+esp_status create_context(const struct options *, int (*cancel)(void *user), void *user, esp_context **, esp_error **);
 /* Opens a context alone, without a model. */
 bool objects_open_context(struct objects *, const struct options *);
 /* Opens the model and, when the options name weights, the weights and the program. False after a message
@@ -122,6 +128,8 @@ bool objects_open_context(struct objects *, const struct options *);
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
 /* The same, where `model` may also be a compiled program; then objects->model is NULL. */
 bool objects_open_any(struct objects *, const struct options *, const char *model, int at);
+/* The same in a context that is open, which is not closed when that fails; NULL = one of its own. */
+bool objects_open_in(struct objects *, const struct options *, const char *model, int at, esp_context *);
 /* The kind of a file, by its first bytes. Opening an unreadable one makes the library say why. */
 enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);

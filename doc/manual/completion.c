@@ -38,10 +38,10 @@ struct operand {
 	size_t suffix_length;
 };
 
-/* The next operand of a usage; false after the last. */
+/* The next operand of a usage; false after the last. Dots, which say that it may come again, are no part of it. */
 static bool next_operand(const char **usage, struct operand *o)
 {
-	const char *p = *usage + strspn(*usage, "[ ]");
+	const char *p = *usage + strspn(*usage, "[ ].");
 	*o = (struct operand){.text = p, .n = strcspn(p, "[ ]")};
 	*usage = p + o->n;
 	o->suffix = memchr(p, '.', o->n);

@@ -113,6 +113,10 @@ void esp_ticket_free(esp_ticket *);
 /* What it was submitted with; the generation of the weights that it is computed with. */
 void *esp_ticket_user(const esp_ticket *);
 uint64_t esp_ticket_generation(const esp_ticket *);
+/* Times of a ticket that has ended with results, as those of esp_clock [ns]: when it was submitted, when it joined
+ * those that are computed, and when it had ended.  0 = it has not ended so, or there is no such time. */
+enum { ESP_TICKET_SUBMITTED = 0, ESP_TICKET_JOINED = 1, ESP_TICKET_ENDED = 2 };
+int64_t esp_ticket_time(const esp_ticket *, int which);
 /* A row of an output of a ticket that has ended with results, as esp_session_output_elements; NULL when there
  * is no such row. Valid until the ticket is freed.  The second only where it is ESP_F32. */
 const void *esp_ticket_output_elements(const esp_ticket *, size_t output, size_t structure, size_t node);

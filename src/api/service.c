@@ -277,6 +277,11 @@ uint64_t esp_ticket_generation(const esp_ticket *t)
 	return t ? t->weights->generation : 0;
 }
 
+int64_t esp_ticket_time(const esp_ticket *t, int which)
+{
+	return t ? serve_ticket_time(t->service->queue, t->ticket, which) : 0;
+}
+
 static const struct image_output *find_output(const esp_ticket *t, size_t output)
 {
 	const struct image *image = &t->service->binding->program->image;

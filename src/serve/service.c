@@ -199,7 +199,7 @@ struct serve_ticket *serve_submit(struct serve_service *s, const struct serve_su
 
 /* --- the end --- */
 
-static void note_end(struct serve_service *s, const struct serve_ticket *t, enum serve_answer answer)
+static void note_end(struct serve_service *s, struct serve_ticket *t, enum serve_answer answer)
 {
 	struct serve_counters *c = &s->counters;
 	serve_add(&c->ended[answer], 1);
@@ -207,7 +207,7 @@ static void note_end(struct serve_service *s, const struct serve_ticket *t, enum
 	c->bytes -= t->bytes;
 	if (answer != SERVE_DONE)
 		return;
-	int64_t now = rt_nanoseconds();
+	int64_t now = t->ended = rt_nanoseconds();
 	serve_note_value(&c->queued, t->joined - t->submitted);
 	serve_note_value(&c->computed, now - t->joined);
 	serve_note_value(&c->whole, now - t->submitted);
@@ -316,6 +316,15 @@ void serve_cancel(struct serve_service *s, struct serve_ticket *t)
 	if (is_pending(t))
 		cancel_ticket(s, t);
 	pthread_mutex_unlock(&s->lock);
+}
+
+int64_t serve_ticket_time(struct serve_service *s, const struct serve_ticket *t, int which)
+{
+	pthread_mutex_lock(&s->lock);
+	const int64_t times[] = {t->submitted, t->joined, t->ended};
+	const bool known = which >= 0 && which < 3 && t->ended;
+	pthread_mutex_unlock(&s->lock);
+	return known ? times[which] : 0;
 }
 
 const void *serve_ticket_row(const struct serve_ticket *t, int output, int64_t row)

@@ -69,6 +69,8 @@ enum serve_answer serve_wait(struct serve_service *, struct serve_ticket *, int6
 enum serve_answer serve_ticket_answer(struct serve_service *, const struct serve_ticket *);
 /* A pending ticket ends as cancelled, at the next superstep if it is in flight. */
 void serve_cancel(struct serve_service *, struct serve_ticket *);
+/* When a ticket that is done was submitted (0), joined (1) and ended (2) [ns]; otherwise 0. */
+int64_t serve_ticket_time(struct serve_service *, const struct serve_ticket *, int which);
 /* As serve_row, of a ticket that is done. */
 const void *serve_ticket_row(const struct serve_ticket *, int output, int64_t row);
 /* Why it was rejected. */

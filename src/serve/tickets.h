@@ -27,7 +27,7 @@ struct serve_ticket {
 	enum serve_answer answer;
 	int64_t rank; /* what is smaller comes first [ns] */
 	int64_t bytes;
-	int64_t submitted, joined; /* when [ns] */
+	int64_t submitted, joined, ended; /* when [ns] */
 	bool cancelled, freed;	   /* freed: by its owner, while another thread may use it */
 	bool calling;		   /* `done` runs */
 	int sleepers;		   /* threads that wait for it, or to drive */
