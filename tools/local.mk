@@ -22,7 +22,7 @@ libespalier_tools_a_SOURCES += \
 	%D%/serve/parse.c %D%/serve/put_float.c %D%/serve/read_texts.c %D%/serve/request.c %D%/serve/request.h %D%/serve/scan.c %D%/serve/scan.h \
 	%D%/serve/tensor.c %D%/serve/tensor.h %D%/serve/write.c
 libespalier_tools_a_SOURCES += \
-	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/shapes.c %D%/bench/subject.c \
+	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/candidates.c %D%/bench/candidates.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/shapes.c %D%/bench/subject.c \
 	%D%/bench/weights.c \
 	%D%/compare/command.c %D%/compare/compare.h %D%/compare/find.c %D%/compare/json.c %D%/compare/levels.c \
 	%D%/compare/locals.c %D%/compare/match.c \

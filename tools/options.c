@@ -156,7 +156,8 @@ bool options_read(enum command_id id, int argc, char **argv, struct options *o)
 			      .runs = 20,
 			      .seed = 1,
 			      .atol = 1e-5,
-			      .rtol = 1.3e-6};
+			      .rtol = 1.3e-6,
+			      .margin = 25};
 	getopt_table(id, table);
 	opterr = 0;
 	optind = 0;

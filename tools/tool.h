@@ -39,6 +39,7 @@ struct options {
 	long minibatches, runs, seed, seconds; /* seconds: 0 = as usual */
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
+	double margin, within, above; /* percent; within: 0 = no limit */
 	int compile_in;
 	long compile_memory;
 	double compile_seconds;

@@ -72,6 +72,30 @@ exhaustive=("$srcdir/bench/models/multiplicative.ra" --sizes D=2,M=2,V=5)
 [ -z "$shadowed" ] || exhaustive=("$here/tiny.ra" --sizes D=2,V=5)
 bench "${exhaustive[@]}" --exhaustive --length 2
 tap_is "$status,$(tail -n 1 <<<"$out" | grep -c '"loss_percent": [0-9]')" "0,1" "tiles are searched exhaustively" || show
+# count NAME: of the first group
+count()
+{
+	head -n 1 <<<"$out" | grep -o '{"timed".*}, "chosen"' | grep -o "\"$1\": [0-9]*" | grep -o '[0-9]*$'
+}
+# all_counted: every tile of every group but the chosen one has one fate
+all_counted()
+{
+	grep '"group"' <<<"$out" | sed 's/, "chosen.*//' | tr -d '"{},' | awk '{ for (i = 2; i < NF; i++) v[$i] = $(i + 1)
+		n += v["tiles:"] != 1 + v["timed:"] + v["predicted:"] + v["same:"] + v["greatest:"] + v["slower:"] + v["refused:"] }
+		END { exit !NR || n }'
+}
+all_counted
+tap_is "$?,$(count predicted),$(count refused)" "0,0,0" "and each is timed or dropped by a rule" || show
+tap_ok "$(($(count same) == 0))" "those that differ in sizes larger than any level are the same" || show
+all=$(count timed)
+bench "${exhaustive[@]}" --exhaustive --length 2 --within 0.01 --margin 1000000
+all_counted
+tap_is "$?,$(($(count predicted) > 0)),$(($(count timed) < all)),$(count greatest),$(count slower)" "0,1,1,0,0" \
+	"some are left out by their predictions, and none by its time where the margin is wide" || show
+bench "${exhaustive[@]}" --exhaustive --length 2 --within 0.01 --above 1000000
+tap_is "$status,$(grep -c '"group"' <<<"$out"),$(grep -c '"model"' <<<"$out")" "0,0,1" "only losses above a percentage are written" || show
+bench "${exhaustive[@]}" --exhaustive --within much
+refused 2 "--within" "a percentage is a number"
 bench
 refused 2 "needs a MODEL.ra" "a bench without a model is none"
 tap_done

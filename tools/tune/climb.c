@@ -194,10 +194,10 @@ static int try_block(struct search *s, const char *key, struct round *r)
 
 static int is_worth_it(struct search *s, const struct block *b, bool *worth)
 {
-	double share = 1;
+	struct kernels k = {.share = 1};
 	const char *group = block_group(b);
-	int status = group ? contest_share(&s->contest, s->holder, group, &share) : 0;
-	*worth = share >= small;
+	int status = group ? contest_kernels(&s->contest, s->holder, group, &k) : 0;
+	*worth = k.share >= small;
 	return status;
 }
 

@@ -146,21 +146,25 @@ static bool is_of(const char *kernel, const char *group)
 	return k >= n || strspn(group + k + 1, "0123456789") == n - k - 1;
 }
 
-static double share_of(const esp_profile *p, const char *group)
+static struct kernels kernels_of(const esp_profile *p, const char *group)
 {
 	const esp_event *e;
+	struct kernels k = {0};
 	double all = 0, own = 0;
 	for (size_t i = 0; (e = esp_profile_event(p, i)); i++) {
 		if (e->kind != ESP_EVENT_KERNEL)
 			continue;
 		all += e->stop - e->start;
-		if (is_of(esp_profile_step(p, e->step)->name, group))
-			own += e->stop - e->start;
+		if (!is_of(esp_profile_step(p, e->step)->name, group))
+			continue;
+		own += e->stop - e->start;
+		k.rows = e->rows > k.rows ? e->rows : k.rows;
 	}
-	return all > 0 ? own / all : 0;
+	k.share = all > 0 ? own / all : 0;
+	return k;
 }
 
-int contest_share(const struct contest *c, struct subject *s, const char *group, double *share)
+int contest_kernels(const struct contest *c, struct subject *s, const char *group, struct kernels *k)
 {
 	esp_error *error;
 	struct timing t;
@@ -171,7 +175,7 @@ int contest_share(const struct contest *c, struct subject *s, const char *group,
 	for (int i = 0; i < 2 && !status; i++)
 		status = subject_run(s, &t);
 	const esp_profile *p = status ? NULL : esp_session_profile(s->session);
-	*share = p ? share_of(p, group) : 0;
+	*k = p ? kernels_of(p, group) : (struct kernels){0};
 	esp_session_record(s->session, 0, NULL);
 	return status;
 }

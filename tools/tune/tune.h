@@ -73,8 +73,13 @@ struct outcome {
 /* Runs both alternately over the same minibatches. Returns the exit status, after a message when it is not
  * 0. */
 int contest_run(const struct contest *, struct subject *holder, struct subject *challenger, struct outcome *);
-/* The fraction of a run's time that a group takes, by a recorded run of the first minibatch. */
-int contest_share(const struct contest *, struct subject *, const char *group, double *share);
+/* The kernels of a group. */
+struct kernels {
+	double share; /* of a run's time */
+	int64_t rows; /* the most that one call computes */
+};
+/* By a recorded run of the first minibatch. */
+int contest_kernels(const struct contest *, struct subject *, const char *group, struct kernels *);
 
 /* --- the search --- */
 
