@@ -10,7 +10,8 @@
  *   TIMED      it ran as long as all that were not dropped
  *   PREDICTED  never ran: the cost model predicts that it takes too long beside the chosen one
  *   SAME       never ran: it differs from another in sizes alone that are larger than any range of rows
- *   GREATEST   never ran: of the tiles with the same greatest size, columns and order the most promising one was too slow
+ *   GREATEST   never ran: of the tiles with the same greatest size, columns and order the most promising one
+ *              was too slow
  *   SLOWER     ran for a short time, and was too slow
  *   REFUSED    the library refused it, or it changed results */
 #define EACH_FATE(FATE)                                                                                      \
@@ -45,14 +46,15 @@ struct limits {
 	int64_t rows;  /* the most that one call computes */
 };
 
-/* Lists all predicted options of a block but the chosen one, in the order of their predictions. False after a message. */
+/* Lists all predicted options of a block but the chosen one, in the order of their predictions. False after a
+ * message. */
 bool candidates_list(struct candidates *, const struct block *, const struct limits *);
 /* Whether it is the most promising one of its greatest size, columns and order that was not dropped. */
 bool candidate_stands_for_others(const struct candidates *, size_t i);
 /* The time over that of the chosen tile; INFINITY when it was not timed. */
 double candidate_ratio(const struct candidate *);
-/* Drops what took longer than `margin` times the best, or than the chosen tile where none is better, and all that such a
- * one stands for. */
+/* Drops what took longer than `margin` times the best, or than the chosen tile where none is better, and all
+ * that such a one stands for. */
 void candidates_drop(struct candidates *, double margin);
 /* The fastest first, then what was dropped. */
 void candidates_sort(struct candidates *);

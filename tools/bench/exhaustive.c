@@ -1,10 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Times the tiles that the cost model chose against all others that it may choose.
  *
- * Groups are separate loop nests, so the best tile of each is searched alone. Of the tiles with the same greatest size the
- * most promising one runs first, for a short time, alternately with the chosen tile. Where it is slower than the best by a margin,
- * the others with that size are dropped; elsewhere they run as well. The best run again for longer, at several places in memory, until no
- * round finds a less time, and the best of these is tried with other unrolling factors. */
+ * Groups are separate loop nests, so the best tile of each is searched alone. Of the tiles with the same
+ * greatest size the most promising one runs first, for a short time, alternately with the chosen tile. Where it
+ * is slower than the best by a margin, the others with that size are dropped; elsewhere they run as well. The
+ * best run again for longer, at several places in memory, until no round finds a less time, and the best of
+ * these is tried with other unrolling factors. */
 #include "bench/candidates.h"
 
 #include <math.h>
@@ -48,7 +49,8 @@ static int measure_schedule(const struct exhaustive *x, const struct contest *c,
 }
 
 /* Lowers the times of a tile; *lower, whether it or the chosen one ran much faster than before. */
-static int measure_candidate(const struct exhaustive *x, const struct contest *c, struct candidate *of, bool *lower)
+static int measure_candidate(const struct exhaustive *x, const struct contest *c, struct candidate *of,
+			     bool *lower)
 {
 	struct outcome o;
 	int status = measure_schedule(x, c, of->option->line, &o);
@@ -98,17 +100,19 @@ static int settle(const struct exhaustive *x, struct candidates *all)
 	return status;
 }
 
-/* What is dropped of a group whose calls compute at most so many rows. A call of another thread, or of a minibatch that
- * was not recorded, may have more. */
+/* What is dropped of a group whose calls compute at most so many rows. A call of another thread, or of a
+ * minibatch that was not recorded, may have more. */
 static struct limits limits_of(const struct exhaustive *x, int64_t rows)
 {
 	const struct options *options = x->bench->options;
 	bool known = x->chosen->threads == 1 && options->minibatches == 1;
-	return (struct limits){options->within > 0 ? 1 + options->within / 100 : INFINITY, known ? rows : INT64_MAX};
+	double within = options->within > 0 ? 1 + options->within / 100 : INFINITY;
+	return (struct limits){within, known ? rows : INT64_MAX};
 }
 
 /* Sorts the tiles of a block, the fastest first. */
-static int search_block(const struct exhaustive *x, const struct block *b, int64_t rows, struct candidates *all)
+static int search_block(const struct exhaustive *x, const struct block *b, int64_t rows,
+			struct candidates *all)
 {
 	struct limits l = limits_of(x, rows);
 	if (!candidates_list(all, b, &l))
@@ -157,7 +161,8 @@ static void print_group(const struct exhaustive *x, const struct block *b, const
 }
 
 /* Makes a line the best so far when it is. */
-static void keep_faster(struct exhaustive *x, const char *key, const char *line, double ratio, struct winner *w)
+static void keep_faster(struct exhaustive *x, const char *key, const char *line, double ratio,
+			struct winner *w)
 {
 	if (ratio < w->ratio && directives_set(&x->best, key, line, false))
 		w->ratio = ratio;
