@@ -34,6 +34,10 @@ bench_start_LDADD =
 script_programs += %D%/serve
 bench_serve_CPPFLAGS = $(tools_cppflags)
 bench_serve_LDADD = $(tools_libraries)
+script_programs += %D%/load/load
+bench_load_load_SOURCES = %D%/load/main.c %D%/load/drive.c %D%/load/jitter.c %D%/load/queue.c %D%/load/requests.c %D%/load/service.c
+bench_load_load_CPPFLAGS = $(tools_cppflags) -I$(srcdir)/bench
+bench_load_load_LDADD = $(tools_libraries) -lm
 # Inside the library, hence not against its interface.
 bench_team_CFLAGS = $(AM_CFLAGS) -O3 -march=native -ffast-math
 if DNNL
@@ -47,7 +51,7 @@ CXX = c++
 dynet-peer:
 	$(CXX) -std=c++11 -O3 -march=native -DNDEBUG -w -I'$(DYNET)/include' -I'$(EIGEN)' -o %D%/peers/dynet_trees \
 		$(srcdir)/%D%/peers/dynet_trees.cc -L'$(DYNET)/lib' -Wl,-rpath,'$(DYNET)/lib' -ldynet
-EXTRA_DIST += %D%/README.md %D%/library.h %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/cortex.tsv %D%/hand/body.h %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py %D%/window.py \
+EXTRA_DIST += %D%/README.md %D%/load/load.h %D%/library.h %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/cortex.tsv %D%/hand/body.h %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/load_plot.py %D%/plots.py %D%/tables.py %D%/window.py \
 	%D%/models/childsum.ra %D%/models/dagrnn.ra %D%/models/gatedcell.ra %D%/models/lstm.ra %D%/models/multiplicative.ra %D%/models/peephole.ra \
 	%D%/models/simpletreegru.ra %D%/models/ternarytree.ra %D%/models/treefc.ra %D%/models/treegru.ra \
 	%D%/models/treelstm.ra %D%/models/treernn.ra \
@@ -55,7 +59,7 @@ EXTRA_DIST += %D%/README.md %D%/library.h %D%/timing.h %D%/bench.py %D%/cases.ts
 
 # One after the other: `all` is made by a make of its own.
 bench-programs: all
-	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs) %D%/serve $(bench_peers)
+	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs) %D%/serve %D%/load/load $(bench_peers)
 # Everything, with the peers that are installed: tables, and results and plots in bench-results. BENCH_FLAGS is for bench.py.
 bench: bench-programs
 	python3 $(srcdir)/%D%/bench.py --build '$(abs_top_builddir)' --output bench-results $(BENCH_FLAGS)
