@@ -76,7 +76,9 @@ typedef struct esp_submit_options {
 	int priority; /* larger ones come first, see head_start; from -1000 to 1000 */
 	/* Not 0: esp_service_next returns the ticket when it has ended. */
 	int event;
-	int64_t deadline; /* a request that has not ended then is computed no further; 0 = none */
+	/* A request that has not ended then is computed no further, nor one that would not end in time with the
+	 * others in flight, as far as can be foreseen; 0 = none. */
+	int64_t deadline;
 	/* Called once when the ticket has ended, by the service's thread, one call after the other; not when
 	 * the ticket was freed before.  It may call anything but esp_context_close, and may free the ticket;
 	 * waiting there for other tickets is allowed.  While it runs the service computes only if another

@@ -63,6 +63,9 @@ double serve_operations(const struct serve_engine *);
 bool serve_can_carry(const struct serve_engine *, struct diags *);
 /* Bytes of the states of a carry. */
 size_t serve_carry_bytes(const struct image *);
+/* How long a request in flight will take together with the others, by what the last supersteps took [ns]; 0 =
+ * unknown, or there are no others. */
+double serve_expected_time(const struct serve_engine *, const struct serve_request *);
 /* Whether requests are in flight. */
 bool serve_is_busy(const struct serve_engine *);
 /* The request that ended first and was not taken yet; NULL = there is none. */

@@ -183,14 +183,25 @@ static bool fail_requests(struct serve_engine *e)
 	return false;
 }
 
-/* Averages what a level takes without company. */
-static void note_level_time(struct serve_engine *e, int64_t begin)
+static void average(double *of, double value)
 {
 	enum { WEIGHT = 4 };
-	int32_t levels = serve_levels_alone(e);
-	double time = levels ? (double)(rt_nanoseconds() - begin) / levels : 0;
+	*of += *of ? (value - *of) / WEIGHT : value;
+}
+
+/* Averages what a level takes without company; and a node, with what the driver does between supersteps, if it
+ * does not just come late. */
+static void note_times(struct serve_engine *e, int64_t begin)
+{
+	int64_t end = rt_nanoseconds(), since = e->ended_at > 2 * begin - end ? e->ended_at : 2 * begin - end;
+	int32_t levels = serve_levels_alone(e), nodes = 0;
+	for (size_t i = 0; i < e->picks; i++)
+		nodes += e->pick[i].end - e->pick[i].begin;
+	if (nodes)
+		average(&e->node_time, (double)(end - (e->ended_at ? since : begin)) / nodes);
 	if (levels)
-		e->level_time += e->level_time ? (time - e->level_time) / WEIGHT : time;
+		average(&e->level_time, (double)(end - begin) / levels);
+	e->ended_at = end;
 }
 
 bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, struct diags *diags)
@@ -212,7 +223,8 @@ bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, st
 	float_mode_leave(&mode);
 	if (!ok)
 		return fail_requests(e);
-	note_level_time(e, begin);
+	note_times(e, begin);
 	end_superstep(e);
+	e->ended_at = e->in_flight.first ? e->ended_at : 0;
 	return true;
 }

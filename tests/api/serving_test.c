@@ -527,6 +527,65 @@ static void test_full(void)
 	close_place(&p);
 }
 
+/* A chain of so many nodes. */
+static esp_forest *make_chain(struct place *p, int nodes)
+{
+	int32_t *begin = calloc((size_t)nodes + 1, sizeof *begin), *children = calloc((size_t)nodes, sizeof *children);
+	int32_t *words = calloc((size_t)nodes, sizeof *words);
+	const void *data[] = {words};
+	const esp_structure s = {sizeof s, (size_t)nodes, begin, children, nodes - 1, data};
+	esp_forest *f;
+	for (int n = 0; n < nodes; n++) { /* every second node joins the one before and a leaf */
+		bool inner = n && n % 2 == 0;
+		if (inner)
+			children[begin[n]] = n - 2, children[begin[n] + 1] = n - 1;
+		begin[n + 1] = begin[n] + 2 * inner;
+	}
+	if (esp_forest_create(p->k.program, &f, NULL) || esp_forest_add(f, &s, NULL))
+		abort();
+	free(begin), free(children), free(words);
+	return f;
+}
+
+/* Submits it and waits; adds nodes that were computed meanwhile, and returns nanoseconds. */
+static int64_t time_chain(struct place *p, const esp_forest *f, int64_t deadline, esp_ticket *company, uint64_t *nodes)
+{
+	int64_t begin = esp_clock();
+	uint64_t before = count(p->service).nodes;
+	esp_ticket *t;
+	const esp_submit_options o = {.size = sizeof o, .deadline = deadline ? begin + deadline : 0};
+	if (esp_service_submit(p->service, f, &o, &t, NULL))
+		abort();
+	esp_ticket_wait(t, INT64_MAX, NULL);
+	int64_t took = esp_clock() - begin;
+	esp_ticket_wait(company, INT64_MAX, NULL);
+	esp_ticket_free(t);
+	*nodes = count(p->service).nodes - before;
+	return took;
+}
+
+/* A request that cannot end in time beside others is dropped before anything is computed of it; alone it has a
+ * chance. */
+static void test_hopeless(void)
+{
+	enum { NODES = 20001 };
+	struct place p;
+	uint64_t nodes;
+	esp_ticket *company;
+	open_full(&p, &(esp_service_options){.size = sizeof(esp_service_options), .rows = 3 * NODES});
+	esp_forest *f = make_chain(&p, NODES);
+	int64_t alone = time_chain(&p, f, 0, NULL, &nodes);
+	if (esp_service_submit(p.service, f, NULL, &company, NULL))
+		abort();
+	time_chain(&p, f, alone, company, &nodes);
+	tap_is(nodes, NODES, "nothing is computed of what cannot end in time");
+	esp_ticket_free(company);
+	time_chain(&p, f, alone, NULL, &nodes);
+	tap_ok(nodes > 0, "but of what has no company");
+	esp_forest_free(f);
+	close_place(&p);
+}
+
 static void test_refusals(void)
 {
 	struct place p;
@@ -738,6 +797,7 @@ int main(void)
 	test_starvation();
 	test_company();
 	test_full();
+	test_hopeless();
 	test_refusals();
 	test_system();
 	test_close();
