@@ -46,6 +46,12 @@ script_programs += %D%/serve/serve
 examples_serve_serve_CPPFLAGS = -I$(srcdir)/src/api
 examples_serve_serve_LDADD = libespalier.la
 
+# Sequences that grow while they are computed: tests/examples/streams_test.sh.
+nobase_dist_doc_DATA += %D%/streams/README.md %D%/streams/voice.ra %D%/streams/streams.c
+script_programs += %D%/streams/streams
+examples_streams_streams_CPPFLAGS = -I$(srcdir)/src/api
+examples_streams_streams_LDADD = libespalier.la -lm
+
 installcheck-local:
 	$(BASH) $(srcdir)/%D%/installcheck.sh '$(DESTDIR)' '$(pkgconfigdir)' '$(libdir)' '$(libexecdir)' '$(bindir)' \
 		'$(mandir)' '$(datadir)' '$(docdir)' '$(CC)'

@@ -36,6 +36,7 @@ archive_shell_tests = \
 	%D%/examples/dependency_test.sh \
 	%D%/examples/embed_test.sh \
 	%D%/examples/serve_test.sh \
+	%D%/examples/streams_test.sh \
 	%D%/examples/valgrind_test.sh \
 	%D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh \
@@ -56,6 +57,7 @@ unit_tests = \
 	%D%/api/context_test \
 	%D%/api/explain_test \
 	%D%/api/edges_test \
+	%D%/api/endure_test \
 	%D%/api/export_test \
 	%D%/api/failures_test \
 	%D%/api/helper_test \

@@ -530,7 +530,8 @@ static void test_full(void)
 /* A chain of so many nodes. */
 static esp_forest *make_chain(struct place *p, int nodes)
 {
-	int32_t *begin = calloc((size_t)nodes + 1, sizeof *begin), *children = calloc((size_t)nodes, sizeof *children);
+	int32_t *begin = calloc((size_t)nodes + 1, sizeof *begin);
+	int32_t *children = calloc((size_t)nodes, sizeof *children);
 	int32_t *words = calloc((size_t)nodes, sizeof *words);
 	const void *data[] = {words};
 	const esp_structure s = {sizeof s, (size_t)nodes, begin, children, nodes - 1, data};
@@ -548,7 +549,8 @@ static esp_forest *make_chain(struct place *p, int nodes)
 }
 
 /* Submits it and waits; adds nodes that were computed meanwhile, and returns nanoseconds. */
-static int64_t time_chain(struct place *p, const esp_forest *f, int64_t deadline, esp_ticket *company, uint64_t *nodes)
+static int64_t time_chain(struct place *p, const esp_forest *f, int64_t deadline, esp_ticket *company,
+			  uint64_t *nodes)
 {
 	int64_t begin = esp_clock();
 	uint64_t before = count(p->service).nodes;
@@ -564,8 +566,8 @@ static int64_t time_chain(struct place *p, const esp_forest *f, int64_t deadline
 	return took;
 }
 
-/* A request that cannot end in time beside others is dropped before anything is computed of it; alone it has a
- * chance. */
+/* A request that cannot end in time beside others is dropped before anything is computed of it; alone it has
+ * a chance. */
 static void test_hopeless(void)
 {
 	enum { NODES = 20001 };
