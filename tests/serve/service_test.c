@@ -258,11 +258,36 @@ static void test_answers(void)
 	close_place(&p);
 }
 
+static bool serve_one(struct place *p, int expected)
+{
+	struct serve_ticket *t = submit(p, 0, 0, 0, 0, &p->diags);
+	bool ok = t && serve_wait(p->service, t, INT64_MAX) == SERVE_DONE && has_bits(p, t, 0, expected);
+	serve_ticket_free(p->service, t);
+	return ok;
+}
+
+/* Weights may lie where others were that have been freed: the address does not say which they are. */
+static void test_same_address(void)
+{
+	struct place p;
+	if (!open_place(&p, "interpreter", 4))
+		abort();
+	struct rt_binding *at = &p.joined[0].binding, *other = &p.joined[1].binding, first = *at;
+	tap_ok(serve_one(&p, 0), "a request is computed with its weights");
+	*at = *other;
+	*other = first;
+	tap_ok(serve_one(&p, 1), "so is one whose weights lie where others were");
+	*other = *at;
+	*at = first;
+	close_place(&p);
+}
+
 int main(void)
 {
 	test_threads("interpreter");
 	if (backend_at(0))
 		test_threads(usual_backend());
 	test_answers();
+	test_same_address();
 	return tap_done();
 }
