@@ -139,8 +139,10 @@ struct team {
 	atomic_int begun; /* 1: all threads were made; -1: one could not be made */
 	_Alignas(64) atomic_int arrived;
 	_Alignas(64) atomic_int phase; /* counts the barriers that all have reached */
+	double rung; /* when member 0 rang the bell that member 1 sleeps at; 0 = it has not */
+	pthread_cond_t bell;
 	struct machine *found;
-	pthread_mutex_t lock; /* of *found */
+	pthread_mutex_t lock; /* of *found and of the bell */
 };
 
 struct member {
@@ -267,6 +269,32 @@ static double measure_skew(struct member *m, double barrier)
 	return fmax(0, (read_clock() - begin - alone) / REPEATS - barrier);
 }
 
+/* Seconds until member 1, which sleeps, runs; the other members find 0. */
+static double measure_waking(struct member *m)
+{
+	static const double asleep = 0.5e-3;
+	struct team *c = m->team;
+	double begin, took = 0;
+	wait_at_barrier(c);
+	if (m->index == 0) {
+		for (begin = read_clock(); read_clock() - begin < asleep;)
+			;
+		pthread_mutex_lock(&c->lock);
+		c->rung = read_clock();
+		pthread_cond_signal(&c->bell);
+		pthread_mutex_unlock(&c->lock);
+	} else if (m->index == 1) {
+		pthread_mutex_lock(&c->lock);
+		while (c->rung == 0)
+			pthread_cond_wait(&c->bell, &c->lock);
+		took = read_clock() - c->rung;
+		c->rung = 0;
+		pthread_mutex_unlock(&c->lock);
+	}
+	wait_at_barrier(c);
+	return took;
+}
+
 /* Reads a working set in pieces, from its first or from its last. */
 static double sweep_set(struct member *m, size_t set, bool back)
 {
@@ -331,10 +359,10 @@ static int compare_numbers(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-static double median_of_rounds(double *sample)
+static double median_of(double *sample, int n)
 {
-	qsort(sample, ROUNDS, sizeof *sample, compare_numbers);
-	return sample[ROUNDS / 2];
+	qsort(sample, n, sizeof *sample, compare_numbers);
+	return sample[n / 2];
 }
 
 static double least_at_full_speed(const double *peak, const double *time)
@@ -362,9 +390,10 @@ static double reading_rate_of(size_t bytes, const double *reading)
  * of a core disturb many of them. */
 static void measure_rates(struct member *m)
 {
-	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20, FAR_TILES = 4 /* rounds from one to the next */ };
+	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20, FAR_TILES = 4, ASLEEP = 4 /* rounds from one to the next */ };
 	target_times tiles = {0};
 	double peak[ROUNDS], barrier[ROUNDS], skew[ROUNDS], line[ROUNDS], best = 0, chain = INFINITY;
+	double wake[ROUNDS / ASLEEP] = {0};
 	double reading[MACHINE_SETS] = {0};
 	struct sweeps sweeps = {INFINITY, INFINITY};
 	struct machine *found = m->team->found;
@@ -375,6 +404,8 @@ static void measure_rates(struct member *m)
 		barrier[round] = measure_barrier(m);
 		skew[round] = measure_skew(m, barrier[round]);
 		line[round] = measure_line(m, round);
+		if (found->threads > 1 && round % ASLEEP == 0)
+			wake[round / ASLEEP] = measure_waking(m);
 		for (int set = 0; set < found->sets; set++)
 			if (round < LARGE_ROUNDS || (size_t)MACHINE_LEAST << set < LARGE)
 				measure_reading(m, set, &reading[set]);
@@ -395,9 +426,11 @@ static void measure_rates(struct member *m)
 		note_rate(m->team, &found->exchange, LINE / least_at_full_speed(peak, line));
 	if (m->index == 0)
 		found->multiply_add = chain;
+	if (m->index == 1)
+		found->wake = median_of(wake, ROUNDS / ASLEEP);
 	if (m->index == 0 && found->threads > 1) {
 		found->barrier = least_at_full_speed(peak, barrier);
-		found->skew = median_of_rounds(skew);
+		found->skew = median_of(skew, ROUNDS);
 	}
 }
 
@@ -482,7 +515,9 @@ bool machine_measure(struct machine *found, int threads, size_t memory, const si
 	c.memory = aligned;
 	madvise(aligned, c.bytes * threads, MADV_HUGEPAGE);
 	pthread_mutex_init(&c.lock, NULL);
+	pthread_cond_init(&c.bell, NULL);
 	bool done = run_team(&c, aligned);
+	pthread_cond_destroy(&c.bell);
 	pthread_mutex_destroy(&c.lock);
 	munmap(all, bytes);
 	return done;

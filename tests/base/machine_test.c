@@ -265,6 +265,7 @@ static void test_describing(void)
 			    .barrier = 80e-9,
 			    .skew = 21e-9,
 			    .exchange = 6.4e9,
+			    .wake = 45.67e-6,
 			    .kept = 512 << 10};
 	t.l1_bytes = 32 << 10, t.l2_bytes = 1 << 20, t.l3_bytes = 32 << 20;
 	for (int set = 0; set < m.sets; set++)
@@ -274,6 +275,17 @@ static void test_describing(void)
 	tap_ok(t.l1_rate == 300 && t.l2_rate == 150 && t.l3_rate == 60 && t.memory_rate == 20,
 	       "each cache by working sets that only it holds");
 	tap_ok(t.skew == 21 && t.exchange_rate == 6.4 && t.kept_share == 0.5, "and what passes between cores");
+	tap_ok(t.wake == 45700, "and how long a thread sleeps on");
+	static const double wakes[] = {0, 1, INFINITY};
+	for (size_t i = 0; i < sizeof wakes / sizeof *wakes; i++) {
+		struct target other = *target_find("avx512");
+		double usual = other.wake;
+		m.wake = wakes[i];
+		tap_ok(machine_describe(&other, &m) && other.wake >= 0.12 * usual && other.wake <= 4 * usual &&
+			   (other.wake > usual) == (wakes[i] > 0),
+		       "but not without bounds: %g s", wakes[i]);
+	}
+	m.wake = 45.67e-6;
 	m.kept = 3 << 20;
 	tap_ok(machine_describe(&t, &m) && t.kept_share == 1, "no more is kept than a cache holds");
 	m.kept = 0;

@@ -26,6 +26,12 @@ tap_is "$status $out" "0 $measured" "which is then what is known"
 ESPALIER_MACHINE=kept esp machine --cache-dir "$cache" --no-cache
 tap_is "$status $(value source)" "0 system" "but not without the cache"
 
+ESPALIER_MACHINE=kept esp machine --cache-dir "$tmp/two" --threads 2 --measure -o "$tmp/measured"
+wake=$(sed -n 's/^wake \([0-9.]*\) ns .*/\1/p' "$tmp/measured")
+ESPALIER_MACHINE=kept esp machine --cache-dir "$tmp/two" --threads 2
+tap_is "$status $out" "0 $(cat "$tmp/measured")" "so is what two threads measure"
+tap_ok "$(awk -v w="$wake" 'BEGIN { print !(w >= 10000 && w <= 440000) }')" "among it how long a thread takes to wake up: $wake ns"
+
 touch -d '1 hour ago' "$cache"/machines/*
 before=$(stat -c '%i %Y %s' "$cache"/machines/*)
 ESPALIER_MACHINE=measured esp run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --cache-dir "$cache"
