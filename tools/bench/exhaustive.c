@@ -2,10 +2,10 @@
 /* Times the tiles that the cost model chose against all others that it may choose.
  *
  * Groups are separate loop nests, so the best tile of each is searched alone. Of the tiles with the same
- * greatest size the most promising one runs first, for a short time, alternately with the chosen tile. Where it
- * is slower than the best by a margin, the others with that size are dropped; elsewhere they run as well. The
- * best run again for longer, at several places in memory, until no round finds a less time, and the best of
- * these is tried with other unrolling factors. */
+ * greatest size the most promising one runs first, for a short time, alternately with the chosen tile.
+ * Where it is slower than the best by a margin, the others with that size are dropped; elsewhere they run as
+ * well. The best run again for longer, at several places in memory, until no round finds a less time, and the
+ * best of these is tried with other unrolling factors. */
 #include "bench/candidates.h"
 
 #include <math.h>
@@ -168,10 +168,11 @@ static void keep_faster(struct exhaustive *x, const char *key, const char *line,
 		w->ratio = ratio;
 }
 
-/* Tries other unrolling factors of the best tile. The library lists them only for the tile that a schedule
- * has, so a program with that tile is made first. */
-static int unroll_best(struct exhaustive *x, const char *key, struct winner *w)
+/* Tries other unrolling factors of the best tile, but for the chosen line. The library lists them only for
+ * the tile that a schedule has, so a program with that tile is made first. */
+static int unroll_best(struct exhaustive *x, const struct block *searched, struct winner *w)
 {
+	const char *key = searched->key, *chosen = searched->option[0].line;
 	struct space space;
 	struct subject s;
 	esp_error *error;
@@ -182,7 +183,7 @@ static int unroll_best(struct exhaustive *x, const char *key, struct winner *w)
 	const struct block *b = status ? NULL : space_find(&space, key);
 	for (size_t i = 1; b && i < b->options && !status; i++) {
 		struct outcome o;
-		if (b->option[i].predicted != b->option[0].predicted)
+		if (b->option[i].predicted != b->option[0].predicted || strcmp(b->option[i].line, chosen) == 0)
 			continue;
 		status = measure_schedule(x, &x->thorough, b->option[i].line, &o);
 		if (!status && isfinite(o.challenger))
@@ -203,7 +204,7 @@ static int search_group(struct exhaustive *x, const struct block *b, const struc
 		keep_faster(x, b->key, w.option->line, candidate_ratio(&all.at[0]), &w);
 	}
 	if (!status && all.n)
-		status = unroll_best(x, b->key, &w);
+		status = unroll_best(x, b, &w);
 	if (!status && all.n && !interrupt_noted())
 		print_group(x, b, &all, &w, k->share);
 	candidates_free(&all);
