@@ -41,7 +41,7 @@ static enum MHD_Result answer_failure(struct request *r, esp_status status)
 		return r->client->gone ? answer_error(r, STATUS_GONE, "the client has gone")
 				       : answer_error(r, 503, "the server ends");
 	const struct infer_failure f = infer_failure_of(status, r->error);
-	return answer_error(r, f.status, "%s", f.message);
+	return answer_error(r, status == ESP_ERROR_BUSY ? 429 : f.status, "%s", f.message);
 }
 
 static int64_t time_between(const esp_ticket *t, int begin, int end)

@@ -122,12 +122,12 @@ static struct request *begin_request(struct server *s, struct client *c, struct 
 	return r;
 }
 
-/* Whole: the client has got its answer. */
+/* Whole: the client has got its answer. If not, and it is neither slow nor gone, its chunks were not well formed. */
 static void end_request(struct request *r, bool whole)
 {
 	struct server *s = r->server;
 	if (!r->status || !whole)
-		r->status = r->client->late ? 408 : STATUS_GONE;
+		r->status = r->client->late ? 408 : r->client->gone ? STATUS_GONE : 400;
 	s->answers[r->status]++;
 	access_log_write(&s->log, r);
 	s->body_bytes -= r->capacity;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 /* --- instances --- */
 
@@ -248,17 +249,25 @@ void models_reload(struct models *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-void models_stop(struct models *m)
+/* Whether the thread has ended, within a second: one that waits for a file system cannot be told to. */
+static bool join_thread(const struct models *m)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	return !m->started || pthread_timedjoin_np(m->thread, NULL, &until) == 0;
+}
+
+bool models_stop(struct models *m)
 {
 	if (!m->options)
-		return;
+		return true;
 	pthread_mutex_lock(&m->lock);
 	m->stop = true;
 	pthread_cond_signal(&m->changed);
 	pthread_mutex_unlock(&m->lock);
-	esp_context_close(m->context, NULL); /* the thread may wait for bytes of a pipe */
-	if (m->started)
-		pthread_join(m->thread, NULL);
+	if (!join_thread(m))
+		return false;
 	replace_list(m, NULL);
 	pthread_mutex_lock(&m->lock);
 	free_retired(m);
@@ -266,4 +275,5 @@ void models_stop(struct models *m)
 	esp_context_free(m->context);
 	pthread_cond_destroy(&m->changed);
 	pthread_mutex_destroy(&m->lock);
+	return true;
 }

@@ -150,13 +150,21 @@ static void handle_event(struct server *s, struct watch *w)
 	}
 }
 
+static int64_t until_drained(const struct server *s)
+{
+	const int64_t left = (s->draining - esp_clock()) / millisecond;
+	return left < 1 ? 1 : left < 50 ? left : 50;
+}
+
 /* How long nothing need be done, unless something happens [ms]. */
 static int idle_time(const struct server *s)
 {
 	MHD_UNSIGNED_LONG_LONG http;
 	int64_t tick = timeout_of(s) / 4 / millisecond;
 	tick = tick < 10 ? 10 : tick > 1000 ? 1000 : tick;
-	if (s->draining || s->full)
+	if (s->draining)
+		tick = until_drained(s);
+	else if (s->full)
 		tick = tick < 50 ? tick : 50;
 	else if (!s->clients)
 		tick = -1;
@@ -224,12 +232,13 @@ static bool open_sockets(struct server *s)
 	return ok;
 }
 
-static void close_loop(struct server *s)
+static void close_loop(struct server *s, int status)
 {
 	http_stop(s);
-	models_stop(&s->models);
 	listeners_close(&s->listeners);
 	access_log_close(&s->log);
+	if (!models_stop(&s->models))
+		_exit(status);
 	close(s->watch_signal.fd);
 	close(s->watch_loaded.fd);
 	close(s->watch_resumed.fd);
@@ -250,6 +259,7 @@ int command_serve(const struct options *o)
 	bool ok = open_loop(&s) && open_sockets(&s) && models_start(&s.models, o, s.watch_loaded.fd);
 	while (ok && !is_drained(&s))
 		turn(&s);
-	close_loop(&s);
-	return ok && !s.failed ? 0 : EXIT_INPUT;
+	const int status = ok && !s.failed ? 0 : EXIT_INPUT;
+	close_loop(&s, status);
+	return status;
 }

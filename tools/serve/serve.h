@@ -64,8 +64,9 @@ struct models {
 bool models_start(struct models *, const struct options *, int loaded);
 /* Makes the loading thread look at all files again. */
 void models_reload(struct models *);
-/* Makes compiling give up, ends the thread and frees all. No request may have an instance. */
-void models_stop(struct models *);
+/* Makes compiling give up, ends the thread and frees all. No request may have an instance. False: the thread waits
+ * for a file; it still uses the models, so that the process can only be ended. */
+bool models_stop(struct models *);
 enum found { FOUND_READY, FOUND_LOADING, FOUND_NONE, FOUND_SEVERAL };
 /* The model of a name, or the only one when the name is empty; to be given back by models_release. */
 enum found models_take(struct models *, const char *name, struct instance **);
