@@ -41,7 +41,7 @@ examples_treelstm_embed_CPPFLAGS = -I$(srcdir)/src/api
 examples_treelstm_embed_LDADD = libespalier.la
 
 # Likewise, of one that serves: tests/examples/serve_test.sh.
-nobase_dist_doc_DATA += %D%/serve/README.md %D%/serve/serve.c
+nobase_dist_doc_DATA += %D%/serve/README.md %D%/serve/requests.sh %D%/serve/serve.c
 script_programs += %D%/serve/serve
 examples_serve_serve_CPPFLAGS = -I$(srcdir)/src/api
 examples_serve_serve_LDADD = libespalier.la

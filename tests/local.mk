@@ -28,6 +28,7 @@ archive_shell_tests = \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh \
 	%D%/cli/serve_clients_test.sh \
+	%D%/cli/serve_examples_test.sh \
 	%D%/cli/serve_requests_test.sh \
 	%D%/cli/serve_signals_test.sh \
 	%D%/cli/state_dict_test.sh \
