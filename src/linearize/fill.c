@@ -155,6 +155,12 @@ static inline __attribute__((always_inline)) void number_pairs(struct lin_order 
 		if (parent)
 			parent[a] = parent[b] = to;
 	}
+	for (const int32_t *root = left; root <= top; root++) {
+		if (place)
+			place[*root] = -1;
+		if (parent)
+			parent[*root] = -1;
+	}
 	memset(left, -1, leaves * sizeof *left);
 	memset(right, -1, leaves * sizeof *right);
 }
@@ -162,10 +168,6 @@ static inline __attribute__((always_inline)) void number_pairs(struct lin_order 
 /* The loop is inlined for the commonest rules and for all others. */
 void lin_number_pairs(struct lin_order *o)
 {
-	if (o->place)
-		memset(o->place, -1, o->nodes * sizeof *o->place);
-	if (o->parent)
-		memset(o->parent, -1, o->nodes * sizeof *o->parent);
 	if (o->place || o->parent)
 		number_pairs(o, o->case_of, o->place, o->parent);
 	else if (o->cases)
@@ -174,4 +176,40 @@ void lin_number_pairs(struct lin_order *o)
 		number_pairs(o, NULL, NULL, NULL);
 	if (o->place)
 		end_places(o);
+}
+
+/* --- lists of children that precede their parents --- */
+
+bool lin_are_lists(const struct lin_order *o)
+{
+	return o->edge_begin && !o->span && o->swept == o->nodes;
+}
+
+/* The number of an edge is known when its node is numbered: each batch, or case of one, counts its own.  So
+ * the nodes that edges lead to are read soon after they were numbered, and the forest is read once. */
+static inline __attribute__((always_inline)) void
+number_lists(struct lin_order *o, const struct lin_forest *f, const int32_t *case_of)
+{
+	struct lin_sort s = lin_sort_of(o);
+	const int32_t *child_begin = f->child_begin, *child = f->children + child_begin[0];
+	int32_t *begin = o->child_begin, *list = o->child_list, nodes = o->nodes;
+	s.case_of = case_of; /* may be a constant */
+	begin[0] = 0;
+	for (int32_t id = 0; id < nodes; id++) {
+		int32_t count = child_begin[id + 1] - child_begin[id];
+		int32_t *first = &s.edge_begin[lin_key(&s, id) + 1], e = *first;
+		int32_t to = lin_take_number(&s, id);
+		*first = begin[to + 1] = e + count;
+		for (int32_t k = 0; list && k < count; k++)
+			list[e + k] = s.number[child[k]];
+		child += count;
+	}
+}
+
+void lin_number_lists(struct lin_order *o, const struct lin_forest *f)
+{
+	if (o->cases)
+		number_lists(o, f, o->case_of);
+	else
+		number_lists(o, f, NULL);
 }

@@ -120,6 +120,7 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	    {&o->child, nodes + 2, slots},
 	    {&o->child_begin, nodes + 2, list},
 	    {&o->child_list, o->edges, list && !rules.unlinked},
+	    {&o->edge_begin, nodes + 2, !fixed && rules.shared},
 	    {&o->edge_node, o->edges, list && rules.edge_nodes},
 	    {&o->place, nodes + 2, places},
 	    {&o->parent, nodes + 1, rules.parent && !rules.shared},
@@ -149,16 +150,18 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 /* Numbers all nodes, and gives them their links. */
 static void number_nodes(struct lin_order *o, const struct lin_forest *f)
 {
-	bool pairs = lin_are_pairs(o);
+	bool pairs = lin_are_pairs(o), lists = lin_are_lists(o);
 	if (pairs)
 		lin_number_pairs(o);
+	else if (lists)
+		lin_number_lists(o, f);
 	else
 		lin_number(o);
 	if (o->cases)
 		lin_end_cases(o);
 	if (o->span)
 		lin_find_spans(o, f);
-	if (!pairs)
+	if (!pairs && !lists)
 		lin_link(o, f);
 }
 

@@ -103,6 +103,7 @@ struct lin_order {
 	/* scratch */
 	uint8_t *parent_span;  /* nodes, by id: whether it is in the same span */
 	int32_t *post, *spare; /* nodes; twice as many and three more */
+	int32_t *edge_begin; /* of each batch, or case of one: its first edge; NULL without lin_number_lists */
 	int32_t *height; /* nodes, by id, until they are numbered, with spans until these are found; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
 	bool post_order; /* nodes have no child or two, and ids are a post order */
@@ -158,6 +159,9 @@ enum { LIN_CHILD = 1 << 30 };
 bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *);
 /* Finds the first number of each batch, and of each case of it, and `leaves`; reserves `case_begin`. */
 bool lin_find_begins(struct lin_order *, const struct lin_forest *, const struct lin_rules *, struct diags *);
+/* Fills `case_of`, by id, and counts the nodes of key k at k + 2 of `case_begin`, their edges likewise. */
+bool lin_count_cases(struct lin_order *, const struct lin_forest *, const struct lin_cases *,
+		     struct diags *);
 /* Fills `order` and `number`. */
 void lin_number(struct lin_order *);
 /* Whether lin_number_pairs can number and link the nodes. */
@@ -168,6 +172,10 @@ void lin_number_pairs(struct lin_order *);
 void lin_end_cases(struct lin_order *);
 /* Finds spans; numbers the nodes of each batch anew when ids are no post order. */
 void lin_find_spans(struct lin_order *, const struct lin_forest *);
+/* Whether lin_number_lists can number and link the nodes: shared, with any number of children each. */
+bool lin_are_lists(const struct lin_order *);
+/* Fills `order`, `number`, `child_begin` and `child_list` in one pass. */
+void lin_number_lists(struct lin_order *, const struct lin_forest *);
 /* Fills the arrays of children, `place` and `parent`. */
 void lin_link(struct lin_order *, const struct lin_forest *);
 /* Fills the other index arrays: `root`, `origin`, those of all parents. */
@@ -177,6 +185,7 @@ void lin_fill(struct lin_order *, const struct lin_forest *);
  * `begin` and advances to the end of k, which is where k + 1 begins. */
 struct lin_sort {
 	int32_t *begin, *number, *order;
+	int32_t *edge_begin;	/* the same for edges, or NULL */
 	const int32_t *height;	/* may be `number` */
 	const int32_t *case_of; /* by id; NULL = there are no cases */
 	int32_t mask, cases;
@@ -185,6 +194,7 @@ struct lin_sort {
 static inline struct lin_sort lin_sort_of(const struct lin_order *o)
 {
 	return (struct lin_sort){.begin = o->cases ? o->case_begin : o->batch_begin,
+				 .edge_begin = o->edge_begin,
 				 .number = o->number,
 				 .order = o->order,
 				 .height = o->height,

@@ -102,6 +102,7 @@ static bool check_roots(const struct lin_forest *f, struct diags *diags)
 struct pass {
 	const int32_t *child_begin, *list;
 	int32_t *height, *count; /* count[h]: nodes of height h */
+	int32_t *edges;		 /* likewise; NULL = they are not counted */
 	uint8_t *seen;		 /* 1 = is a child already; in the memory of `order` */
 	int32_t *stack;		 /* nodes + 1 elements, in the same memory */
 	int32_t nodes, batches;
@@ -142,6 +143,8 @@ static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p,
 		if (!is_count_right(count, children) ||
 		    (h = scan_children(p, p->list + begin, count, n, shared, true)) < 0)
 			break;
+		if (shared && p->edges)
+			p->edges[h] = count + (h < p->batches ? p->edges[h] : 0);
 		p->batches = lin_set_height(p->height, p->count, p->batches, n, h);
 	}
 	return n;
@@ -256,6 +259,7 @@ scan_nodes(struct lin_order *o, const struct lin_forest *f, int32_t children, bo
 			 .list = f->children,
 			 .height = o->height,
 			 .count = o->batch_begin + 2,
+			 .edges = o->edge_begin ? o->edge_begin + 2 : NULL,
 			 .seen = (uint8_t *)o->order,
 			 .stack = o->order,
 			 .nodes = o->nodes};
@@ -282,5 +286,7 @@ bool lin_scan(struct lin_order *o, const struct lin_forest *f, struct lin_rules 
 					  : scan_nodes(o, f, rules.children, false);
 	if (n < f->nodes)
 		return refuse_node(o, f, n, rules, diags);
+	if (!lin_are_lists(o))
+		o->edge_begin = NULL;
 	return check_roots(f, diags);
 }

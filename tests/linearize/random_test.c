@@ -290,6 +290,8 @@ int main(void)
 					  .parents = true},
 		       "binary trees, by place alone");
 	test_agreement(any_dag, "DAGs of any arity");
+	test_agreement((struct lin_rules){.children = -1, .shared = true, .unlinked = true, .parents = true},
+		       "DAGs of any arity, unlinked");
 	test_agreement((struct lin_rules){.children = 2, .shared = true, .places = true}, "binary DAGs");
 	agrees_typed(any_tree, false, "trees of typed nodes");
 	agrees_typed(binary, false, "binary trees of typed nodes");
