@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Sequences that grow while they are computed: streams MODEL.ra WEIGHTS STREAMS ELEMENTS.  Each stream gets a
- * word or a frame of a voice every 10 ms.  cc streams.c $(pkg-config --cflags --libs espalier) -lm -o streams */
+ * word or a frame of a voice every 10 ms.
+ * cc streams.c $(pkg-config --cflags --libs espalier) -lm -o streams */
 #include <espalier_service.h>
 #include <math.h>
 #include <poll.h>

@@ -58,8 +58,8 @@ static void put_back(struct serve_service *s, struct serve_ticket *t)
 	serve_put_ticket_behind(&s->waiting, behind ? behind->before : s->waiting.last, t);
 }
 
-/* Whether a ticket that was admitted would, with its company, hardly end before its deadline.  If such requests
- * were computed, none would end in time where there are too many: the oldest are the first to be computed. */
+/* Whether a ticket that was admitted would, with its company, hardly end before its deadline.  If such
+ * requests were computed, none would end in time where there are too many: the oldest are the first to be computed. */
 static bool is_hopeless(const struct serve_service *s, const struct serve_ticket *t)
 {
 	const double margin = 1.5;

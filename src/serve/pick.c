@@ -172,7 +172,8 @@ static void pick_traversal(struct serve_engine *e, int traversal)
 	place_batches(e, p, count, (int32_t)first, e->steps.traversal[traversal].down);
 }
 
-/* The buffers are set even when it stays: the one of before may have been freed, and this lie at its address. */
+/* The buffers are set even when it stays: the one of before may have been freed, and this one lie at
+ * its address. */
 void serve_choose_binding(struct serve_engine *e)
 {
 	const struct serve_request *r = e->in_flight.first;

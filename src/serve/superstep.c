@@ -189,8 +189,8 @@ static void average(double *of, double value)
 	*of += *of ? (value - *of) / WEIGHT : value;
 }
 
-/* Averages what a level takes without company; and a node, with what the driver does between supersteps, if it
- * does not just come late. */
+/* Averages what a level takes without company; and a node, with what the driver does between supersteps, if
+ * it does not just come late. */
 static void note_times(struct serve_engine *e, int64_t begin)
 {
 	int64_t end = rt_nanoseconds(), since = e->ended_at > 2 * begin - end ? e->ended_at : 2 * begin - end;

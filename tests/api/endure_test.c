@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A service that is used in every way at once for long: by several threads that wait, are called back or take
- * events, cancel, free early, and set deadlines and priorities, while weights are exchanged.  Each ticket ends
- * once, results have the bits of sessions, counters add up, memory stays as it is.  ESPALIER_ENDURE is how many
- * requests, as in ESPALIER_ENDURE=10000000. */
+ * events, cancel, free early, and set deadlines and priorities, while weights are exchanged.  Each ticket
+ * ends once, results have the bits of sessions, counters add up, memory stays as it is.  ESPALIER_ENDURE is
+ * how many requests, as in ESPALIER_ENDURE=10000000. */
 #include "api/espalier_service.h"
 #include "tests/api/support.h"
 #include "tests/backends.h"
