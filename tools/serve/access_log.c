@@ -109,8 +109,9 @@ static bool write_line(struct access_log *l)
 
 void access_log_write(struct access_log *l, const struct request *r)
 {
-	rewind(l->line);
-	put_line(l->line, r);
-	if (fflush(l->line) || !write_line(l))
+	const bool begun = fseek(l->line, 0, SEEK_SET) == 0;
+	if (begun)
+		put_line(l->line, r);
+	if (!begun || fflush(l->line) || !write_line(l))
 		l->lost++;
 }

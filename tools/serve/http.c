@@ -68,7 +68,7 @@ static const char *header(const struct request *r, const char *name)
 static bool has_body(const struct request *r)
 {
 	const char *length = header(r, "Content-Length");
-	return (length && strcmp(length, "0")) || header(r, "Transfer-Encoding");
+	return (length && strcmp(length, "0") != 0) || header(r, "Transfer-Encoding");
 }
 
 /* Refuses a body by what the head says of it, or takes memory for it. */
@@ -77,7 +77,7 @@ static void announce_body(struct request *r, enum MHD_Result *result)
 	const char *length = header(r, "Content-Length");
 	const char *coding = header(r, "Content-Encoding");
 	unsigned long long bytes = length ? strtoull(length, NULL, 10) : 0;
-	if (coding && strcasecmp(coding, "identity"))
+	if (coding && strcasecmp(coding, "identity") != 0)
 		*result = answer_error(r, 415, "Content-Encoding '%.40s' is not read: send the body as it is", coding);
 	else if (bytes > body_limit(r->server))
 		*result = answer_error(r, 413, "the body has %llu bytes, more than the %zu that --body-bytes allows", bytes,

@@ -77,7 +77,7 @@ static bool listen_at_path(struct listeners *l, const char *path, mode_t mode)
 
 static void print_address(int fd)
 {
-	struct sockaddr_storage at;
+	struct sockaddr_storage at = {0};
 	socklen_t n = sizeof at;
 	char host[128], port[16];
 	if (getsockname(fd, (struct sockaddr *)&at, &n) || at.ss_family == AF_UNIX ||

@@ -114,7 +114,7 @@ static void free_retired(struct models *m)
 
 static struct entry *find_name(struct entry *e, const char *name)
 {
-	while (e && strcmp(e->name, name))
+	while (e && strcmp(e->name, name) != 0)
 		e = e->next;
 	return e;
 }

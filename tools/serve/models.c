@@ -83,7 +83,7 @@ static bool add_vocab(struct entry *e, const char *input, size_t length, const c
 	char *word = NULL;
 	if (e->vocab.n == (int)(sizeof e->vocab.word / sizeof *e->vocab.word))
 		return complain("%s has more than %d vocabularies", e->path, e->vocab.n);
-	if (length ? asprintf(&word, "%.*s=%s", (int)length, input, path) < 0 : !(word = strdup(path)))
+	if (asprintf(&word, "%.*s%s%s", (int)length, input, length ? "=" : "", path) < 0)
 		return complain("no memory");
 	e->vocab.word[e->vocab.n++] = word;
 	e->model_stamp = e->model_stamp * 31 + stamp_of(path);
@@ -94,7 +94,7 @@ static bool add_vocab(struct entry *e, const char *input, size_t length, const c
 static bool is_vocab(const char *file, const char *base, size_t *length)
 {
 	const size_t n = strlen(base), m = strlen(file), end = strlen(".vocab");
-	if (m < n + end || strncmp(file, base, n) || file[n] != '.' || strcmp(file + m - end, ".vocab"))
+	if (m < n + end || strncmp(file, base, n) != 0 || file[n] != '.' || strcmp(file + m - end, ".vocab") != 0)
 		return false;
 	*length = m > n + end ? m - n - end - 1 : 0;
 	return true;
@@ -237,7 +237,7 @@ bool entries_list(const struct options *o, struct entry **first)
 static struct entry *find_entry(const struct models *m, const char *name)
 {
 	struct entry *e = m->first;
-	while (e && strcmp(e->name, name))
+	while (e && strcmp(e->name, name) != 0)
 		e = e->next;
 	return e;
 }

@@ -36,7 +36,7 @@ enum MHD_Result answer_text(struct request *r, int status, const char *type, cha
 		return MHD_NO;
 	}
 	r->status = text ? status : 503;
-	if (strcmp(r->method, "HEAD"))
+	if (strcmp(r->method, "HEAD") != 0)
 		r->sent = text ? bytes : sizeof none - 1;
 	add_headers(r, response, text ? type : json);
 	enum MHD_Result queued = MHD_queue_response(r->connection, r->status, response);
