@@ -194,6 +194,8 @@ unit_tests = \
 	%D%/rewrite/families_test \
 	%D%/rewrite/fold_test \
 	%D%/subop/subop_test \
+	%D%/tools/infer_bits_test \
+	%D%/tools/infer_numbers_test \
 	%D%/tools/infer_test \
 	%D%/tools/machine_test \
 	%D%/tools/profile_test
@@ -236,10 +238,15 @@ tests_tools_profile_test_SOURCES = %D%/tools/profile_test.c tools/floor.c tools/
 	tools/profile/gather.c tools/profile/json.c tools/profile/legend.c tools/profile/summary.c tools/profile/svg.c tools/profile/text.c \
 	tools/profile/trace.c tools/profile/words.c tools/recording.c tools/tables.c tools/words.c
 tests_tools_profile_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
-# Memory is refused between the command's code and the C library.
-tests_tools_infer_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools -I$(srcdir)/tools/serve
+# Bodies of requests.  Memory is refused between the command's code and the C library.
+infer_test_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
+tests_tools_infer_bits_test_CPPFLAGS = $(infer_test_cppflags)
+tests_tools_infer_bits_test_LDADD = libespalier-tools.a $(LDADD) $(JANSSON_LIBS)
+tests_tools_infer_numbers_test_CPPFLAGS = $(infer_test_cppflags)
+tests_tools_infer_numbers_test_LDADD = libespalier-tools.a $(LDADD)
+tests_tools_infer_test_CPPFLAGS = $(infer_test_cppflags)
+tests_tools_infer_test_LDADD = libespalier-tools.a $(LDADD)
 tests_tools_infer_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=free
-tests_tools_infer_test_LDADD = libespalier-tools.a $(LDADD) $(JANSSON_LIBS)
 tests_tools_machine_test_SOURCES = %D%/tools/machine_test.c tools/machine.c
 
 tests_faults_faults_test_SOURCES = %D%/faults/faults_test.c %D%/faults/inject.c
@@ -267,7 +274,7 @@ noinst_HEADERS = \
 	%D%/api/built.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/options.h %D%/models/atoms.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/tools/served.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/mutation/README.md %D%/backends.sh %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

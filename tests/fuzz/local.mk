@@ -2,8 +2,8 @@
 # Readers of untrusted bytes, each behind LLVMFuzzerTestOneInput. With --enable-fuzz libFuzzer brings the main function,
 # else replay.c, which takes files; replay_test.sh feeds all that lies in the corpora to either.
 fuzz_targets = \
-	%D%/compile_fuzz %D%/conllu_fuzz %D%/drawn_fuzz %D%/forest_fuzz %D%/image_fuzz %D%/jit_fuzz %D%/json_fuzz %D%/loops_fuzz \
-	%D%/model_fuzz %D%/object_fuzz %D%/plain_fuzz %D%/reference_fuzz %D%/schedule_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
+	%D%/compile_fuzz %D%/conllu_fuzz %D%/drawn_fuzz %D%/forest_fuzz %D%/image_fuzz %D%/infer_fuzz %D%/jit_fuzz %D%/json_fuzz %D%/loops_fuzz \
+	%D%/model_fuzz %D%/object_fuzz %D%/plain_fuzz %D%/reference_fuzz %D%/schedule_fuzz %D%/texts_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
 check_PROGRAMS += $(fuzz_targets)
 check_LTLIBRARIES += %D%/libfuzz.la
 %C%_libfuzz_la_SOURCES = \
@@ -24,6 +24,19 @@ fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 %C%_forest_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_image_fuzz_LDADD = $(fuzz_libraries)
 %C%_image_fuzz_LDFLAGS = $(fuzz_ldflags)
+# Bodies of requests, and the command's readers of them.
+infer_sources = %D%/served.c %D%/served.h tools/utf8.c tools/serve/body.c tools/serve/describe.c tools/serve/failure.c tools/serve/gather.c \
+	tools/serve/number.c tools/serve/parse.c tools/serve/put_float.c tools/serve/read_texts.c tools/serve/request.c tools/serve/scan.c \
+	tools/serve/tensor.c tools/serve/write.c
+infer_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
+%C%_infer_fuzz_SOURCES = %D%/infer_fuzz.c $(infer_sources)
+%C%_infer_fuzz_CPPFLAGS = $(infer_cppflags)
+%C%_infer_fuzz_LDADD = $(fuzz_libraries)
+%C%_infer_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_texts_fuzz_SOURCES = %D%/texts_fuzz.c $(infer_sources)
+%C%_texts_fuzz_CPPFLAGS = $(infer_cppflags)
+%C%_texts_fuzz_LDADD = $(fuzz_libraries)
+%C%_texts_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_jit_fuzz_LDADD = $(fuzz_libraries)
 %C%_jit_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_json_fuzz_LDADD = $(fuzz_libraries)

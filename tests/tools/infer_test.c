@@ -1,12 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of requests and responses: what is read has the bits of esp_session_run with the same arrays, also when it has
- * gone through text in both directions; what is refused is explained; memory that runs out is told, and comes back. */
-#include "infer.h"
-#include "body.h"
-#include "tests/api/support.h"
-
-#include <jansson.h>
-#include <math.h>
+/* Bodies of requests and responses, as texts: what is refused is explained, limits hold, memory that runs out
+ * is told and comes back. */
+#include "tests/tools/served.h"
 
 /* --- memory that runs out: the linker sends calls here --- */
 
@@ -60,76 +55,7 @@ void __wrap_free(void *p)
 	__real_free(p);
 }
 
-/* --- a model that is served --- */
-
-static const esp_program_options continuous = {.size = sizeof continuous, .backend = "interpreter", .continuous = 1};
-
-struct served {
-	esp_context *context;
-	esp_program *program;
-	esp_binding *binding;
-	esp_session *session;
-	esp_service *service;
-	esp_vocab *vocab;
-	esp_treebank_options reading;
-	struct infer_model model;
-};
-
-static bool serve(struct served *s, const char *text, const struct tensor *tensors, int n, const char *words)
-{
-	esp_model *model = NULL;
-	esp_weights *weights = NULL;
-	esp_error *error = NULL;
-	memset(s, 0, sizeof *s);
-	bool ok = !esp_context_create(NULL, &s->context, &error) &&
-		  !esp_model_parse(s->context, "m.ra", text, strlen(text), &model, &error) &&
-		  !esp_weights_open(s->context, write_weights("w.safetensors", tensors, n), &weights, &error) &&
-		  !esp_program_create(model, weights, &continuous, &s->program, &error) &&
-		  !esp_binding_create(s->program, weights, &s->binding, &error) &&
-		  !esp_session_create(s->binding, &s->session, &error) &&
-		  !esp_service_create(s->binding, NULL, &s->service, &error) &&
-		  !esp_vocab_open(s->context, write_text("words.txt", words), &s->vocab, &error);
-	if (error)
-		printf("# %s\n", esp_error_text(error));
-	esp_error_free(error);
-	esp_model_free(model);
-	esp_weights_free(weights);
-	s->reading = (esp_treebank_options){.size = sizeof s->reading, .vocab = s->vocab};
-	s->model = (struct infer_model){"m", s->context, s->program, &s->reading};
-	return tap_ok(ok, "a model is served");
-}
-
-static void stop(struct served *s)
-{
-	esp_service_free(s->service);
-	esp_session_free(s->session);
-	esp_binding_free(s->binding);
-	esp_program_free(s->program);
-	esp_vocab_free(s->vocab);
-	esp_context_free(s->context);
-}
-
-/* The response to a request, for free(); NULL after a line for people. */
-static char *respond(struct served *s, struct infer_request *r, const struct infer_failure *f)
-{
-	esp_ticket *t = NULL;
-	esp_error *error = NULL;
-	char *text = NULL;
-	size_t n;
-	esp_submit_options o = r ? infer_options(r) : (esp_submit_options){0};
-	if (!r)
-		printf("# %d %s\n", f->status, f->message);
-	else if (esp_service_submit(s->service, infer_forest(r), &o, &t, &error) || esp_ticket_wait(t, INT64_MAX, &error))
-		printf("# %s\n", esp_error_text(error));
-	else
-		text = infer_write(r, t, "m", esp_ticket_generation(t), &n);
-	if (text && strlen(text) != n)
-		text[0] = 0;
-	esp_error_free(error);
-	esp_ticket_free(t);
-	infer_free(r);
-	return text;
-}
+/* --- responses --- */
 
 static char *infer(struct served *s, const char *body)
 {
@@ -154,61 +80,77 @@ static void is_text(char *got, const char *wanted, const char *what)
 
 /* --- golden texts, of tests/api/support.h's model --- */
 
-#define DESCRIBED                                                                                                      \
-	"{\"name\":\"m\",\"versions\":[\"7\"],\"platform\":\"espalier\",\"inputs\":["                                  \
-	"{\"name\":\"word\",\"datatype\":\"INT32\",\"shape\":[-1]},"                                                   \
-	"{\"name\":\"child_begin\",\"datatype\":\"INT32\",\"shape\":[-1]},"                                            \
-	"{\"name\":\"children\",\"datatype\":\"INT32\",\"shape\":[-1]},"                                               \
-	"{\"name\":\"structure_begin\",\"datatype\":\"INT32\",\"shape\":[-1]},"                                        \
-	"{\"name\":\"root\",\"datatype\":\"INT32\",\"shape\":[-1]},"                                                   \
-	"{\"name\":\"structure\",\"datatype\":\"BYTES\",\"shape\":[-1]}],\"outputs\":["                                \
-	"{\"name\":\"twice\",\"datatype\":\"FP32\",\"shape\":[-1,2]},"                                                 \
-	"{\"name\":\"total\",\"datatype\":\"FP32\",\"shape\":[-1]},"                                                   \
+#define DESCRIBED                                                                                            \
+	"{\"name\":\"m\",\"versions\":[\"7\"],\"platform\":\"espalier\",\"inputs\":["                        \
+	"{\"name\":\"word\",\"datatype\":\"INT32\",\"shape\":[-1]},"                                         \
+	"{\"name\":\"child_begin\",\"datatype\":\"INT32\",\"shape\":[-1]},"                                  \
+	"{\"name\":\"children\",\"datatype\":\"INT32\",\"shape\":[-1]},"                                     \
+	"{\"name\":\"structure_begin\",\"datatype\":\"INT32\",\"shape\":[-1]},"                              \
+	"{\"name\":\"root\",\"datatype\":\"INT32\",\"shape\":[-1]},"                                         \
+	"{\"name\":\"structure\",\"datatype\":\"BYTES\",\"shape\":[-1]}],\"outputs\":["                      \
+	"{\"name\":\"twice\",\"datatype\":\"FP32\",\"shape\":[-1,2]},"                                       \
+	"{\"name\":\"total\",\"datatype\":\"FP32\",\"shape\":[-1]},"                                         \
 	"{\"name\":\"structure_begin\",\"datatype\":\"INT64\",\"shape\":[-1]}]}\n"
 
 #define WORD(n, data) "{\"name\":\"word\",\"shape\":[" n "],\"datatype\":\"INT32\",\"data\":[" data "]}"
-#define INDEX(name, n, data) ",{\"name\":\"" name "\",\"shape\":[" n "],\"datatype\":\"INT32\",\"data\":[" data "]}"
+#define INDEX(name, n, data)                                                                                 \
+	",{\"name\":\"" name "\",\"shape\":[" n "],\"datatype\":\"INT32\",\"data\":[" data "]}"
 #define PAIR WORD("3", "0,1,-1") INDEX("child_begin", "4", "0,0,0,2") INDEX("children", "2", "0,1")
-#define PAIRS                                                                                                          \
-	WORD("4", "2,0,1,-1")                                                                                         \
-	INDEX("child_begin", "5", "0,0,0,0,2") INDEX("children", "2", "1,2") INDEX("structure_begin", "3", "0,1,4")
+#define PAIRS                                                                                                \
+	WORD("4", "2,0,1,-1")                                                                                \
+	INDEX("child_begin", "5", "0,0,0,0,2")                                                               \
+	INDEX("children", "2", "1,2") INDEX("structure_begin", "3", "0,1,4")
 #define INPUTS(list) "{\"inputs\":[" list "]}"
 #define ANSWER(id, outputs) "{\"model_name\":\"m\",\"model_version\":\"1\"" id ",\"outputs\":[" outputs "]}\n"
 #define TWICE(n, data) "{\"name\":\"twice\",\"datatype\":\"FP32\",\"shape\":[" n ",2],\"data\":[" data "]}"
 #define TOTAL(n, data) "{\"name\":\"total\",\"datatype\":\"FP32\",\"shape\":[" n "],\"data\":[" data "]}"
-#define BEGINS(n, data) "{\"name\":\"structure_begin\",\"datatype\":\"INT64\",\"shape\":[" n "],\"data\":[" data "]}"
+#define BEGINS(n, data)                                                                                      \
+	"{\"name\":\"structure_begin\",\"datatype\":\"INT64\",\"shape\":[" n "],\"data\":[" data "]}"
 
 static void test_protocol(struct served *s)
 {
 	size_t n;
-	is_text(infer_describe_server(&n), "{\"name\":\"espalier\",\"version\":\"" ESP_VERSION "\",\"extensions\":[]}\n",
+	is_text(infer_describe_server(&n),
+		"{\"name\":\"espalier\",\"version\":\"" ESP_VERSION "\",\"extensions\":[]}\n",
 		"the server is described");
 	is_text(infer_describe_model(&s->model, 7, &n), DESCRIBED, "a model is described");
 	is_text(infer_write_error("a \"b\" \xff\n", &n), "{\"error\":\"a \\\"b\\\" \\ufffd\\u000a\"}\n",
 		"an error is written, whatever its message");
 	is_text(infer(s, INPUTS(PAIR)), ANSWER("", TWICE("3", "2,4,6,8,10,10") "," TOTAL("1", "10")),
 		"a structure is answered, all outputs in order");
-	is_text(infer(s, "{\"id\":\"q\\u00e9\\\"\",\"outputs\":[{\"name\":\"structure_begin\"},{\"name\":\"total\"}],"
-			 "\"more\":{\"deep\":[null]},\"inputs\":[" PAIRS "]}"),
-		ANSWER(",\"id\":\"q\xc3\xa9\\\"\"", BEGINS("3", "0,1,4") "," TOTAL("2", "11,10")),
-		"so are two, with the outputs that were asked for");
+	is_text(
+	    infer(
+		s,
+		"{\"id\":\"q\\u00e9\\\"\",\"outputs\":[{\"name\":\"structure_begin\"},{\"name\":\"total\"}],"
+		"\"more\":{\"deep\":[null]},\"inputs\":[" PAIRS "]}"),
+	    ANSWER(",\"id\":\"q\xc3\xa9\\\"\"", BEGINS("3", "0,1,4") "," TOTAL("2", "11,10")),
+	    "so are two, with the outputs that were asked for");
 }
 
 static void test_structure_texts(struct served *s)
 {
-	is_text(infer(s, INPUTS("{\"name\":\"structure\",\"shape\":[3],\"datatype\":\"BYTES\",\"data\":[\"(2 (2 a) (2 b))\","
-				"\"{\\\"children\\\":[[]],\\\"data\\\":{\\\"word\\\":[2]}}\",\" (1 \\u0061) \"]}")),
-		ANSWER("", TWICE("5", "2,4,6,8,10,10,10,12,2,4") "," TOTAL("3", "10,11,3")),
-		"structures are given as texts");
-	is_text(run_text(s, NULL, "(2 (2 a) (2 b))\n(2 c)\n"),
-		"{\"tree\":0,\"nodes\":3,\"sentence\":\"a b\",\"outputs\":{\"twice\":[[2,4],[6,8],[10,10]],\"total\":[10]}}\n"
-		"{\"tree\":1,\"nodes\":1,\"sentence\":\"c\",\"outputs\":{\"twice\":[[10,12]],\"total\":[11]}}\n",
-		"brackets are answered by lines");
-	is_text(run_text(s, "Application/JSON; charset=utf-8", "[{\"children\":[[]],\"data\":{\"word\":[0]},\"text\":\"\\\"\"}]"),
-		"{\"tree\":0,\"nodes\":1,\"sentence\":\"\\\"\",\"outputs\":{\"twice\":[[2,4]],\"total\":[3]}}\n", "so is JSON");
+	is_text(
+	    infer(s,
+		  INPUTS("{\"name\":\"structure\",\"shape\":[3],\"datatype\":\"BYTES\",\"data\":[\"(2 (2 a) "
+			 "(2 b))\","
+			 "\"{\\\"children\\\":[[]],\\\"data\\\":{\\\"word\\\":[2]}}\",\" (1 \\u0061) \"]}")),
+	    ANSWER("", TWICE("5", "2,4,6,8,10,10,10,12,2,4") "," TOTAL("3", "10,11,3")),
+	    "structures are given as texts");
+	is_text(
+	    run_text(s, NULL, "(2 (2 a) (2 b))\n(2 c)\n"),
+	    "{\"tree\":0,\"nodes\":3,\"sentence\":\"a "
+	    "b\",\"outputs\":{\"twice\":[[2,4],[6,8],[10,10]],\"total\":[10]}}\n"
+	    "{\"tree\":1,\"nodes\":1,\"sentence\":\"c\",\"outputs\":{\"twice\":[[10,12]],\"total\":[11]}}\n",
+	    "brackets are answered by lines");
+	is_text(
+	    run_text(s, "Application/JSON; charset=utf-8",
+		     "[{\"children\":[[]],\"data\":{\"word\":[0]},\"text\":\"\\\"\"}]"),
+	    "{\"tree\":0,\"nodes\":1,\"sentence\":\"\\\"\",\"outputs\":{\"twice\":[[2,4]],\"total\":[3]}}\n",
+	    "so is JSON");
 	struct infer_failure f = {0};
 	struct infer_request *r = infer_parse_text(&s->model, NULL, "text/plain", "(1 a)", 5, &f);
-	tap_ok(r && strcmp(infer_type(r), "application/x-ndjson") == 0 && infer_nodes(r) == 1, "with the type of lines");
+	tap_ok(r && strcmp(infer_type(r), "application/x-ndjson") == 0 && infer_nodes(r) == 1,
+	       "with the type of lines");
 	infer_free(r);
 }
 
@@ -240,7 +182,8 @@ static const struct refusal {
      "no input 'wrod': tensors are word, child_begin", 400},
     {INPUTS(PAIR "," WORD("1", "0")), "'word' is there twice", 400},
     {INPUTS("{\"name\":\"word\",\"name\":\"word\"}"), "a second time", 400},
-    {INPUTS("{\"name\":\"word\",\"shape\":[1],\"datatype\":\"INT32\",\"parameters\":{\"binary_data_size\":4}}"),
+    {INPUTS(
+	 "{\"name\":\"word\",\"shape\":[1],\"datatype\":\"INT32\",\"parameters\":{\"binary_data_size\":4}}"),
      "'word' has no \"data\"", 400},
     {INPUTS("{\"shape\":[1],\"datatype\":\"INT32\",\"data\":[0]}"), "has no \"name\"", 400},
     {INPUTS(WORD("-1", "0")), "shape[0] is no whole number", 400},
@@ -250,7 +193,8 @@ static const struct refusal {
     {INPUTS(WORD("3", "0,1,-1") INDEX("children", "2", "0,1")), "'children' without 'child_begin'", 400},
     {INPUTS("{\"name\":\"child_begin\",\"shape\":[2],\"datatype\":\"INT64\",\"data\":[0,0]}"),
      "tensor 'word' is missing: the model reads INT32, whose shape must be [1]", 400},
-    {INPUTS("{\"name\":\"root\",\"shape\":[1],\"datatype\":\"INT64\",\"data\":[0]}"), "no tensor says how many nodes", 400},
+    {INPUTS("{\"name\":\"root\",\"shape\":[1],\"datatype\":\"INT64\",\"data\":[0]}"),
+     "no tensor says how many nodes", 400},
     {INPUTS(WORD("0", "")), "a node at least", 400},
     {INPUTS(WORD("3,1", "0,1,-1")), "'word' has the shape [3, 1]: it must be [3]", 400},
     {INPUTS(WORD("", "")), "no tensor says", 400},
@@ -270,26 +214,31 @@ static const struct refusal {
      "'child_begin', element 0 is 1: numbers begin with 0", 400},
     {INPUTS(WORD("3", "0,1,-1") INDEX("child_begin", "4", "0,3,0,2") INDEX("children", "2", "0,1")),
      "'child_begin', element 1 is 3", 400},
-    {INPUTS(WORD("3", "0,1,-1") INDEX("child_begin", "4", "0,0,0,-2") INDEX("children", "2", "0,1")), "'child_begin', element 1",
-     400},
+    {INPUTS(WORD("3", "0,1,-1") INDEX("child_begin", "4", "0,0,0,-2") INDEX("children", "2", "0,1")),
+     "'child_begin', element 1", 400},
     {INPUTS(WORD("3", "0,1,-1") INDEX("child_begin", "4", "0,0,0,2") INDEX("children", "3", "0,1,1")),
      "'children' has the shape [3]: it must be [2]", 400},
     {INPUTS(WORD("3", "0,1,-1") INDEX("child_begin", "4", "0,0,0,2") INDEX("children", "2", "0,3")),
      "'children', element 1 is 3: structure 0 has the nodes 0 to 2", 400},
-    {INPUTS(WORD("3", "0,1,-1") INDEX("child_begin", "4", "0,0,0,2") INDEX("children", "2", "0,1") INDEX(
-	 "structure_begin", "3", "0,1,3")),
+    {INPUTS(WORD("3", "0,1,-1") INDEX("child_begin", "4", "0,0,0,2") INDEX("children", "2", "0,1")
+		INDEX("structure_begin", "3", "0,1,3")),
      "'children', element 0 is 0: structure 1 has the nodes 1 to 2", 400},
-    {INPUTS(PAIR INDEX("structure_begin", "3", "0,0,3")), "'structure_begin', element 1 is 0: numbers begin with 0, go up", 400},
-    {INPUTS(PAIR INDEX("structure_begin", "2", "0,2")), "'structure_begin' ends with 2: it must end with 3", 400},
+    {INPUTS(PAIR INDEX("structure_begin", "3", "0,0,3")),
+     "'structure_begin', element 1 is 0: numbers begin with 0, go up", 400},
+    {INPUTS(PAIR INDEX("structure_begin", "2", "0,2")), "'structure_begin' ends with 2: it must end with 3",
+     400},
     {INPUTS(PAIR INDEX("structure_begin", "1", "0")), "an element more than there are structures", 400},
     {INPUTS(PAIR INDEX("root", "1", "3")), "'root', element 0 is 3: structure 0 has the nodes 0 to 2", 400},
     {INPUTS(PAIR INDEX("root", "2", "2,2")), "'root' has the shape [2]: it must be [1]", 400},
     {INPUTS(PAIR INDEX("structure", "1", "0")), "'structure' and 'word' exclude each other", 400},
-    {INPUTS("{\"name\":\"structure\",\"shape\":[1],\"datatype\":\"INT32\",\"data\":[0]}"), "it must be BYTES", 400},
-    {INPUTS("{\"name\":\"structure\",\"shape\":[0],\"datatype\":\"BYTES\",\"data\":[]}"), "one at least", 400},
+    {INPUTS("{\"name\":\"structure\",\"shape\":[1],\"datatype\":\"INT32\",\"data\":[0]}"), "it must be BYTES",
+     400},
+    {INPUTS("{\"name\":\"structure\",\"shape\":[0],\"datatype\":\"BYTES\",\"data\":[]}"), "one at least",
+     400},
     {INPUTS("{\"name\":\"structure\",\"shape\":[1],\"datatype\":\"BYTES\",\"data\":[7]}"),
      "'structure', element 0: a string is missing", 400},
-    {INPUTS("{\"name\":\"structure\",\"shape\":[1],\"datatype\":\"BYTES\",\"data\":[\"\"]}"), "'structure', element 0", 400},
+    {INPUTS("{\"name\":\"structure\",\"shape\":[1],\"datatype\":\"BYTES\",\"data\":[\"\"]}"),
+     "'structure', element 0", 400},
     {INPUTS("{\"name\":\"structure\",\"shape\":[1],\"datatype\":\"BYTES\",\"data\":[\"(1 a) (1 b)\"]}"),
      "'structure', element 0 has 2 structures: it must have one", 400},
     {INPUTS("{\"name\":\"structure\",\"shape\":[2],\"datatype\":\"BYTES\",\"data\":[\"(1 a)\",\"(1 z)\"]}"),
@@ -311,9 +260,11 @@ static void test_refusals(struct served *s)
 		struct infer_failure f = {0};
 		long before = blocks;
 		size_t n = strlen(r->body);
-		char *exact = memcpy(__real_malloc(n + 1), r->body, n); /* a sanitizer sees what is read behind it */
+		char *exact =
+		    memcpy(__real_malloc(n + 1), r->body, n); /* a sanitizer sees what is read behind it */
 		struct infer_request *got = infer_parse(&s->model, NULL, exact, n, &f);
-		tap_ok(!got && is_refusal(&f, r->status, r->message) && blocks == before, "refused: %s", r->message);
+		tap_ok(!got && is_refusal(&f, r->status, r->message) && blocks == before, "refused: %s",
+		       r->message);
 		infer_free(got);
 		__real_free(exact);
 	}
@@ -328,7 +279,8 @@ static char *nested(const char *before, char open, int depth, const char *after)
 	return text;
 }
 
-static bool limit_holds(struct served *s, const struct infer_limits *l, bool protocol, char *body, const char *message)
+static bool limit_holds(struct served *s, const struct infer_limits *l, bool protocol, char *body,
+			const char *message)
 {
 	struct infer_failure f = {0};
 	struct infer_request *r = protocol ? infer_parse(&s->model, l, body, strlen(body), &f)
@@ -349,19 +301,25 @@ static void test_limits(struct served *s)
 	tap_ok(limit_holds(s, &few, true, strdup(INPUTS(PAIR)), "has 3 nodes, and the limit is 2") &&
 		   limit_holds(s, &few, false, strdup("(2 (2 a) (2 b))"), "3 brackets, and the limit is 2") &&
 		   limit_holds(s, &few, false, strdup("(1 a)(1 b)(1 c)"), "3 brackets, and the limit is 2") &&
-		   limit_holds(s, &few, false, strdup("{\"children\":[[],[],[0,1]],\"data\":{\"word\":[0,1,null]}}"),
+		   limit_holds(s, &few, false,
+			       strdup("{\"children\":[[],[],[0,1]],\"data\":{\"word\":[0,1,null]}}"),
 			       "more than 2 nodes, which is the limit"),
 	       "requests have a number of nodes");
-	tap_ok(limit_holds(s, &l, false, nested("", '(', 4, "a))))"), "4 brackets are open in each other, and the limit is 3"),
+	tap_ok(limit_holds(s, &l, false, nested("", '(', 4, "a))))"),
+			   "4 brackets are open in each other, and the limit is 3"),
 	       "brackets have a depth");
-	tap_ok(limit_holds(s, NULL, true, nested("{\"x\":", '[', 100000, ""), "nested too deeply") &&
-		   limit_holds(s, NULL, true, nested("{\"inputs\":[{\"data\":", '[', 100000, ""), "without an end") &&
-		   limit_holds(s, NULL, true,
-			       nested("{\"inputs\":[{\"name\":\"word\",\"shape\":[1],\"datatype\":\"INT32\",\"data\":", '[', 9,
-				      "]]]]]]]]]}]}"),
-			       "a list stands here"),
-	       "and so has JSON");
-	tap_ok(!infer_parse_text(&s->model, NULL, "image/png", "(1 a)", 5, &f) && f.status == 415, "other types are refused");
+	tap_ok(
+	    limit_holds(s, NULL, true, nested("{\"x\":", '[', 100000, ""), "nested too deeply") &&
+		limit_holds(s, NULL, true, nested("{\"inputs\":[{\"data\":", '[', 100000, ""),
+			    "without an end") &&
+		limit_holds(
+		    s, NULL, true,
+		    nested("{\"inputs\":[{\"name\":\"word\",\"shape\":[1],\"datatype\":\"INT32\",\"data\":",
+			   '[', 9, "]]]]]]]]]}]}"),
+		    "a list stands here"),
+	    "and so has JSON");
+	tap_ok(!infer_parse_text(&s->model, NULL, "image/png", "(1 a)", 5, &f) && f.status == 415,
+	       "other types are refused");
 	tap_ok(!infer_parse_text(&s->model, NULL, NULL, "(1 a", 4, &f) &&
 		   is_refusal(&f, 400, "the body, line 1: the tree that begins here has 1 ')' too few"),
 	       "a text is refused with its line, its hint and its id");
@@ -369,12 +327,14 @@ static void test_limits(struct served *s)
 
 static void test_options(struct served *s)
 {
-	static const char body[] = "{\"parameters\":{\"priority\":-7,\"deadline_ms\":2.5e3,\"x\":[]},\"inputs\":[" PAIR "]}";
+	static const char body[] =
+	    "{\"parameters\":{\"priority\":-7,\"deadline_ms\":2.5e3,\"x\":[]},\"inputs\":[" PAIR "]}";
 	struct infer_failure f = {0};
 	struct infer_request *r = infer_parse(&s->model, NULL, body, sizeof body - 1, &f);
 	esp_submit_options o = infer_options(r);
 	int64_t rest = o.deadline - esp_clock();
-	tap_ok(o.size == sizeof o && o.priority == -7 && rest > 0 && rest <= INT64_C(2500000000) && !o.done && !o.event,
+	tap_ok(o.size == sizeof o && o.priority == -7 && rest > 0 && rest <= INT64_C(2500000000) && !o.done &&
+		   !o.event,
 	       "priority and deadline are those of the parameters");
 	infer_free(r);
 }
@@ -434,9 +394,11 @@ int main(void)
 		test_refusals(&s);
 		test_limits(&s);
 		test_options(&s);
-		test_memory(&s, "{\"id\":\"a\",\"outputs\":[{\"name\":\"total\"}],\"inputs\":[" PAIRS "]}", true);
+		test_memory(&s, "{\"id\":\"a\",\"outputs\":[{\"name\":\"total\"}],\"inputs\":[" PAIRS "]}",
+			    true);
 		test_memory(&s,
-			    INPUTS("{\"name\":\"structure\",\"shape\":[2],\"datatype\":\"BYTES\",\"data\":[\"(2 (2 a) (2 b))\",\"(1 \\u0061)\"]}"),
+			    INPUTS("{\"name\":\"structure\",\"shape\":[2],\"datatype\":\"BYTES\",\"data\":["
+				   "\"(2 (2 a) (2 b))\",\"(1 \\u0061)\"]}"),
 			    true);
 		test_memory(&s, "(2 (2 a) (2 b))\n(2 c)\n(2 d)\n", false);
 	}

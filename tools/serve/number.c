@@ -14,17 +14,19 @@ static bool is_digit(const struct scan *s, const char *p)
 	return p < s->end && *p >= '0' && *p <= '9';
 }
 
-/* Adds digits to the number; NULL = there is none. */
+/* Adds digits to the number; NULL = there is none.  They are gathered in variables, which no store through a
+ * pointer changes. */
 static const char *take_digits(const struct scan *s, const char *p, struct number *n, int step)
 {
-	const char *begin = p;
+	const char *begin = p, *end = s->end;
+	uint64_t digits = n->digits;
+	for (; p < end && *p >= '0' && *p <= '9' && digits < UINT64_C(1000000000000000000); p++)
+		digits = 10 * digits + (uint64_t)(*p - '0');
+	n->digits = digits;
+	n->exponent -= step * (p - begin);
 	for (; is_digit(s, p); p++) {
-		bool fits = n->digits < UINT64_C(1000000000000000000);
-		if (fits)
-			n->digits = 10 * n->digits + (*p - '0');
-		else
-			n->cut = true;
-		n->exponent += fits ? -step : 1 - step;
+		n->cut = true;
+		n->exponent += 1 - step;
 	}
 	return p == begin ? NULL : p;
 }

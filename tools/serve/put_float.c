@@ -69,8 +69,9 @@ static size_t place_point(char *to, struct decimal d)
 {
 	char digits[12];
 	int n = 0, p = 0, point;
-	for (uint32_t rest = d.digits; rest; rest /= 10)
-		digits[n++] = (char)('0' + rest % 10);
+	do
+		digits[n++] = (char)('0' + d.digits % 10);
+	while (d.digits /= 10);
 	point = n - d.scale; /* digits before the point */
 	if (point < -4 || point > 9) {
 		to[p++] = digits[--n];

@@ -196,7 +196,7 @@ static bool skip_scalar(struct scan *s)
 
 bool scan_skip(struct scan *s)
 {
-	char close[SCAN_DEPTH];
+	char close[SCAN_DEPTH] = "";
 	int depth = 0;
 	bool first = true;
 	do {
@@ -224,19 +224,22 @@ bool scan_skip(struct scan *s)
 
 bool scan_pass_list(struct scan *s)
 {
-	const char *begin = s->at;
+	const char *begin = s->at, *p = begin;
 	struct span ignored;
 	size_t depth = 0;
-	while (s->at < s->end) {
-		char c = *s->at;
-		if (c == '"' && !scan_string(s, &ignored))
-			return false;
-		if (c == '"')
-			continue;
-		s->at++;
+	while (p < s->end) {
+		char c = *p++;
+		if (c == '"') {
+			s->at = p - 1;
+			if (!scan_string(s, &ignored))
+				return false;
+			p = s->at;
+		}
 		depth += c == '[';
-		if (c == ']' && --depth == 0)
+		if (c == ']' && --depth == 0) {
+			s->at = p;
 			return true;
+		}
 	}
 	return scan_fault(s, begin, "a list without an end");
 }

@@ -98,7 +98,7 @@ bool tensor_check_shape(const struct tensor *t, int64_t rows, const size_t *shap
 			struct infer_failure *f)
 {
 	char wanted[200], has[200];
-	size_t given[AXES];
+	size_t given[AXES] = {0};
 	bool same = t->rank == (int)rank + 1 && (rows < 0 || t->shape[0] == rows);
 	for (size_t i = 0; same && i < rank; i++)
 		same = (size_t)t->shape[i + 1] == shape[i];
