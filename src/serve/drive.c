@@ -163,27 +163,43 @@ int64_t serve_start_time(const struct serve_service *s)
 	return start < s->next_deadline ? start : s->next_deadline;
 }
 
-/* A ticket that waits is driven by one of the threads that wait for it, if there are any. */
+/* A ticket that waits is driven by one of the threads that wait for it, if there are any.  Not all tickets
+ * are looked at: there may be thousands that no thread waits for.  A thread whose ticket has ended is awake. */
 void serve_hand_over(struct serve_service *s)
 {
-	for (const struct serve_tickets *l = &s->computed; l; l = l == &s->computed ? &s->waiting : NULL)
-		for (struct serve_ticket *t = l->first; t; t = t->after)
-			if (t->sleepers) {
-				pthread_cond_signal(&t->wake);
-				return;
-			}
+	for (struct serve_sleeper *w = s->sleeping; w; w = w->after)
+		if (w->ticket->place < SERVE_TOLD) {
+			pthread_cond_signal(&w->ticket->wake);
+			return;
+		}
 	if (s->started && serve_has_work(s))
 		pthread_cond_signal(&s->work);
+}
+
+static void add_sleeper(struct serve_service *s, struct serve_sleeper *w)
+{
+	w->before = s->sleeping_last;
+	*(w->before ? &w->before->after : &s->sleeping) = w;
+	s->sleeping_last = w;
+}
+
+static void remove_sleeper(struct serve_service *s, struct serve_sleeper *w)
+{
+	*(w->before ? &w->before->after : &s->sleeping) = w->after;
+	*(w->after ? &w->after->before : &s->sleeping_last) = w->before;
 }
 
 static void sleep_until(struct serve_service *s, struct serve_ticket *t, int64_t until)
 {
 	struct timespec time = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+	struct serve_sleeper self = {.ticket = t};
 	t->sleepers++;
+	add_sleeper(s, &self);
 	if (until == INT64_MAX)
 		pthread_cond_wait(&t->wake, &s->lock);
 	else
 		pthread_cond_timedwait(&t->wake, &s->lock, &time);
+	remove_sleeper(s, &self);
 	t->sleepers--;
 }
 

@@ -38,6 +38,12 @@ struct serve_tickets {
 	struct serve_ticket *first, *last;
 };
 
+/* A thread that waits for a ticket, or to drive; on its stack. */
+struct serve_sleeper {
+	struct serve_sleeper *before, *after;
+	struct serve_ticket *ticket;
+};
+
 /* Puts a ticket behind another one; NULL = first. */
 void serve_put_ticket_behind(struct serve_tickets *, struct serve_ticket *before, struct serve_ticket *);
 void serve_remove_ticket(struct serve_tickets *, struct serve_ticket *);
@@ -51,6 +57,7 @@ struct serve_service {
 	pthread_mutex_t lock;
 	/* freed: they have ended, and the driver returns their requests */
 	struct serve_tickets waiting, computed, calls, events, freed;
+	struct serve_sleeper *sleeping, *sleeping_last; /* who sleeps longest comes first */
 	bool driving, cancels; /* cancels: one in flight was cancelled */
 	int finishing;	       /* threads that give back what was freed, without the lock */
 	pthread_cond_t settled; /* no ticket is freed that is not given back */
@@ -81,7 +88,7 @@ bool serve_has_work(const struct serve_service *);
 int64_t serve_start_time(const struct serve_service *);
 /* Runs one superstep, with the lock before and behind it; nobody else drives. */
 void serve_drive(struct serve_service *);
-/* Wakes who is to drive next, if nobody does: the first that waits for a ticket, or the thread. */
+/* Wakes who is to drive next, if nobody does: who has waited longest for a ticket, or the thread. */
 void serve_hand_over(struct serve_service *);
 
 /* --- notify.c --- */
