@@ -147,6 +147,7 @@ unit_tests = \
 	%D%/models/depth_test \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
+	%D%/models/cut_test \
 	%D%/models/layout_test \
 	%D%/models/machines_test \
 	%D%/models/operators_test \

@@ -269,16 +269,25 @@ static int64_t distinct_bytes(const struct ilir_module *m, const struct ilir_ker
 	return together < apart ? together : apart;
 }
 
-/* The first block of a kernel: its swept loops with their first iterations only. */
+/* The first block of a kernel, from the last of its statements on: its swept loops with their first iterations only. */
 static const struct ilir_stmt *first_block(struct ilir_module *m, const struct ilir_stmt *s)
 {
 	int64_t begin;
-	if (!s || s->kind != ILIR_FOR || s->loop.kind != ILIR_SWEPT || !ilir_constant(m, s->loop.begin, &begin))
+	if (!s || s->kind != ILIR_FOR || s->loop.kind > ILIR_SWEPT || !ilir_constant(m, s->loop.begin, &begin))
 		return s;
 	struct ilir_stmt *first = arena_copy(m->arena, s, sizeof *s);
-	first->loop.end = ilir_index(m, begin + s->loop.step);
+	if (s->loop.kind == ILIR_SWEPT)
+		first->loop.end = ilir_index(m, begin + s->loop.step);
 	first->loop.body = (struct ilir_stmt *)first_block(m, s->loop.body);
 	return first;
+}
+
+static const struct ilir_stmt *last_statement(const struct ilir_kernel *k)
+{
+	const struct ilir_stmt *s = k->body;
+	while (s->next)
+		s = s->next;
+	return s;
 }
 
 /* Sets the numbers of blocks and bytes of a step; all blocks are taken to be like the first. */
@@ -288,7 +297,7 @@ static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, 
 	const struct ilir_stmt *loop = ilir_swept_loop(k);
 	step->blocks = ilir_blocks(m, loop);
 	step->columns = loop && ilir_blocks(m, loop->loop.body) == 1 ? loop->loop.step : 0;
-	step->block_bytes = weight_bytes(m, loop ? first_block(m, loop) : k->body, boxes);
+	step->block_bytes = weight_bytes(m, loop ? first_block(m, last_statement(k)) : k->body, boxes);
 	step->weight_bytes = distinct_bytes(m, k, boxes, step);
 }
 
@@ -337,7 +346,7 @@ static void describe_rows(const struct ilir_module *m, const struct ilir_kernel 
 	const struct ilir_stmt *loop = ilir_swept_loop(k);
 	ilir_visit_accesses(m, k->body, note_row_use, use);
 	for (uint32_t b = 1; b < m->buffers.n; b++)
-		add_row_bytes(&m->buffers.at[b], use[b], loop && k->body != loop, step);
+		add_row_bytes(&m->buffers.at[b], use[b], loop && k->body->next, step);
 }
 
 /* The kernel that runs before kernel k: of one domain they run in turn, over one level after the other where it

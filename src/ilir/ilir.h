@@ -343,7 +343,8 @@ int ilir_buffer_slot(const struct ilir_module *, ilir_buffer);
 bool ilir_constant(const struct ilir_module *, ilir_expr, int64_t *value);
 /* The first buffer of a kind, such as that of the nodes' cases; none if there is none. */
 ilir_buffer ilir_find_buffer(const struct ilir_module *, enum image_buffer_kind);
-/* The outermost SWEPT loop of a kernel; NULL = none. */
+/* The outermost SWEPT loop of a kernel, which is the last statement or alone inside loops that each call runs as a whole;
+ * NULL = none. */
 const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *);
 /* The blocks that a block of statements consists of: the iterations of its swept loops; 1 = it has none. */
 int64_t ilir_blocks(const struct ilir_module *, const struct ilir_stmt *);

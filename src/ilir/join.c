@@ -69,7 +69,7 @@ static bool find_uses(struct ilir_module *m, const struct ilir_kernel *k, struct
 	uses->loop = loop;
 	uses->of = ARENA_ARRAY(m->arena, struct block_use, m->buffers.n);
 	ilir_visit_accesses(m, &first, note_use, uses);
-	for (const struct ilir_stmt *s = k->body; s != loop; s = s->next) {
+	for (const struct ilir_stmt *s = k->body; s->next; s = s->next) {
 		struct ilir_stmt alone = *s;
 		alone.next = NULL;
 		ilir_visit_accesses(m, &alone, note_head, uses);

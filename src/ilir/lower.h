@@ -25,6 +25,8 @@ struct lower_loop {
 	ilir_var slot;
 	ilir_expr shared; /* the operand that all its products have in common */
 	struct ilir_stmt *prologue;
+	/* where the reduction is cut: stores the sums' first values; loads those of the piece before; stores those of this one */
+	struct ilir_stmt *start, *resume, *park;
 	struct scope *body;
 };
 
@@ -91,6 +93,7 @@ struct lowering {
 	ilir_expr token; /* with a sort: that of the segment */
 	ilir_var given; /* of its loop over the caller's rows; none = it visits nodes by number */
 	ilir_expr row, edge, space[SUB_MAX_VARS];
+	ilir_var piece; /* the first iteration of a piece of the reduction that its tile cuts; none = it cuts none */
 	ilir_var column; /* of the group's dimension that vectors run along; none = it has no dimensions */
 	struct scope *scope;
 	int floor; /* depth of the outermost scope that values may be placed in: a condition encloses it */
@@ -168,6 +171,22 @@ ilir_expr lower_applied(struct lowering *, enum sub_op, ilir_expr, ilir_expr, il
 
 /* Lowers a reduction, from its neutral element or from the sum that it continues. */
 ilir_expr lower_reduction(struct lowering *, sub_ref, const ilir_expr *index);
+
+/* --- reductions that are cut (lower_cut.c) --- */
+
+/* Declares the variable of the pieces of the group's reduction, if its tile cuts it. */
+void lower_open_cut(struct lowering *);
+/* An element of the first reduced variable, whose loop counts from the beginning of a piece. */
+ilir_expr lower_cut_element(struct lowering *, ilir_expr);
+/* Lets the sum `acc` of a loop, whose first value `start` stores, go on from piece to piece, in a buffer of its own. */
+void lower_cut_sum(struct lowering *, struct lower_loop *, sub_ref, ilir_buffer acc, struct ilir_stmt *start);
+/* The loops of a reduction, `loops` over all of it, over a piece, and what follows: `after` the last piece. */
+struct ilir_stmt *lower_cut_loops(struct lowering *, const struct lower_loop *, struct ilir_stmt *loops,
+				  struct ilir_stmt *after);
+/* The loop over the pieces around the nest of the group. */
+struct ilir_stmt *lower_pieces(struct lowering *, struct ilir_stmt *nest);
+/* The buffer of a group's sums between pieces. */
+ilir_buffer lower_partial_sums(struct lowering *, sub_ref);
 
 /* --- the loop over a step's rows (lower_rows.c) --- */
 

@@ -111,6 +111,7 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	l->given = rows_here && sched_is_in_given_order(l->sched, l->plan, g->body)
 		       ? ilir_new_var(l->m, "m", (struct ilir_type){ILIR_INDEX, 1})
 		       : (ilir_var){0};
+	lower_open_cut(l);
 	unsigned inside = inner_dims(l);
 	ilir_var rows = open_space(l, v, rows_here, var);
 	struct ilir_stmt *block = inside ? lower_row(l, v, var, rows, inside) : lower_element(l, NULL);
@@ -121,6 +122,7 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	if (rows.i)
 		block = lower_blocks(l, v, rows, block);
 	block = lower_dimensions(l, v, var, ~(inside | first), inside ? l->tile->along : -1, -1, block);
+	block = lower_pieces(l, block);
 	if (g->dims && l->tile->lanes > 1)
 		vec_push(l->m->arena, &l->tiling->tiles,
 			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->tile->lanes}, l->tile->columns});

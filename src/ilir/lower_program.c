@@ -208,6 +208,44 @@ static enum image_size intermediate_rows(const struct lowering *l, int body, enu
 	return domain == SUB_LEAF ? IMAGE_LEAVES : IMAGE_WIDEST_INNER;
 }
 
+static struct ilir_dim var_dim(struct lowering *l, int body, int which)
+{
+	const struct sub_var *var = &l->p->vars.at[which];
+	switch (var->set) {
+	case SUB_NODE:
+	case SUB_EDGE: {
+		enum image_size rows = intermediate_rows(l, body, var->set);
+		return rows_dim(l, var->set == SUB_NODE ? "node" : "edge", rows, 0);
+	}
+	case SUB_INPUT:
+		return rows_dim(l, "input", IMAGE_INPUTS, 0);
+	case SUB_MEMBER:
+		return rows_dim(l, "member", IMAGE_NODES, 0);
+	default: {
+		const char *name = var->set == SUB_ROW ? "row" : var->name;
+		return (struct ilir_dim){ilir_dim_name(l->m, name), IMAGE_ONE, var->extent, var->extent};
+	}
+	}
+}
+
+/* A cache line is between rows of columns, so that rows of a power of two do not meet in the same sets of a cache. */
+ilir_buffer lower_partial_sums(struct lowering *l, sub_ref r)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	int leading = l->group->rows, along = leading + l->tile->along;
+	struct str name = str_in(l->m->arena);
+	str_printf(&name, "%s.parked", sched_value_name(l->plan, l->body, r));
+	struct ilir_buffer_decl b = {.name = name.text, .kind = IMAGE_SCRATCH, .dtype = (enum ilir_dtype)v->dtype};
+	for (int i = 0; i < v->vars; i++)
+		if (i != along)
+			b.dim[b.rank++] = var_dim(l, l->body, v->var[i]);
+	b.dim[b.rank] = var_dim(l, l->body, v->var[along]);
+	b.dim[b.rank++].padded += l->sched->target->line_bytes / ilir_bytes(b.dtype);
+	ilir_buffer made = ilir_new_buffer(l->m, b);
+	lower_note_order(l, made, NULL);
+	return made;
+}
+
 static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
@@ -215,18 +253,8 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r),
 				     .kind = local ? IMAGE_LOCAL : IMAGE_SCRATCH,
 				     .dtype = (enum ilir_dtype)v->dtype};
-	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
-		const struct sub_var *var = &l->p->vars.at[v->var[i]];
-		b.dim[b.rank++] =
-		    var->set == SUB_NODE    ? rows_dim(l, "node", intermediate_rows(l, body, SUB_NODE), 0)
-		    : var->set == SUB_INPUT ? rows_dim(l, "input", IMAGE_INPUTS, 0)
-		    : var->set == SUB_EDGE  ? rows_dim(l, "edge", intermediate_rows(l, body, SUB_EDGE), 0)
-		    : var->set == SUB_MEMBER ? rows_dim(l, "member", IMAGE_NODES, 0)
-		    : var->set == SUB_ROW
-			? (struct ilir_dim){ilir_dim_name(l->m, "row"), IMAGE_ONE, var->extent, var->extent}
-			: (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE, var->extent,
-					    var->extent};
-	}
+	for (int i = lower_first_stored(l, r); i < v->vars; i++)
+		b.dim[b.rank++] = var_dim(l, body, v->var[i]);
 	const struct sched_order *order = sched_intermediate_order(l->sched, body, r);
 	if (order)
 		lower_order_dims(order, &b.dim[b.rank - order->rank]);

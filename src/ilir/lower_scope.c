@@ -36,19 +36,29 @@ static struct ilir_stmt *finish_loop(struct lowering *l, const struct lower_loop
 	if (loop->slots)
 		block = ilir_for(m, loop->slot, ilir_index(m, 0), ilir_index(m, loop->slots), 1,
 				 ilir_dim_name(m, "slot"), ILIR_SERIAL, block);
-	return ilir_append(loop->prologue, block);
+	return block;
 }
 
-struct ilir_stmt *lower_scope_finish(struct lowering *l, const struct scope *s)
+/* The statements of a scope from the i-th on.  What follows a reduction that is cut runs after its last piece. */
+static struct ilir_stmt *finish_items(struct lowering *l, const struct scope *s, size_t i)
 {
 	struct ilir_stmt *first = NULL, **link = &first;
-	for (size_t i = 0; i < s->items.n; i++) {
+	for (; i < s->items.n; i++) {
 		const struct lower_loop *loop = s->items.at[i].loop;
-		*link = loop ? finish_loop(l, loop) : s->items.at[i].stmt;
+		if (loop && loop->park) {
+			*link = lower_cut_loops(l, loop, finish_loop(l, loop), finish_items(l, s, i + 1));
+			return first;
+		}
+		*link = loop ? ilir_append(loop->prologue, finish_loop(l, loop)) : s->items.at[i].stmt;
 		while (*link)
 			link = &(*link)->next;
 	}
 	return first;
+}
+
+struct ilir_stmt *lower_scope_finish(struct lowering *l, const struct scope *s)
+{
+	return finish_items(l, s, 0);
 }
 
 void lower_define(struct lowering *l, bool is_buffer, uint32_t id, int depth, int place)

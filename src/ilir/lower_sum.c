@@ -181,6 +181,7 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	for (int i = 0; i < loop->outers; i++)
 		element[i] = ilir_var_ref(l->m, loop->outer[i].var);
 	element[loop->outers] = element_of(l, loop, sums->joined);
+	element[0] = lower_cut_element(l, element[0]);
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = element_of(l, loop, false);
@@ -190,8 +191,12 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	if (!fresh && !fits_loop(l, s, loop, body, value, start, shared))
 		return false;
 	loop->shared = shared;
-	loop->prologue = ilir_append(
-	    loop->prologue, ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
+	loop->prologue = ilir_append(loop->prologue, ilir_alloc(l->m, acc));
+	struct ilir_stmt *first = ilir_store(l->m, acc, NULL, 0, start);
+	if (l->piece.i)
+		lower_cut_sum(l, loop, sums->of[0], acc, first);
+	else
+		loop->prologue = ilir_append(loop->prologue, first);
 	lower_scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
 	return true;
 }

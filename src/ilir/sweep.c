@@ -9,13 +9,16 @@
  *       }                                                }
  *     }                                                }
  *
+ * A loop around them that is not independent, such as that over pieces of a reduction that is cut, stays: each call runs all
+ * of its iterations for its blocks.
+ *
  * Needs: outline has run.  A kernel that does not end with such a loop, or whose loops have one iteration, stays
  * as it is, and has one block. */
 #include "ilir/passes.h"
 
-/* An index as coefficient * variable + rest, where the rest varies by at most `width`. */
+/* An index as coefficient * variable + rest, where the rest is from `low` on and varies by at most `width`. */
 struct motion {
-	int64_t coefficient, width;
+	int64_t coefficient, low, width;
 };
 
 static bool find_motion(const struct ilir_module *, ilir_expr, ilir_var, const struct ilir_known *,
@@ -26,7 +29,7 @@ static bool motion_of_rest(const struct ilir_module *m, ilir_expr e, const struc
 {
 	struct ilir_range r;
 	bool bounded = ilir_range_of(m, e, known, &r);
-	*out = (struct motion){0, bounded ? r.high - r.low : 0};
+	*out = bounded ? (struct motion){0, r.low, r.high - r.low} : (struct motion){0};
 	return bounded;
 }
 
@@ -36,7 +39,9 @@ static bool motion_of_sum(const struct ilir_module *m, ilir_expr e, ilir_var v,
 	struct motion a, b;
 	bool minus = ilir_at(m, e)->op == ILIR_SUB;
 	if (!find_motion(m, ilir_arg(m, e, 0), v, known, &a) ||
-	    !find_motion(m, ilir_arg(m, e, 1), v, known, &b))
+	    !find_motion(m, ilir_arg(m, e, 1), v, known, &b) ||
+	    (minus && __builtin_add_overflow(b.low, b.width, &b.low)) ||
+	    __builtin_add_overflow(a.low, minus ? -b.low : b.low, &out->low))
 		return false;
 	return !__builtin_add_overflow(a.coefficient, minus ? -b.coefficient : b.coefficient,
 				       &out->coefficient) &&
@@ -51,6 +56,7 @@ static bool motion_of_product(const struct ilir_module *m, ilir_expr e, ilir_var
 	return ilir_constant(m, ilir_arg(m, e, 1), &by) && by > 0 &&
 	       find_motion(m, ilir_arg(m, e, 0), v, known, &a) &&
 	       !__builtin_mul_overflow(a.coefficient, by, &out->coefficient) &&
+	       !__builtin_mul_overflow(a.low, by, &out->low) &&
 	       !__builtin_mul_overflow(a.width, by, &out->width);
 }
 
@@ -62,7 +68,7 @@ static bool find_motion(const struct ilir_module *m, ilir_expr e, ilir_var v, co
 		return motion_of_rest(m, e, known, out);
 	switch (n->op) {
 	case ILIR_VAR:
-		*out = (struct motion){1, 0};
+		*out = (struct motion){1, 0, 0};
 		return true;
 	case ILIR_RAMP:
 		return find_motion(m, ilir_arg(m, e, 0), v, known, out) &&
@@ -85,7 +91,7 @@ bool ilir_moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v, const
 
 /* The memory accesses of a loop's iterations. */
 struct iterations {
-	const struct ilir_stmt *loop;
+	const struct ilir_stmt *loop; /* NULL = what is visited stands before them */
 	bool *stored;	   /* by buffer */
 	bool *own;	   /* by buffer: of the thread, and an iteration reads only what it has stored before */
 	const char *clash; /* the first buffer that makes their order matter; NULL = none */
@@ -144,17 +150,61 @@ static bool stores_before_loads(const struct ilir_module *m, const struct ilir_s
 	return true;
 }
 
-/* Whether iterations store to different elements: in one dimension, the index moves per iteration by more
- * than the range within an iteration. */
+/* Whether an index moves per iteration by more than the range within an iteration. */
+static bool moves_on(const struct ilir_stmt *loop, const struct motion *motion)
+{
+	int64_t distance;
+	return !__builtin_mul_overflow(motion->coefficient, loop->loop.step, &distance) && distance > motion->width;
+}
+
+/* Whether iterations store to different elements: the index moves on in one dimension. */
 static bool is_disjoint(const struct ilir_module *m, const struct ilir_access *a,
 			const struct ilir_stmt *loop)
 {
 	for (int d = 0; d < a->indices; d++) {
 		struct motion motion;
-		int64_t distance;
-		if (find_motion(m, a->index[d], loop->loop.var, a->known, &motion) &&
-		    !__builtin_mul_overflow(motion.coefficient, loop->loop.step, &distance) &&
-		    distance > motion.width)
+		if (find_motion(m, a->index[d], loop->loop.var, a->known, &motion) && moves_on(loop, &motion))
+			return true;
+	}
+	return false;
+}
+
+/* The motion of all indices of a buffer in one dimension. */
+struct track {
+	ilir_buffer buffer;
+	const struct ilir_stmt *loop;
+	int dim;
+	bool any, bounded;
+	struct motion all;
+};
+
+static void note_track(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	struct track *t = context;
+	struct motion one;
+	if (a->buffer.i != t->buffer.i || !t->bounded || is_prefetch(a))
+		return;
+	t->bounded = find_motion(m, a->index[t->dim], t->loop->loop.var, a->known, &one) &&
+		     (!t->any || one.coefficient == t->all.coefficient);
+	if (t->any) {
+		int64_t high = t->all.low + t->all.width, other = one.low + one.width;
+		t->all.low = one.low < t->all.low ? one.low : t->all.low;
+		t->all.width = (other > high ? other : high) - t->all.low;
+	} else
+		t->all = one;
+	t->any = true;
+}
+
+/* Whether an iteration loads no element of a buffer that another one stores: in one dimension, all its indices move on
+ * together. */
+static bool keeps_apart(const struct ilir_module *m, const struct ilir_stmt *loop, ilir_buffer b)
+{
+	struct ilir_stmt alone = *loop;
+	alone.next = NULL;
+	for (int d = 0; d < ilir_buffer_at(m, b)->rank; d++) {
+		struct track t = {.buffer = b, .loop = loop, .dim = d, .bounded = true};
+		ilir_visit_accesses(m, &alone, note_track, &t);
+		if (t.any && t.bounded && moves_on(loop, &t.all))
 			return true;
 	}
 	return false;
@@ -186,7 +236,8 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	bool own = (ilir_holds_results(b) && !has_earlier_rows(b)) || b->kind == IMAGE_WEIGHT;
-	if (a->load.i && !is_prefetch(a) && own && t->stored[a->buffer.i] && !t->clash)
+	if (a->load.i && !is_prefetch(a) && own && t->stored[a->buffer.i] && !t->clash &&
+	    !(t->loop && keeps_apart(m, t->loop, a->buffer)))
 		t->clash = b->name;
 }
 
@@ -216,7 +267,10 @@ static struct ilir_stmt *last_statement(const struct ilir_kernel *k)
 const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *k)
 {
 	const struct ilir_stmt *s = last_statement(k);
-	return s && s->kind == ILIR_FOR && s->loop.kind == ILIR_SWEPT ? s : NULL;
+	for (; s && !s->next && s->kind == ILIR_FOR; s = s->loop.body)
+		if (s->loop.kind != ILIR_SERIAL)
+			return s->loop.kind == ILIR_SWEPT ? s : NULL;
+	return NULL;
 }
 
 /* A call runs what stands before the swept loop whatever blocks it chooses, and so do other threads. */
@@ -237,12 +291,20 @@ const char *ilir_head_clash(const struct ilir_module *m, const struct ilir_kerne
 			       ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
 	ilir_visit_accesses(m, loop, note_store, &t);
 	t.clash = NULL;
+	t.loop = NULL;
 	for (const struct ilir_stmt *s = k->body; s != loop; s = s->next) {
 		struct ilir_stmt alone = *s;
 		alone.next = NULL;
 		ilir_visit_accesses(m, &alone, note_head, &t);
 	}
 	return t.clash;
+}
+
+/* Whether a loop runs as a whole in each call, with all that is independent inside. */
+static bool runs_whole(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL && ilir_trip_count(m, s) > 1 &&
+	       ilir_iterations_clash(m, s);
 }
 
 static bool can_be_swept(const struct ilir_module *m, const struct ilir_stmt *s)
@@ -265,6 +327,7 @@ void ilir_sweep(struct ilir_module *m, struct ilir_tiling *tiling)
 	for (size_t k = 0; k < m->kernels.n; k++) {
 		struct ilir_stmt *s = last_statement(&m->kernels.at[k]);
 		int64_t blocks;
+		s = runs_whole(m, s) ? s->loop.body : s;
 		const struct ilir_stmt *inside = find_unswept(m, s, &blocks);
 		bool can = blocks > 1 && !ilir_head_clash(m, &m->kernels.at[k]);
 		for (; can && s != inside; s = s->loop.body)

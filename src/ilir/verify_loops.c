@@ -167,13 +167,15 @@ static bool define_var(struct verification *c, ilir_var v, struct ilir_type type
 }
 
 /* Swept loops are the end of their kernel, because a call chooses iterations of a single nest.  Before them
- * are only loops, which each call runs. */
+ * are only loops, which each call runs, and around them only loops with as many iterations in each call. */
 static bool check_swept(struct verification *c, const struct ilir_stmt *s)
 {
-	const struct ilir_stmt *at = ilir_swept_loop(c->kernel);
+	const struct ilir_stmt *at = ilir_swept_loop(c->kernel), *around = NULL;
 	bool loops = true;
 	for (const struct ilir_stmt *head = c->kernel->body; head; head = head->next)
-		loops &= head->kind == ILIR_FOR;
+		around = head, loops &= head->kind == ILIR_FOR;
+	for (; at && loops && around != at; around = around->loop.body)
+		loops = ilir_trip_count(c->m, around) > 0;
 	while (at && at != s && !at->next && at->kind == ILIR_FOR && at->loop.kind == ILIR_SWEPT)
 		at = at->loop.body;
 	if (!loops || at != s || s->next)

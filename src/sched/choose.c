@@ -597,6 +597,7 @@ static struct sched_tile choose_tile(const struct sched *s, const struct sched_p
 	if (vectors && sched_reads_images(g))
 		return choose_by_windows(g, tile);
 	sched_each_tile(s, plan, g - plan->groups.at, &tile, keep_best, &best);
+	best.tile.cut = sched_choose_cut(s, plan, g, &best.tile);
 	return best.tile;
 }
 

@@ -339,6 +339,16 @@ static int window_of(const struct sub_program *p, const struct sub_value *v)
 	return (int)n;
 }
 
+/* Whether a reduction has a loop of its own at each element of a group: its values have the group's dimensions, and none of its
+ * operands is a concatenation, part of which other loops may read. */
+static bool is_whole(const struct sub_program *p, const struct sched_group *g, const struct sub_value *v)
+{
+	bool whole = v->vars == g->rows + g->edges + g->dims;
+	for (int a = 0; a < v->args; a++)
+		whole &= sub_at(p, v->arg[a].value)->op != SUB_COND;
+	return whole;
+}
+
 static void count_reduction(struct sched_grouper *gr, struct map *shared, int group,
 			    const struct sched_reduction *r)
 {
@@ -355,11 +365,15 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	bool product = v->args > 1;
 	for (int a = product; a < v->args && a <= 2; a++) {
 		fresh.operand[a - product] = r->operand[a - product];
+		fresh.step[a - product] = r->step[a - product];
 		fresh.bytes[a - product] = bytes_moved(p, v->arg[a].value);
 	}
 	memcpy(fresh.shift, r->shift, sizeof fresh.shift);
+	fresh.first = v->reduced.var[0];
+	fresh.whole = true;
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);
+	g->loops.at[loop].whole &= !ragged && is_whole(p, g, v);
 	int gates = ++g->loops.at[loop].gates;
 	if (product)
 		note_operands(&g->loops.at[loop], r, g->dims, g->sort);

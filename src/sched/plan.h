@@ -142,6 +142,7 @@ struct sched_reduction {
 	uint64_t shared;   /* identifies the operand that other reductions of the group may share */
 	unsigned operand[2]; /* what those of a product, or the one, depend on: dimensions of a row, a mask, and SCHED_ROW */
 	int64_t shift[SUB_MAX_VARS]; /* as of the loop */
+	int64_t step[2];	     /* likewise */
 };
 
 struct sched_walk {

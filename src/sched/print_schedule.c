@@ -17,6 +17,8 @@ void sched_print_tile(const struct sched_tile *t, const struct sched_group *grou
 		str_printf(s, " across %d", t->across);
 	if (t->block)
 		str_printf(s, " block %d", t->block);
+	if (t->cut)
+		str_printf(s, " cut %d", t->cut);
 	if (group->dims > 1)
 		str_printf(s, " along %d", t->along);
 	if (!nodes && group->dims > 2)

@@ -56,6 +56,7 @@ static const struct {
     {"along", offsetof(struct sched_tile, along), 0},
     {"across", offsetof(struct sched_tile, across), 0},
     {"block", offsetof(struct sched_tile, block), SCHED_MAX_BLOCK},
+    {"cut", offsetof(struct sched_tile, cut), SCHED_MAX_CUT},
 };
 enum { TILE_WORDS = sizeof tile_words / sizeof *tile_words };
 
@@ -65,6 +66,14 @@ static int tile_word(const struct line *l, int word)
 	while (i < TILE_WORDS && !line_is(l, word, tile_words[i].word))
 		i++;
 	return i;
+}
+
+static bool names_word(const struct line *l, const char *word)
+{
+	int i = 0;
+	while (i < l->words && !line_is(l, i, word))
+		i++;
+	return i < l->words;
 }
 
 /* Whether a property of a tile begins at a word. */
@@ -111,7 +120,7 @@ static bool read_number(struct line *l, int *word, struct sched_tile *t, int dim
 	int which = tile_word(l, *word);
 	if (which == TILE_WORDS)
 		return line_refuse(
-		    l, *word, "expects nodes, rows, columns, unroll, along, across, block, outside or by here");
+		    l, *word, "expects nodes, rows, columns, unroll, along, across, block, cut, outside or by here");
 	int most = tile_words[which].most;
 	int n = line_number(l, *word + 1, most > 0, most ? most : dims ? dims - 1 : 0);
 	*word += 2;
@@ -133,6 +142,7 @@ static bool read_property(struct line *l, int *word, struct sched_tile *t, int d
 	if (!nodes && !line_is(l, *word, "rows"))
 		return read_number(l, word, t, dims);
 	t->block = nodes ? 0 : t->block;
+	t->cut = names_word(l, "cut") ? t->cut : 0;
 	t->across = nodes ? SCHED_NODES : t->across == SCHED_NODES ? SOME_DIMENSION : t->across;
 	++*word;
 	return read_sizes(l, word, t);
@@ -215,14 +225,6 @@ static bool check_across(struct line *l, const struct sched_plan *plan, const st
 	return t->block <= g->extent[t->across] || refuse_loop(l, plan, g, t, "the blocks are larger than it");
 }
 
-static bool names_word(const struct line *l, const char *word)
-{
-	int i = 0;
-	while (i < l->words && !line_is(l, i, word))
-		i++;
-	return i < l->words;
-}
-
 /* Gives rows a dimension where the line names none: one that columns do not run along.  Where columns take
  * that of the rows, rows get what was that of the columns.  Blocks of another dimension are forgotten. */
 static void settle_across(const struct line *l, struct sched_tile *t, const struct sched_tile *before)
@@ -237,6 +239,18 @@ static void settle_across(const struct line *l, struct sched_tile *t, const stru
 	t->block = names_word(l, "block") ? t->block : 0;
 }
 
+/* Whether a tile may cut the reduction of its group; refuses it by the loop. */
+static bool check_cut(struct line *l, const struct sched_plan *plan, const struct sched_group *g, const struct sched_tile *t)
+{
+	const char *why = t->cut ? sched_why_uncut(plan, g, t) : NULL;
+	char text[200];
+	if (!why || !g->loops.n)
+		return !why || line_refuse(l, 1, why);
+	const struct sub_var *v = &plan->p->vars.at[g->loops.at[0].first];
+	snprintf(text, sizeof text, "loop '%s' of %lld cannot be cut: %s", v->name, (long long)v->extent, why);
+	return line_refuse(l, 1, text);
+}
+
 static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	int g = read_group(l, plan);
@@ -248,7 +262,7 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 		if (!read_property(l, &word, &t, group->dims))
 			return false;
 	settle_across(l, &t, &s->tiles.at[g]);
-	if (!check_across(l, plan, group, &t))
+	if (!check_across(l, plan, group, &t) || !check_cut(l, plan, group, &t))
 		return false;
 	if (t.by_rows && (!group->rows || !group->dims))
 		return line_refuse(l, 1, "the group has no rows, or they have no columns");

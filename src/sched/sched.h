@@ -23,11 +23,15 @@ struct sched_loop {
 	int64_t extent;	 /* its iterations: the product of the extents of what is reduced */
 	int64_t innermost; /* the extent of the innermost one */
 	int window;	   /* the iterations of the innermost ones that can be written out; 1 = of none */
+	int first;	   /* the outermost variable that is reduced */
+	bool whole;	   /* all values have the dimensions of the group; none reads a concatenation of children */
 	bool per_edge; /* once for each edge of a row */
 	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
 	/* of the operands of its first product, or of the one operand: the dimensions that they depend on, as `beside`; bytes in memory */
 	unsigned operand[2];
 	double bytes[2];
+	/* elements by which neighbours along the innermost dimension are apart; 0 = the first reduced variable runs along it */
+	int64_t step[2];
 	/* by dimension of a row: what else the operands that depend on it depend on, a mask with SCHED_ROW */
 	unsigned beside[SUB_MAX_VARS];
 	/* by dimension of a row: after how many iterations an element reads through its window what the next element reads
@@ -152,6 +156,7 @@ enum {
 	SCHED_MAX_COLUMNS = 8,
 	SCHED_MAX_UNROLL = 16,
 	SCHED_MAX_BLOCK = 1 << 20,
+	SCHED_MAX_CUT = 1 << 20,
 	SCHED_MAX_SPAN = 64
 };
 
@@ -164,6 +169,7 @@ struct sched_tile {
 	int columns, unroll;
 	int across; /* the dimension of the group that the rows of a tile run along, or SCHED_NODES */
 	int block;  /* so many of these rows are computed for all nodes before the next; 0 = all */
+	int cut;    /* iterations of the first reduced variable that the nest runs before the next; 0 = all */
 	int along; /* the dimension of the group that columns and vectors run along */
 	int lanes; /* 1 = no vectors */
 	bool by_rows; /* one row at a time, all its columns before the next row */
@@ -219,6 +225,12 @@ double sched_predict(const struct sched *, const struct sched_plan *, int group,
 typedef void sched_tile_visit(void *user, const struct sched_tile *, double predicted);
 void sched_each_tile(const struct sched *, const struct sched_plan *, int group, const struct sched_tile *like,
 		     sched_tile_visit *, void *user);
+/* The extent of the variable that a cut of a group's reduction cuts; 0 = it reduces nothing. */
+int64_t sched_cut_extent(const struct sched_plan *, const struct sched_group *);
+/* Why the reduction of a group cannot be cut as a tile says; NULL = it can. */
+const char *sched_why_uncut(const struct sched_plan *, const struct sched_group *, const struct sched_tile *);
+/* The piece that the cost model cuts the reduction of a tiled group into; 0 = it does not cut it. */
+int sched_choose_cut(const struct sched *, const struct sched_plan *, const struct sched_group *, const struct sched_tile *);
 /* Makes the schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
 /* An estimate of the multiplications and additions of a row of a body. */

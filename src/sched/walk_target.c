@@ -201,6 +201,39 @@ static void note_windows(const struct sched_walk *w, struct sched_reduction *r,
 	}
 }
 
+static struct sched_index index_of_map(const struct sub_value *v, const struct sched_index *index,
+				       const struct sub_map *m)
+{
+	struct sched_index at = index_of(v, index, m->var);
+	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)
+		return at;
+	at.id = mix_ids(mix_ids(at.id, m->function), mix_ids(m->which, mix_ids(m->scale, m->offset)));
+	if (m->scale2) {
+		struct sched_index second = index_of(v, index, m->var2);
+		at.loops |= second.loops;
+		at.id = mix_ids(at.id, mix_ids(second.id, m->scale2));
+	}
+	return at;
+}
+
+/* The elements by which neighbours along the innermost dimension of what an operand reads are apart; 0 where the first
+ * reduced variable runs along it. */
+static int64_t step_of_operand(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
+			       const struct own_indices *reduced, int a)
+{
+	const struct sub_value *read = sub_at(w->p, v->arg[a].value);
+	struct sched_index out[SUB_MAX_VARS] = {{0}};
+	if (!read->vars)
+		return 0;
+	find_use_index(v, index, &v->arg[a], reduced, out);
+	if (read->op != SUB_ASSIGN || !read->arg[0].vars)
+		return !(out[read->vars - 1].loops & reduced->index[0].loops);
+	const struct sub_map *m = &read->map[read->arg[0].vars - 1];
+	if (index_of_map(read, out, m).loops & reduced->index[0].loops)
+		return 0;
+	return m->function == SUB_AFFINE && m->scale > 0 ? m->scale : 1;
+}
+
 static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_index *index,
 			   uint64_t instance)
 {
@@ -220,29 +253,15 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 	w->loops -= v->reduced.n;
 	w->leading &= (1ull << w->loops) - 1;
 	if (!edge) {
-		struct sched_reduction found = {r, instance, shared_operand(w, v, index, &own), {0}, {0}};
+		struct sched_reduction found = {r, instance, shared_operand(w, v, index, &own), {0}, {0}, {0}};
 		int first = v->args > 1;
 		for (int a = first; a < v->args && a <= 2; a++) {
 			found.operand[a - first] = dims_of_operand(w, v, index, &own, a);
 			note_windows(w, &found, index, &own, a);
+			found.step[a - first] = step_of_operand(w, v, index, &own, a);
 		}
 		vec_push(w->arena, &w->reductions, found);
 	}
-}
-
-static struct sched_index index_of_map(const struct sub_value *v, const struct sched_index *index,
-				       const struct sub_map *m)
-{
-	struct sched_index at = index_of(v, index, m->var);
-	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)
-		return at;
-	at.id = mix_ids(mix_ids(at.id, m->function), mix_ids(m->which, mix_ids(m->scale, m->offset)));
-	if (m->scale2) {
-		struct sched_index second = index_of(v, index, m->var2);
-		at.loops |= second.loops;
-		at.id = mix_ids(at.id, mix_ids(second.id, m->scale2));
-	}
-	return at;
 }
 
 static void walk_chosen(struct sched_walk *w, sub_ref r, const struct sched_index *index)

@@ -40,7 +40,8 @@ static const char *const schedules[] = {"persist off\nbarrier step\n", "fuse non
 static const char *const nests[] = {
     "tile inner.2 rows 4 2 1 columns 2 across 0 along 1\nparallel inner.2 columns\n",
     "tile inner.2 rows 4 2 1 columns 1 across 0 block 1 along 1\ntile output.0 rows 6 4 1 columns 1 across 0 block 7 along 1\n",
-    "layout Z node 1 0\nlayout Y node 1 0\ntile inner.2 rows 8 3 1 columns 2 across 1 block 10 along 0\nvectorize 4\n"};
+    "layout Z node 1 0\nlayout Y node 1 0\ntile inner.2 rows 8 3 1 columns 2 across 1 block 10 along 0\nvectorize 4\n",
+    "tile inner.2 rows 4 2 1 columns 1 cut 5 across 0 block 3 along 1\ntile output.0 rows 6 4 1 columns 1 cut 4 across 0 along 1\n"};
 
 enum { MAX_THREADS = 4, RUNS = 5 };
 

@@ -174,7 +174,7 @@ static void test_text(void)
 	    {"parallel inner.0", "parallel: wrong argument"},
 	    {"parallel inner.0 nodes", "parallel: wrong argument"},
 	    {"parallel leaf.0 columns rows", "parallel: wrong argument"},
-	    {"tile inner.0 lines 2", "expects nodes, rows, columns, unroll, along, across, block, outside or by"},
+	    {"tile inner.0 lines 2", "expects nodes, rows, columns, unroll, along, across, block, cut, outside or by"},
 	    {"tile inner.0 rows 2 1 outside", "expects rows or columns here"},
 	    {"tile inner.0 rows 2 1", "no other dimension than that of its columns"},
 	    {"tile inner.0 across 0", "loop 'j' of 64 rows: columns run along it"},
@@ -344,6 +344,29 @@ static void test_rows_across(void)
 		   refuses(&p, "tile inner.2 rows 2 1 across 2", "from 0 to 1"),
 	       "an illegal tile is refused by its loop's name");
 	free_model(&p.model);
+}
+
+/* A reduction that is cut is one that its tile runs at each element, and pieces are smaller than it. */
+static void test_cuts(void)
+{
+	struct planned p, cell;
+	bool ok = make(&p, "tests/models/products.ra", "A=7 B=19 C=33 V=9");
+	tap_ok(ok && reads(&p, "tile inner.2 rows 4 2 1 columns 2 cut 5 across 0 along 1") &&
+		   prints(&p, "tile inner.2 rows 4 2 1 columns 2 unroll 1 across 0 cut 5 along 1\n"),
+	       "a reduction is cut");
+	tap_ok(reads(&p, "tile inner.2 columns 1") && prints(&p, " cut 5 along 1\n") &&
+		   reads(&p, "tile inner.2 rows 2 1") && !prints(&p, " cut 5"),
+	       "until a line has sizes");
+	tap_ok(refuses(&p, "tile inner.2 cut 0", "from 1 to 1048576") &&
+		   refuses(&p, "tile inner.2 cut 19", "loop 'k' of 19 cannot be cut: the pieces are no smaller than it") &&
+		   refuses(&p, "tile inner.1 nodes 1 cut 5 by rows", "cannot be cut: by rows nothing of it is used again") &&
+		   refuses(&p, "tile inner.0 cut 5", "the group reduces nothing"),
+	       "pieces of nothing, of all, by rows, and of no reduction are refused by the loop's name");
+	free_model(&p.model);
+	ok = make(&cell, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100");
+	tap_ok(ok && refuses(&cell, "tile inner.0 cut 16", "another reduction of the group follows or precedes it"),
+	       "a sum that another one continues is not cut");
+	free_model(&cell.model);
 }
 
 static const struct sched_tile *tile_of(const struct planned *p, const char *group)
@@ -564,6 +587,7 @@ int main(void)
 	test_own_weights();
 	test_chosen_layouts();
 	test_rows_across();
+	test_cuts();
 	test_chosen_rows();
 	test_vectors();
 	test_layouts();
