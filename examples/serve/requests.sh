@@ -14,7 +14,7 @@ echo "-- a tree in brackets"
 curl -sf "$at/v1/run/treelstm" -d '(3 (2 It) (4 (2 works) (2 well)))'
 
 echo "-- the same as a tensor of the Open Inference Protocol, which must be answered within a second"
-curl -sf "$at/v2/models/treelstm/infer" -H 'Content-Type: application/json' -d '{
+curl -sf "$at/v2/models/treelstm/infer" -d '{
 	"id": "one",
 	"parameters": {"deadline_ms": 1000},
 	"inputs": [{"name": "structure", "datatype": "BYTES", "shape": [1], "data": ["(3 (2 It) (4 (2 works) (2 well)))"]}]

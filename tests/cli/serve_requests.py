@@ -53,6 +53,7 @@ equal((status, outputs["total"], result["id"]), (200, [17], "one"), "a tree is c
 equal(outputs["twice"], [2, 4, 6, 8, 10, 10, 6, 8, 16, 18], "with a row for each node")
 equal(infer(tree, tiny + "/versions/1/infer")[1], result, "so it is by the number of the version")
 equal(infer(tree, headers={})[0], 200, "a body without a type is taken for JSON")
+equal(infer(tree, headers={"Content-Type": "application/x-www-form-urlencoded"})[0], 200, "and one of the type that curl gives untold")
 status, headers, text = s.ask("POST", "/v1/run/tiny", "((2 a) (2 b)) ", {"Content-Type": "text/plain"})
 ok(status == 200 and "8" in text, "a tree in brackets is computed", (status, text))
 equal(s.ask("POST", "/v1/run", "(2 (2 a) (2 b))")[2], s.ask("POST", "/v1/run/tiny", "(2 (2 a) (2 b))")[2], "the only model needs no name")

@@ -62,10 +62,16 @@ static enum MHD_Result answer_ticket(struct request *r)
 	return answer_text(r, 200, infer_type(r->infer), text, bytes);
 }
 
-static bool is_json(const char *type)
+static bool is_type(const char *found, const char *wanted)
 {
-	const size_t n = strlen("application/json");
-	return !type || (strncasecmp(type, "application/json", n) == 0 && strchr("; \t", type[n]));
+	size_t n = strlen(wanted);
+	return strncasecmp(found, wanted, n) == 0 && strchr("; \t", found[n]);
+}
+
+/* A client that names no type means JSON, and so does curl, which then names that of forms. */
+static bool may_be_json(const char *type)
+{
+	return !type || is_type(type, "application/json") || is_type(type, "application/x-www-form-urlencoded");
 }
 
 static struct infer_limits limits_of(const struct request *r)
@@ -81,7 +87,7 @@ enum MHD_Result answer_infer(struct request *r)
 	if (r->suspended)
 		return answer_ticket(r);
 	const char *type = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Content-Type");
-	if (!is_json(type))
+	if (!may_be_json(type))
 		return answer_error(r, 415, "Content-Type is application/json here, not '%.80s'", type);
 	r->infer = infer_parse(&model, &limits, r->body ? r->body : "", r->bytes, &failure);
 	return r->infer ? submit_request(r) : answer_error(r, failure.status, "%s", failure.message);
