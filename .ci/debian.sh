@@ -56,7 +56,7 @@ debian_check()
 		debian_holds libespalier2 'lib/.*/libespalier\.so\.2' &&
 		debian_holds libespalier-dev include/espalier.h 'lib/.*/libespalier\.(a|so)' 'lib/.*/pkgconfig/espalier\.pc' \
 			'lib/.*/cmake/espalier/espalierConfig\.cmake' &&
-		debian_holds espalier bin/espalier libexec/espalier/espalier-compile 'share/man/man1/espalier\.1\.gz' 'share/man/man7/espalier-model\.7\.gz' \
+		debian_holds espalier bin/espalier libexec/espalier/espalier-compile libexec/espalier/espalier-serve 'share/man/man1/espalier\.1\.gz' 'share/man/man7/espalier-model\.7\.gz' \
 			share/bash-completion/completions/espalier share/fish/vendor_completions.d/espalier.fish \
 			share/zsh/site-functions/_espalier &&
 		debian_holds espalier-llvm 'lib/.*/espalier/espalier-llvm\.so' &&

@@ -3,15 +3,15 @@
 # how a machine is measured.
 bin_PROGRAMS += espalier
 tools_cppflags = -D_GNU_SOURCE -I$(srcdir)/src/api -I$(srcdir)/src -I%D% -I$(srcdir)/%D% \
-	$(JANSSON_CFLAGS) $(MINIZIP_CFLAGS) $(MICROHTTPD_CFLAGS)
-tools_libraries = libespalier-tools.a libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS) $(MICROHTTPD_LIBS)
+	$(JANSSON_CFLAGS) $(MINIZIP_CFLAGS)
+tools_libraries = libespalier-tools.a libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS)
 espalier_CPPFLAGS = $(tools_cppflags)
 espalier_LDADD = $(tools_libraries)
 espalier_SOURCES = %D%/main.c
 
 # All but the dispatch of commands, which bench/serve has in common with the command.
 noinst_LIBRARIES = libespalier-tools.a
-libespalier_tools_a_CPPFLAGS = $(tools_cppflags)
+libespalier_tools_a_CPPFLAGS = $(tools_cppflags) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 libespalier_tools_a_SOURCES = \
 	%D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/describe.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
 	%D%/machine.c %D%/machine.h src/base/measure.c src/base/measure.h src/base/measure_loops.h src/base/targets.h \
@@ -20,7 +20,7 @@ libespalier_tools_a_SOURCES = \
 libespalier_tools_a_SOURCES += \
 	%D%/serve/body.c %D%/serve/body.h %D%/serve/describe.c %D%/serve/failure.c %D%/serve/gather.c %D%/serve/infer.h %D%/serve/number.c \
 	%D%/serve/parse.c %D%/serve/put_float.c %D%/serve/read_texts.c %D%/serve/request.c %D%/serve/request.h %D%/serve/scan.c %D%/serve/scan.h \
-	%D%/serve/tensor.c %D%/serve/tensor.h %D%/serve/write.c
+	%D%/serve/start.c %D%/serve/tensor.c %D%/serve/tensor.h %D%/serve/write.c
 libespalier_tools_a_SOURCES += \
 	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/candidates.c %D%/bench/candidates.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/shapes.c %D%/bench/subject.c \
 	%D%/bench/weights.c \
@@ -33,11 +33,13 @@ libespalier_tools_a_SOURCES += \
 	%D%/profile/svg.c %D%/profile/text.c %D%/profile/trace.c %D%/profile/words.c
 libespalier_tools_a_SOURCES += %D%/init/extents.c %D%/init/skeleton.c %D%/init/skeleton.h
 libespalier_tools_a_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/space.c %D%/tune/tune.h
+# What `espalier serve` goes on as.
 if MICROHTTPD
-libespalier_tools_a_SOURCES += %D%/serve/access_log.c %D%/serve/compute.c %D%/serve/http.c %D%/serve/listen.c %D%/serve/load.c %D%/serve/loop.c \
-	%D%/serve/metrics.c %D%/serve/models.c %D%/serve/routes.c %D%/serve/serve.h %D%/serve/systemd.c
-else
-libespalier_tools_a_SOURCES += %D%/serve/absent.c
+pkglibexec_PROGRAMS += espalier-serve
+espalier_serve_CPPFLAGS = $(tools_cppflags) $(MICROHTTPD_CFLAGS)
+espalier_serve_LDADD = $(tools_libraries) $(MICROHTTPD_LIBS)
+espalier_serve_SOURCES = %D%/serve/access_log.c %D%/serve/compute.c %D%/serve/http.c %D%/serve/listen.c %D%/serve/load.c %D%/serve/loop.c \
+	%D%/serve/main.c %D%/serve/metrics.c %D%/serve/models.c %D%/serve/routes.c %D%/serve/serve.h %D%/serve/systemd.c
 endif
 
 # The models of `espalier init`, as texts for a C compiler.

@@ -58,6 +58,7 @@ static int run_command(enum command_id id, int argc, char **argv)
 	struct options options;
 	if (!options_read(id, argc, argv, &options))
 		return EXIT_USAGE;
+	options.arguments = argv;
 	if (!options.help)
 		return functions[id](&options);
 	options_help(id, stdout);

@@ -29,6 +29,7 @@ struct options {
 	const char *weights, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref, *math,
 	    *rules, *weights_as;
 	const char *models, *access_log;
+	char **arguments; /* all of them, behind the name of the command */
 	const char *sizes, *batches, *thread_list, *keep, *name;
 	const char *model_text; /* set by commands: the model itself, operand[0] being its name; NULL = a file */
 	int kind, format, at, rows, structures;

@@ -245,7 +245,7 @@ static void close_loop(struct server *s, int status)
 	close(s->epoll);
 }
 
-int command_serve(const struct options *o)
+int serve_models(const struct options *o)
 {
 	if (!o->operands && !o->models) {
 		complain("serve needs a model, or --models FOLDER");

@@ -212,6 +212,9 @@ struct infer_model model_of(const struct request *);
 enum MHD_Result answer_metrics(struct request *);
 enum MHD_Result answer_infer(struct request *), answer_run(struct request *);
 
+/* loop.c: serves until a signal ends it; returns the exit status. */
+int serve_models(const struct options *);
+
 /* http.c: the HTTP library over the loop's sockets. */
 bool http_start(struct server *);
 /* Gives the HTTP library a connection that was accepted. */
