@@ -79,7 +79,7 @@ unit_tests = \
 	%D%/api/run_test \
 	%D%/api/saved_test \
 	%D%/api/scale_test \
-	%D%/api/serving_test \
+	%D%/api/service_trace_test %D%/api/serving_test \
 	%D%/api/state_test \
 	%D%/api/streams_test \
 	%D%/api/swap_test \

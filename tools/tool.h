@@ -28,7 +28,7 @@ struct options {
 	struct words vocab, column, listen;
 	const char *weights, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref, *math,
 	    *rules, *weights_as;
-	const char *models, *access_log;
+	const char *models, *access_log, *trace;
 	char **arguments; /* all of them, behind the name of the command */
 	const char *sizes, *batches, *thread_list, *keep, *name;
 	const char *model_text; /* set by commands: the model itself, operand[0] being its name; NULL = a file */

@@ -188,6 +188,30 @@ void esp_service_count(const esp_service *, esp_service_counts *counts);
  * esp_text_free. */
 esp_status esp_service_metrics(const esp_service *, const char *labels, char **text, esp_error **error);
 
+/* --- trace: which requests shared which superstep --- */
+
+/* Records the last `events` events of requests and supersteps from now on; what was recorded before is freed.
+ * A request takes three, and one for each superstep that it is in; a superstep takes one.  Memory, 56 bytes
+ * an event, is taken in this call; requests neither wait for nor allocate anything more.  0 = ends recording.
+ * ESP_ERROR_MEMORY: the recording of before goes on. */
+esp_status esp_service_record(esp_service *, size_t events, esp_error **error);
+/* What was recorded, as a list of JSON in Chrome's trace event format, for ui.perfetto.dev, whose brackets
+ * are on the first and the last line; times are microseconds of esp_clock, as in those of `espalier profile`.
+ *
+ * A request is an asynchronous slice with its outcome, number of nodes and generation of weights, in which
+ * "queue" and "compute" nest, and in the latter the supersteps that it was in, with the nodes that were
+ * computed of it.  Supersteps are slices of a thread, with their rows and how many requests were in them; a
+ * flow leads from each to its slices in the requests.  The outcome of a request that has not ended is
+ * "pending".  A request whose first event has been overwritten is left out; the event process_labels says how
+ * many were (args.dropped).
+ *
+ * The service is shown as a process with a `name` (NULL = service) and a number, from 1 to 1000000: another
+ * one for each service of one picture; that of `espalier profile` is 1.  Computing waits while the events are
+ * copied.  *text is to be freed with esp_text_free; NULL after an error.  ESP_ERROR_ARGUMENT: the service is
+ * not recorded, or the number is out of range. */
+esp_status esp_service_trace(const esp_service *, const char *name, int process, char **text,
+			     esp_error **error);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

@@ -145,6 +145,7 @@ esp_ticket *ticket_submit(const struct submission *s, const esp_submit_options *
 		return NULL;
 	struct serve_submission of = {.minibatch = forest_minibatch(s->forest),
 				      .binding = &t->weights->weights,
+				      .generation = t->weights->generation,
 				      .carry = s->carry,
 				      .priority = o->priority,
 				      .deadline = o->deadline,
@@ -378,6 +379,67 @@ esp_status esp_service_metrics(const esp_service *service, const char *labels, c
 	char *copy = NULL;
 	if (api_need(&call, service) && api_need(&call, text))
 		copy = metrics_text(service, labels, &call.diags);
+	if (text)
+		*text = copy;
+	return api_end(&call, copy, error);
+}
+
+/* --- trace --- */
+
+esp_status esp_service_record(esp_service *service, size_t events, esp_error **error)
+{
+	struct api_call call = api_begin(service);
+	bool ok = api_need(&call, service) && serve_record(service->queue, events, &call.diags);
+	return api_end(&call, ok, error);
+}
+
+struct trace {
+	struct serve_trace_copy copy;
+	const char *name;
+	int process;
+	struct str text;
+};
+
+static bool print_trace(void *job)
+{
+	struct trace *t = job;
+	serve_print_trace(&t->copy, t->name, t->process, &t->text);
+	return true;
+}
+
+static bool check_trace(const struct trace *t, struct diags *diags)
+{
+	const char *function = "esp_service_trace";
+	enum { PROCESSES = 1000000 };
+	if (t->process < 1 || t->process > PROCESSES)
+		return api_bad_argument(diags, function, "process", "must be from 1 to 1000000");
+	return t->copy.capacity || api_bad_argument(diags, function, "service",
+						    "is not recorded: call esp_service_record first");
+}
+
+static char *trace_text(const esp_service *s, struct trace *t, struct diags *diags)
+{
+	struct arena arena;
+	char *copy = NULL;
+	if (!serve_copy_trace(s->queue, &t->copy, diags))
+		return NULL;
+	arena_init(&arena, &s->object.context->allocator);
+	t->text = str_in(&arena);
+	if (check_trace(t, diags) && api_guarded(&arena, diags, print_trace, t))
+		copy = api_text(s->object.context, str_text(&t->text), diags);
+	arena_free(&arena);
+	serve_free_trace(s->queue, &t->copy);
+	return copy;
+}
+
+esp_status esp_service_trace(const esp_service *service, const char *name, int process, char **text,
+			     esp_error **error)
+{
+	struct api_call call = api_begin(service);
+	struct trace trace = {.name = name ? name : "service", .process = process};
+	char *copy = NULL;
+	if (api_need(&call, service) && api_need(&call, text))
+		copy = trace_text(service, &trace, &call.diags);
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);

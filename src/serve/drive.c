@@ -88,6 +88,7 @@ static bool admit_ticket(struct serve_service *s, struct serve_ticket *t)
 	} else {
 		t->place = SERVE_COMPUTED;
 		t->joined = rt_nanoseconds();
+		serve_trace_joined(s, t);
 		serve_put_ticket_behind(&s->computed, s->computed.last, t);
 	}
 	return outcome != SERVE_FULL;
@@ -112,11 +113,13 @@ static void note_superstep(struct serve_service *s)
 {
 	struct serve_counts n = serve_count(s->engine);
 	struct serve_counters *c = &s->counters;
-	uint64_t nodes = n.nodes - serve_read(&c->nodes);
+	uint64_t nodes = n.nodes - serve_read(&c->nodes), steps = n.supersteps - serve_read(&c->supersteps);
 	if (nodes)
 		serve_note_value(&c->step_rows, (int64_t)nodes);
 	serve_add(&c->nodes, nodes);
-	serve_add(&c->supersteps, n.supersteps - serve_read(&c->supersteps));
+	serve_add(&c->supersteps, steps);
+	if (steps)
+		serve_trace_superstep(s, n.supersteps, nodes);
 	c->rows = n.rows;
 }
 

@@ -93,6 +93,7 @@ struct serve_engine {
 	double level_time; /* of a request without company [ns], averaged; 0 = unknown */
 	double node_time;  /* of a superstep, divided by its nodes [ns], averaged; 0 = unknown */
 	int64_t ended_at;  /* when the last superstep ended, if requests were left in flight [ns]; 0 = none were */
+	int64_t step_begin, step_end; /* of the last superstep [ns] */
 	int64_t next_edge, next_parent, next_input, next_member; /* of the index arrays, in this superstep */
 	uint64_t supersteps, nodes, requests;
 };

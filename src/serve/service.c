@@ -78,6 +78,7 @@ void serve_close(struct serve_service *s)
 	pthread_cond_destroy(&s->work);
 	pthread_cond_destroy(&s->settled);
 	pthread_mutex_destroy(&s->lock);
+	rt_free(s->allocator, s->trace.event);
 	rt_free(s->allocator, s);
 }
 
@@ -168,6 +169,8 @@ static void enqueue_ticket(struct serve_service *s, struct serve_ticket *t)
 	if (t->of.deadline && t->of.deadline < s->next_deadline)
 		s->next_deadline = t->of.deadline;
 	serve_add(&c->submitted, 1);
+	t->number = serve_read(&c->submitted);
+	serve_trace_submitted(s, t);
 	c->pending++;
 	c->bytes += t->bytes;
 	if (c->bytes > c->most_bytes)
@@ -205,9 +208,10 @@ static void note_end(struct serve_service *s, struct serve_ticket *t, enum serve
 	serve_add(&c->ended[answer], 1);
 	c->pending--;
 	c->bytes -= t->bytes;
+	int64_t now = t->ended = answer == SERVE_DONE ? rt_nanoseconds() : 0;
+	serve_trace_ended(s, t, answer);
 	if (answer != SERVE_DONE)
 		return;
-	int64_t now = t->ended = rt_nanoseconds();
 	serve_note_value(&c->queued, t->joined - t->submitted);
 	serve_note_value(&c->computed, now - t->joined);
 	serve_note_value(&c->whole, now - t->submitted);

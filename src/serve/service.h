@@ -10,6 +10,7 @@
 
 #include "serve/counters.h"
 #include "serve/serve.h"
+#include "serve/trace.h"
 
 struct serve_service_options {
 	struct serve_limits limits;
@@ -37,6 +38,7 @@ struct serve_ticket;
 struct serve_submission {
 	struct rt_minibatch minibatch;
 	const struct rt_binding *binding;
+	uint64_t generation; /* of the binding, for the trace */
 	struct serve_carry *carry; /* NULL = none; `busy` is cleared when the ticket has ended */
 	int priority;		   /* larger ones come first, by a head start each */
 	int64_t deadline;	   /* of CLOCK_MONOTONIC [ns], 0 = none */
@@ -85,6 +87,13 @@ int serve_descriptor(struct serve_service *, struct diags *);
 void *serve_next(struct serve_service *);
 /* As serve_can_carry. */
 bool serve_can_stream(const struct serve_service *, struct diags *);
+/* Records the last `events` events of requests and supersteps, from now on; 0 = no longer, and what was
+ * recorded is freed.  False after a diagnostic, when memory is out: then nothing changes. */
+bool serve_record(struct serve_service *, size_t events, struct diags *);
+/* A copy of what was recorded, to be freed; its capacity is 0 when nothing is.  False after a diagnostic,
+ * when memory is out. */
+bool serve_copy_trace(struct serve_service *, struct serve_trace_copy *, struct diags *);
+void serve_free_trace(struct serve_service *, struct serve_trace_copy *);
 /* What was counted so far. */
 const struct serve_counters *serve_counters(const struct serve_service *);
 

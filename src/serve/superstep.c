@@ -202,6 +202,8 @@ static void note_times(struct serve_engine *e, int64_t begin)
 	if (levels)
 		average(&e->level_time, (double)(end - begin) / levels);
 	e->ended_at = end;
+	e->step_begin = begin;
+	e->step_end = end;
 }
 
 bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, struct diags *diags)

@@ -7,6 +7,7 @@
 #define ESPALIER_SERVE_TICKETS_H
 
 #include "serve/service.h"
+#include "serve/trace.h"
 
 #include <pthread.h>
 
@@ -25,7 +26,8 @@ struct serve_ticket {
 	struct diags diags;
 	enum serve_place place;
 	enum serve_answer answer;
-	int64_t rank; /* what is smaller comes first [ns] */
+	uint64_t number; /* of those that were submitted, from 1 on */
+	int64_t rank;	 /* what is smaller comes first [ns] */
 	int64_t bytes;
 	int64_t submitted, joined, ended; /* when [ns] */
 	bool cancelled, freed;	   /* freed: by its owner, while another thread may use it */
@@ -70,6 +72,7 @@ struct serve_service {
 	bool started, closing;
 	bool *gone; /* set when the thread itself has closed the service */
 	struct serve_counters counters;
+	struct serve_trace trace;
 };
 
 /* --- service.c --- */
@@ -90,6 +93,14 @@ int64_t serve_start_time(const struct serve_service *);
 void serve_drive(struct serve_service *);
 /* Wakes who is to drive next, if nobody does: who has waited longest for a ticket, or the thread. */
 void serve_hand_over(struct serve_service *);
+
+/* --- trace_ring.c: each records an event, if the service is recorded; with the lock --- */
+
+void serve_trace_submitted(struct serve_service *, const struct serve_ticket *);
+void serve_trace_joined(struct serve_service *, const struct serve_ticket *);
+void serve_trace_ended(struct serve_service *, const struct serve_ticket *, enum serve_answer);
+/* Of a superstep that the caller has driven, behind it. */
+void serve_trace_superstep(struct serve_service *, uint64_t number, uint64_t nodes);
 
 /* --- notify.c --- */
 

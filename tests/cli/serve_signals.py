@@ -230,6 +230,48 @@ equal([s.ask("GET", "/v2")[0] for _ in range(3)], [200] * 3, "a full disk does n
 ok(s.metric("espalier_access_log_lost_total") >= 2, "lines that are lost are counted")
 equal(s.stop(), 0, "it ends with 0")
 
+# The trace of two models at SIGHUP and at the end.
+trace = tmp + "/trace.json"
+folder = tmp + "/pair"
+os.mkdir(folder)
+place("one")
+place("two")
+s = Server("--trace", trace, "--models", folder, models=())
+equal(json.load(open(trace)), [], "a trace is begun")
+
+
+def traced():
+    """How often each model's requests ended, by outcome, and events by process."""
+    events = json.load(open(trace))
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    ended = [
+        (names[e["pid"]], e["args"]["outcome"])
+        for e in events
+        if e["ph"] == "e" and e["name"].startswith("request ")
+    ]
+    return {each: ended.count(each) for each in ended}, {names[e["pid"]] for e in events if e["ph"] == "X"}
+
+
+for name in ("one", "two", "two"):
+    equal(s.ask("POST", "/v1/run/" + name, "(3 (2 a) (4 b))")[0], 200, "a request of model %s" % name)
+s.send(signal.SIGHUP)
+both = ({("one", "done"): 1, ("two", "done"): 2}, {"one", "two"})
+ok(within(lambda: os.path.getsize(trace) > 10), "SIGHUP writes the trace")
+equal(traced(), both, "with the requests and supersteps of each model")
+equal(s.ask("POST", "/v1/run/one", "(3 (2 a) (4 b))")[0], 200, "another request")
+equal(s.stop(), 0, "it ends with 0")
+both[0][("one", "done")] = 2
+equal(traced(), both, "and the trace has it")
+os.mkdir(tmp + "/gone")
+s = Server("--trace", tmp + "/gone/trace.json")
+shutil.rmtree(tmp + "/gone")
+s.send(signal.SIGHUP)
+ok(within(lambda: "/gone/trace.json" in s.text()), "a trace that can no longer be written is told")
+equal((s.ask("GET", "/v2/health/ready")[0], s.stop()), (200, 0), "and it goes on")
+s = Server("--trace", tmp + "/none/trace.json", wait=False)
+equal(s.process.wait(patience), 1, "a trace that cannot be written ends it")
+ok("/none/trace.json" in s.text(), "and the reason is printed")
+
 # A pipe that nobody reads: what does not fit is lost.
 reading, writing = os.pipe()
 p = subprocess.Popen(

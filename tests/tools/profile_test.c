@@ -336,8 +336,8 @@ static void test_trace(const struct view *v)
 			continue;
 		complete++;
 		kernels += strcmp(json_string_value(json_object_get(event, "cat")), "kernel") == 0;
-		bad += !(number_at(event, "ts") >= 0) || !(number_at(event, "dur") >= 0) ||
-		       number_at(event, "ts") + number_at(event, "dur") > 7.2 + 1e-9;
+		bad += !(number_at(event, "ts") >= .005) || !(number_at(event, "dur") >= 0) ||
+		       number_at(event, "ts") + number_at(event, "dur") > 7.205 + 1e-9;
 	}
 	tap_ok(root && complete == 4 + 5 + 10 && kernels == 8 && bad == 0,
 	       "a trace has phases, levels, calls and waits within the run");

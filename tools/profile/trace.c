@@ -1,12 +1,14 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Writes one run for trace viewers (Chrome's "Trace Event Format", JSON object form): complete events
- * ("X") on a lane for each thread, in microseconds. The caller's lane nests: run, phase, level, kernel. */
+ * ("X") on a lane for each thread, in microseconds of esp_clock, so that it can be joined with the trace of a
+ * service (esp_service_trace). The caller's lane nests: run, phase, level, kernel. */
 #include "profile.h"
 
 #include "tool.h"
 
 struct trace {
 	FILE *to;
+	int64_t begin; /* of the run [ns] */
 	const char *comma;
 };
 
@@ -27,7 +29,7 @@ static void put_event(struct trace *t, const char *name, const char *category, i
 	fprintf(t->to, "%s{\"name\":", t->comma);
 	write_json_string(t->to, name);
 	fprintf(t->to, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":",
-		category, thread, start * 1e-3, (stop - start) * 1e-3);
+		category, thread, (t->begin + start) * 1e-3, (stop - start) * 1e-3);
 	t->comma = ",\n";
 }
 
@@ -67,7 +69,7 @@ static void put_call(struct trace *t, const struct recording *r, const esp_event
 void view_trace(FILE *to, const struct view *v)
 {
 	const struct recording *r = v->shown;
-	struct trace t = {to, "\n"};
+	struct trace t = {to, r->facts.begin, "\n"};
 	fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", to);
 	put_name(&t, "process_name", 0, v->model);
 	for (int i = 0; i < r->facts.threads; i++) {

@@ -39,6 +39,8 @@ static bool bind_instance(struct instance *i, const struct models *m)
 	esp_status status = esp_binding_create(i->objects.program, i->objects.weights, &i->binding, &error);
 	if (!status)
 		status = esp_service_create(i->binding, &limits, &i->service, &error);
+	if (!status && m->options->trace)
+		status = esp_service_record(i->service, TRACE_EVENTS, &error);
 	if (status)
 		report_failure(status, error);
 	return !status;
@@ -189,6 +191,8 @@ static void refresh_entry(struct models *m, struct entry *e)
 static void refresh(struct models *m)
 {
 	struct entry *fresh;
+	if (m->opened)
+		models_trace(m);
 	bool listed = entries_list(m->options, &fresh);
 	if (listed)
 		replace_list(m, fresh);
@@ -237,6 +241,8 @@ bool models_start(struct models *m, const struct options *o, int loaded)
 	esp_status status = create_context(o, is_stopped, m, &m->context, &error);
 	if (status)
 		return report_failure(status, error) == 0;
+	if (!models_trace(m))
+		return false;
 	m->started = pthread_create(&m->thread, NULL, load_models, m) == 0;
 	return m->started || complain("cannot make a thread");
 }
@@ -268,6 +274,8 @@ bool models_stop(struct models *m)
 	pthread_mutex_unlock(&m->lock);
 	if (!join_thread(m))
 		return false;
+	if (m->started)
+		models_trace(m);
 	replace_list(m, NULL);
 	pthread_mutex_lock(&m->lock);
 	free_retired(m);

@@ -75,6 +75,11 @@ bool models_ready(struct models *);
 /* Generation of the weights that a request would be computed with; of a ticket. */
 uint64_t instance_generation(const struct instance *, const esp_ticket *);
 
+/* trace.c, for the loading thread, or where it has ended: writes the last events of all models to the file of
+ * --trace, if there is one. False after a message; the file is as it was then. */
+enum { TRACE_EVENTS = 65536 };
+bool models_trace(const struct models *);
+
 /* For the loading thread. Lists the files to serve, in the order of names; false after a message. */
 bool entries_list(const struct options *, struct entry **first);
 void entry_free(struct entry *);
