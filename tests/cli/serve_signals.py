@@ -90,7 +90,8 @@ stop.set()
 [t.join() for t in threads]
 # (a b): 2 + 1, and 3 + 4 of b, exchanged; each generation has a multiple of it.
 equal(seen, {(200, str(g), "[%d]" % (10 * g)) for g in (1, 2, 3, 4)}, "each answer is of one generation, and says of which")
-equal((s.metric('espalier_loads_total{outcome="done"}'), s.metric('espalier_loads_total{outcome="failed"}')), (4, 1), "both are counted")
+ok(within(lambda: s.metric('espalier_loads_total{outcome="done"}') == 4), "exchanges are counted, after requests may have the weights")
+equal(s.metric('espalier_loads_total{outcome="failed"}'), 1, "and so are failures")
 equal(s.ask("GET", "/v2/models/tiny/versions/4")[0], 200, "the version is the generation")
 equal(s.stop(), 0, "it ends with 0")
 
