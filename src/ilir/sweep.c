@@ -186,6 +186,8 @@ static void note_track(const struct ilir_module *m, const struct ilir_access *a,
 		return;
 	t->bounded = find_motion(m, a->index[t->dim], t->loop->loop.var, a->known, &one) &&
 		     (!t->any || one.coefficient == t->all.coefficient);
+	if (!t->bounded)
+		return;
 	if (t->any) {
 		int64_t high = t->all.low + t->all.width, other = one.low + one.width;
 		t->all.low = one.low < t->all.low ? one.low : t->all.low;

@@ -174,7 +174,7 @@ static bool check_swept(struct verification *c, const struct ilir_stmt *s)
 	bool loops = true;
 	for (const struct ilir_stmt *head = c->kernel->body; head; head = head->next)
 		around = head, loops &= head->kind == ILIR_FOR;
-	for (; at && loops && around != at; around = around->loop.body)
+	for (; at && loops && around && around != at; around = around->loop.body)
 		loops = ilir_trip_count(c->m, around) > 0;
 	while (at && at != s && !at->next && at->kind == ILIR_FOR && at->loop.kind == ILIR_SWEPT)
 		at = at->loop.body;
