@@ -150,22 +150,27 @@ static void test_result(struct diags *d)
 
 /* --- threads --- */
 
+/* A team whose workers lost their processors leaves callers alone for a while: that is forgotten before each
+ * binding, and may happen in one. */
 static void test_threads(struct diags *d)
 {
 	bool right = true;
+	int divided = 0;
 	for (int threads = 1; threads <= 4; threads++) {
 		struct rt_team team;
 		rt_team_init(&team, &allocator_default, threads);
 		for (int i = 0; i < 20; i++) {
 			struct rt_binding b;
 			calls[0] = 0;
+			team.lost = team.pause = team.resume = 0;
 			right &= rt_bind(&b, &allocator_default, &image, &source, &team, d) && is_right(&b) &&
-				 calls[0] == threads;
+				 (calls[0] == threads || calls[0] == 1);
+			divided += threads > 1 && calls[0] == threads;
 			rt_binding_free(&b);
 		}
 		rt_team_stop(&team);
 	}
-	tap_ok(right, "rows are divided among teams of 1 to 4, with the same bits");
+	tap_ok(right && divided, "rows are divided among teams of 1 to 4, with the same bits");
 }
 
 static void *bind_alone(void *context)
