@@ -61,7 +61,8 @@ tap_is "$(told 'c = Contestant(b, "p", 1, [f"{work}/peer"]); print(c.ask("a").sp
 tap_is "$(told 'c = Contestant(b, "p", 1, [f"{work}/peer"]); c.ask("a"); c.close(); print(c.process.returncode)')" 0 \
 	"a stopped contestant can be closed"
 tap_is "$(told 'c = Contestant(b, "p", 1, [f"{work}/peer"]); c.ask("a"); print(c.process.pid); sys.exit("broken")' 2>/dev/null |
-	xargs -I{} sh -c 'sleep 0.2; test -e /proc/{} && cat /proc/{}/comm')" "" "no stopped contestant is left behind by a failure"
+	xargs -I{} sh -c 'for _ in $(seq 200); do grep -q "^State:[[:space:]]*[^Z]" /proc/{}/status 2>/dev/null || exit; sleep 0.05; done
+		cat /proc/{}/comm')" "" "no stopped contestant is left behind by a failure"
 tap_is "$(told 'print(pythons_with(b, "torch", "numpy"))')" "{'2.9': '$work/first'}" "the first interpreter of each version counts"
 tap_is "$(told 'torch_of(b)' 2>&1)" "# no PyTorch 1: packages python3-torch, python3-numpy" "what is missing is said"
 tap_is "$(python3 "$srcdir/bench/bench.py" --parts floors 2>&1 >/dev/null | grep -c 'parts are floor, summary')" 1 \
