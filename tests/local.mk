@@ -236,7 +236,7 @@ script_programs += %D%/jit/record
 LDADD = libespalier-internal.la
 
 # Parts of the command that need nothing else of it.
-tests_tools_profile_test_SOURCES = %D%/tools/profile_test.c tools/floor.c tools/interrupt.c tools/machine.c tools/options.c tools/output.c tools/utf8.c \
+tests_tools_profile_test_SOURCES = %D%/tools/profile_test.c tools/floor.c tools/interrupt.c tools/machine.c tools/options.c tools/output.c \
 	tools/profile/gather.c tools/profile/json.c tools/profile/legend.c tools/profile/summary.c tools/profile/svg.c tools/profile/text.c \
 	tools/profile/trace.c tools/profile/words.c tools/recording.c tools/tables.c tools/words.c
 tests_tools_profile_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools

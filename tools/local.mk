@@ -1,6 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# The command sees the public header and, of the library, only what includes nothing else of it: the names of targets, and
-# how a machine is measured.
+# The command sees the public header and, of the library, only what includes nothing else of it: the names of targets,
+# how a machine is measured, and how JSON, decimals and UTF-8 are read.
 bin_PROGRAMS += espalier
 tools_cppflags = -D_GNU_SOURCE -I$(srcdir)/src/api -I$(srcdir)/src -I%D% -I$(srcdir)/%D% \
 	$(JANSSON_CFLAGS) $(MINIZIP_CFLAGS)
@@ -15,11 +15,12 @@ libespalier_tools_a_CPPFLAGS = $(tools_cppflags) -DPKGLIBEXECDIR='"$(pkglibexecd
 libespalier_tools_a_SOURCES = \
 	%D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/describe.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
 	%D%/machine.c %D%/machine.h src/base/measure.c src/base/measure.h src/base/measure_loops.h src/base/targets.h \
+	src/base/decimal.c src/base/decimal.h src/base/json_number.c src/base/json_scan.c src/base/json_scan.h src/base/utf8.c src/base/utf8.h \
 	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
-	%D%/utf8.c %D%/utf8.h %D%/words.c
+	%D%/words.c
 libespalier_tools_a_SOURCES += \
-	%D%/serve/body.c %D%/serve/body.h %D%/serve/describe.c %D%/serve/failure.c %D%/serve/gather.c %D%/serve/infer.h %D%/serve/number.c \
-	%D%/serve/parse.c %D%/serve/put_float.c %D%/serve/read_texts.c %D%/serve/request.c %D%/serve/request.h %D%/serve/scan.c %D%/serve/scan.h \
+	%D%/serve/body.c %D%/serve/body.h %D%/serve/describe.c %D%/serve/failure.c %D%/serve/gather.c %D%/serve/infer.h \
+	%D%/serve/parse.c %D%/serve/put_float.c %D%/serve/read_texts.c %D%/serve/request.c %D%/serve/request.h \
 	%D%/serve/start.c %D%/serve/tensor.c %D%/serve/tensor.h %D%/serve/write.c
 libespalier_tools_a_SOURCES += \
 	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/candidates.c %D%/bench/candidates.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/shapes.c %D%/bench/subject.c \

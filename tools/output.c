@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Output files, and results as text and JSON. */
 #include "tool.h"
-#include "utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>

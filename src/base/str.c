@@ -82,26 +82,6 @@ void str_python(struct str *s, const char *text)
 
 /* --- numbers, as the C locale writes them --- */
 
-double str_read_double(const char *text)
-{
-	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	if (!c)
-		return strtod(text, NULL);
-	double value = strtod_l(text, NULL, c);
-	freelocale(c);
-	return value;
-}
-
-float str_read_float(const char *text)
-{
-	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	if (!c)
-		return strtof(text, NULL);
-	float value = strtof_l(text, NULL, c);
-	freelocale(c);
-	return value;
-}
-
 static void write_number(struct str *s, double value, int most_digits, bool (*is_same)(const char *, double))
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = c ? uselocale(c) : (locale_t)0;

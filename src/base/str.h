@@ -30,8 +30,5 @@ void str_python(struct str *, const char *text);
 /* The shortest decimal spelling that reads back as the same number, whatever the locale of the process. */
 void str_float(struct str *, float);
 void str_double(struct str *, double);
-/* The number that a text begins with, whatever the locale. */
-float str_read_float(const char *text);
-double str_read_double(const char *text);
 
 #endif

@@ -1,6 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "base/target.h"
 
+#include "base/decimal.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -237,7 +239,7 @@ static bool read_line(const char **at, const char *name, double *value)
 	const char *end = strchr(*at, '\n');
 	if (!end || strncmp(*at, name, n) != 0 || (*at)[n] != ' ')
 		return false;
-	*value = str_read_double(*at + n + 1);
+	*value = decimal_to_double(*at + n + 1);
 	*at = end + 1;
 	return true;
 }

@@ -4,6 +4,7 @@
 #include "ilir/lex_loops.h"
 #include "ilir/spelling.h"
 
+#include "base/decimal.h"
 #include "base/map.h"
 
 #include <errno.h>
@@ -78,7 +79,7 @@ static ilir_expr parse_number(struct parser *p, bool negative)
 	if (is_float && (text[last] == 'i' || text[last] == 'l'))
 		lex_expected(p->l, "a float or an integer");
 	if (is_float)
-		e = ilir_float(p->m, negative ? -str_read_float(text) : str_read_float(text));
+		e = ilir_float(p->m, negative ? -decimal_to_float(text) : decimal_to_float(text));
 	else if (text[last] == 'i')
 		e = ilir_i32(p->m, check_range(p, negative ? -value : value, INT32_MIN, INT32_MAX));
 	else if (text[last] == 'l')

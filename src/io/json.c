@@ -3,7 +3,6 @@
 
 #include "base/vec.h"
 #include "io/extent.h"
-#include "io/json_scan.h"
 
 #include <stdio.h>
 
@@ -74,10 +73,35 @@ static enum io_next find_object(struct io_text *t, struct diags *diags)
 	return IO_TREE;
 }
 
+/* --- values --- */
+
+struct io_span io_json_text(struct scan *s, struct arena *arena)
+{
+	struct span from;
+	if (!scan_string(s, &from))
+		return (struct io_span){0};
+	if (!from.escaped)
+		return (struct io_span){from.text, from.n};
+	char *text = arena_take(arena, from.n, 1);
+	return (struct io_span){text, span_copy(from, text)};
+}
+
+bool io_json_integer(struct scan *s, int32_t *to, const char *message)
+{
+	struct number n;
+	double value;
+	if (!scan_number(s, &n))
+		return false;
+	if (!number_double(&n, &value))
+		return scan_fault(s, n.text, "a number too large");
+	*to = value >= INT32_MIN && value <= INT32_MAX ? (int32_t)value : 0;
+	return value == *to || scan_fault(s, n.text, message);
+}
+
 /* --- one object --- */
 
 struct object {
-	struct json scan;
+	struct scan scan;
 	struct arena *arena;
 	struct io_structure *to;
 	VEC(int32_t) begin, children;
@@ -85,23 +109,14 @@ struct object {
 	bool sequence; /* children may be left out */
 	bool has_root, has_data;
 	const char *root_at;
-	double root;
+	int32_t root;
 };
-
-static bool is_word(struct io_span s, const char *word)
-{
-	return s.length == strlen(word) && memcmp(s.text, word, s.length) == 0;
-}
 
 static bool read_child(struct object *o)
 {
-	double number;
 	int32_t child;
-	const char *at = o->scan.at;
-	if (!json_number(&o->scan, &number))
+	if (!io_json_integer(&o->scan, &child, "a child is the number of a node, from 0"))
 		return false;
-	if (!json_to_integer(number, &child))
-		return json_fault(&o->scan, at, "a child is the number of a node, from 0");
 	vec_push(o->arena, &o->children, child);
 	return true;
 }
@@ -110,15 +125,15 @@ static bool read_children(struct object *o)
 {
 	bool first = true;
 	if (o->begin.n)
-		return json_fault(&o->scan, o->scan.at, "a second member 'children'");
+		return scan_fault(&o->scan, o->scan.at, "a second member 'children'");
 	vec_push(o->arena, &o->begin, 0);
-	if (!json_expect(&o->scan, '['))
+	if (!scan_expect(&o->scan, '['))
 		return false;
-	while (json_more(&o->scan, ']', &first)) {
+	while (scan_more(&o->scan, ']', &first)) {
 		bool first_child = true;
-		if (!json_expect(&o->scan, '['))
+		if (!scan_expect(&o->scan, '['))
 			return false;
-		while (json_more(&o->scan, ']', &first_child))
+		while (scan_more(&o->scan, ']', &first_child))
 			if (!read_child(o))
 				return false;
 		vec_push(o->arena, &o->begin, (int32_t)o->children.n);
@@ -126,39 +141,48 @@ static bool read_children(struct object *o)
 	return !o->scan.fault;
 }
 
+static const char no_root[] = "the root is the number of a node, from 0";
+
 static bool read_root(struct object *o)
 {
 	if (o->has_root)
-		return json_fault(&o->scan, o->scan.at, "a second member 'root'");
+		return scan_fault(&o->scan, o->scan.at, "a second member 'root'");
 	o->has_root = true;
 	o->root_at = o->scan.at;
-	return json_number(&o->scan, &o->root);
+	return io_json_integer(&o->scan, &o->root, no_root);
 }
 
 static bool read_text(struct object *o)
 {
-	struct io_span text = json_text(&o->scan, o->arena);
+	struct io_span text = io_json_text(&o->scan, o->arena);
 	if (text.text)
 		o->to->sentence = arena_text(o->arena, text.text, text.length);
 	return text.text;
+}
+
+static const char *name_of(struct span key, struct arena *arena)
+{
+	char *name = arena_take(arena, key.n + 1, 1);
+	name[span_copy(key, name)] = 0;
+	return name;
 }
 
 /* Keeps the text of the values: their type is known when they are filled in. */
 static bool read_column(struct object *o)
 {
 	const char *at = o->scan.at;
-	struct io_span key = json_text(&o->scan, o->arena);
-	if (!key.text || !json_expect(&o->scan, ':'))
+	struct span key;
+	if (!scan_string(&o->scan, &key) || !scan_expect(&o->scan, ':'))
 		return false;
 	for (size_t i = 0; i < o->column.n; i++)
-		if (is_word(key, o->column.at[i].names))
-			return json_fault(&o->scan, at, "data by a name that has some already");
-	json_peek(&o->scan);
+		if (span_is(key, o->column.at[i].names))
+			return scan_fault(&o->scan, at, "data by a name that has some already");
+	scan_peek(&o->scan);
 	const char *begin = o->scan.at;
-	if (!json_skip(&o->scan))
+	if (!scan_skip(&o->scan))
 		return false;
 	vec_push(o->arena, &o->column,
-		 (struct io_column){.names = arena_text(o->arena, key.text, key.length),
+		 (struct io_column){.names = name_of(key, o->arena),
 				    .json = {begin, o->scan.at - begin}});
 	return true;
 }
@@ -167,31 +191,28 @@ static bool read_data(struct object *o)
 {
 	bool first = true;
 	if (o->has_data)
-		return json_fault(&o->scan, o->scan.at, "a second member 'data'");
+		return scan_fault(&o->scan, o->scan.at, "a second member 'data'");
 	o->has_data = true;
-	if (!json_expect(&o->scan, '{'))
+	if (!scan_expect(&o->scan, '{'))
 		return false;
-	while (json_more(&o->scan, '}', &first))
+	while (scan_more(&o->scan, '}', &first))
 		if (!read_column(o))
 			return false;
 	return !o->scan.fault;
 }
 
-static bool read_member(struct object *o)
+static bool read_member(struct object *o, struct span key)
 {
-	struct io_span key = json_text(&o->scan, o->arena);
-	if (!key.text || !json_expect(&o->scan, ':'))
-		return false;
-	json_peek(&o->scan);
-	if (is_word(key, "children"))
+	scan_peek(&o->scan);
+	if (span_is(key, "children"))
 		return read_children(o);
-	if (is_word(key, "root"))
+	if (span_is(key, "root"))
 		return read_root(o);
-	if (is_word(key, "data"))
+	if (span_is(key, "data"))
 		return read_data(o);
-	if (is_word(key, "text"))
+	if (span_is(key, "text"))
 		return read_text(o);
-	return json_skip(&o->scan);
+	return scan_skip(&o->scan);
 }
 
 /* The first column that is a list; others are no values of nodes. */
@@ -209,10 +230,10 @@ static bool count_values(struct object *o, int32_t *n)
 	const struct io_column *c = find_list(o);
 	bool first = true;
 	if (!c)
-		return json_fault(&o->scan, o->column.at[0].json.text,
+		return scan_fault(&o->scan, o->column.at[0].json.text,
 				  "data of a sequence is a list with a value for each node");
-	struct json scan = {.at = c->json.text + 1, .end = c->json.text + c->json.length};
-	for (*n = 0; json_more(&scan, ']', &first) && *n < INT32_MAX && json_skip(&scan);)
+	struct scan scan = {.at = c->json.text + 1, .end = c->json.text + c->json.length};
+	for (*n = 0; scan_more(&scan, ']', &first) && *n < INT32_MAX && scan_skip(&scan);)
 		++*n;
 	return true;
 }
@@ -224,15 +245,15 @@ static bool make_sequence(struct object *o, const char *begin)
 	const char *sentence = s->sentence;
 	int32_t nodes;
 	if (!o->sequence)
-		return json_fault(
+		return scan_fault(
 		    &o->scan, begin,
 		    "it has no member 'children', without which it is a sequence, and the model takes none");
 	if (!o->column.n)
-		return json_fault(&o->scan, begin, "it has neither a member 'children' nor data");
+		return scan_fault(&o->scan, begin, "it has neither a member 'children' nor data");
 	if (!count_values(o, &nodes))
 		return false;
 	if (!nodes)
-		return json_fault(&o->scan, begin, "it has no node");
+		return scan_fault(&o->scan, begin, "it has no node");
 	*s = io_sequence(nodes, o->arena);
 	s->sentence = sentence;
 	return true;
@@ -241,7 +262,7 @@ static bool make_sequence(struct object *o, const char *begin)
 static bool take_children(struct object *o, const char *begin)
 {
 	if (o->begin.n == 1)
-		return json_fault(&o->scan, begin, "it has no node");
+		return scan_fault(&o->scan, begin, "it has no node");
 	o->to->nodes = (int32_t)o->begin.n - 1;
 	o->to->root = o->to->nodes - 1;
 	o->to->child_begin = o->begin.at;
@@ -254,8 +275,10 @@ static bool finish_object(struct object *o, const char *begin)
 	struct io_structure *s = o->to;
 	if (!(o->begin.n ? take_children : make_sequence)(o, begin))
 		return false;
-	if (o->has_root && (!json_to_integer(o->root, &s->root) || s->root < 0 || s->root >= s->nodes))
-		return json_fault(&o->scan, o->root_at, "the root is the number of a node, from 0");
+	if (o->has_root && (o->root < 0 || o->root >= s->nodes))
+		return scan_fault(&o->scan, o->root_at, no_root);
+	if (o->has_root)
+		s->root = o->root;
 	s->column = o->column.at;
 	s->columns = (int)o->column.n;
 	return true;
@@ -264,12 +287,13 @@ static bool finish_object(struct object *o, const char *begin)
 static bool read_object(struct object *o)
 {
 	const char *begin = o->scan.at;
+	struct span key;
 	bool first = true;
 	*o->to = (struct io_structure){.sentence = ""};
-	if (!json_expect(&o->scan, '{'))
+	if (!scan_expect(&o->scan, '{'))
 		return false;
-	while (json_more(&o->scan, '}', &first))
-		if (!read_member(o))
+	while (scan_key(&o->scan, &key, &first))
+		if (!read_member(o, key))
 			return false;
 	return !o->scan.fault && finish_object(o, begin);
 }

@@ -13,6 +13,7 @@
 #ifndef ESPALIER_IO_JSON_H
 #define ESPALIER_IO_JSON_H
 
+#include "base/json_scan.h"
 #include "io/structure.h"
 
 /* The next structure; a text without any is `empty-input`.  An object that is refused is skipped: the
@@ -20,5 +21,10 @@
  * checked when it is filled in.  `sequence`: an object without children is a sequence. */
 enum io_next io_json_next(struct io_text *, bool sequence, struct arena *, struct diags *,
 			  struct io_structure *);
+
+/* A string without its escapes; in the arena if there were some.  NULL text after a fault. */
+struct io_span io_json_text(struct scan *, struct arena *);
+/* A whole number of 32 bits, however it is written; `message` is the fault of any other number. */
+bool io_json_integer(struct scan *, int32_t *, const char *message);
 
 #endif

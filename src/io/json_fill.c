@@ -1,9 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Reads data in JSON as the type that a program needs. */
-#include "io/json_scan.h"
-#include "io/structure.h"
+#include "io/json.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +10,7 @@ struct fill {
 	const struct io_wanted *wanted;
 	struct arena *arena;
 	struct diags *diags;
-	struct json scan;
+	struct scan scan;
 	char *to;
 	int64_t row, node;
 	bool refused; /* a diagnostic was added */
@@ -20,26 +18,23 @@ struct fill {
 
 static bool number_token(struct fill *f, int32_t *to)
 {
-	double number;
 	const char *at = f->scan.at;
-	if (!json_number(&f->scan, &number))
-		return false;
 	bool integer = f->wanted->integer;
-	return (json_to_integer(number, to) && (integer || *to >= -1)) ||
-	       json_fault(&f->scan, at,
-			  integer
-			      ? "an integer from -2147483648 to 2147483647 is needed here"
-			      : "a token or an index is a whole number from 0 to 2147483647, or -1 for none");
+	const char *message =
+	    integer ? "an integer from -2147483648 to 2147483647 is needed here"
+		    : "a token or an index is a whole number from 0 to 2147483647, or -1 for none";
+	return io_json_integer(&f->scan, to, message) &&
+	       (integer || *to >= -1 || scan_fault(&f->scan, at, message));
 }
 
 static bool text_token(struct fill *f, int32_t *to)
 {
 	const char *at = f->scan.at;
-	struct io_span text = json_text(&f->scan, f->arena);
+	struct io_span text = io_json_text(&f->scan, f->arena);
 	if (!text.text)
 		return false;
 	if (!f->wanted->vocab)
-		return json_fault(&f->scan, at,
+		return scan_fault(&f->scan, at,
 				  "a text where a number is needed, since there is no vocabulary");
 	*to = io_token(f->text, f->wanted, text, at, f->diags);
 	f->refused = *to < 0;
@@ -49,7 +44,7 @@ static bool text_token(struct fill *f, int32_t *to)
 /* Null stands for no value. */
 static bool accept_null(struct fill *f, const char *at, bool needed)
 {
-	return !needed || json_fault(&f->scan, at, "the model reads the input here: null is no value");
+	return !needed || scan_fault(&f->scan, at, "the model reads the input here: null is no value");
 }
 
 /* A node without a token is the model's to judge: its token is -1.  An integer has no such value. */
@@ -57,26 +52,22 @@ static bool fill_token(struct fill *f, bool needed)
 {
 	bool integer = f->wanted->integer;
 	int32_t *to = (int32_t *)(void *)f->to + f->row;
-	char c = json_peek(&f->scan);
+	char c = scan_peek(&f->scan);
 	const char *at = f->scan.at;
 	if (c != 'n')
 		return c == '"' ? text_token(f, to) : number_token(f, to);
 	*to = integer ? 0 : -1;
-	if (!json_take_null(&f->scan))
-		return json_fault(&f->scan, at,
+	if (!scan_null(&f->scan))
+		return scan_fault(&f->scan, at,
 				  integer ? "a number is missing here" : "a token is missing here");
 	return accept_null(f, at, needed && integer);
 }
 
 static bool fill_number(struct fill *f, float *to)
 {
-	double number;
-	json_peek(&f->scan);
-	const char *at = f->scan.at;
-	if (!json_number(&f->scan, &number))
-		return false;
-	*to = (float)number;
-	return isfinite(*to) || json_fault(&f->scan, at, "a number too large");
+	struct number n;
+	return scan_number(&f->scan, &n) &&
+	       (number_float(&n, to) || scan_fault(&f->scan, n.text, "a number too large"));
 }
 
 /* Reads a list of `extent` values, which are lists if there are more axes; `elements` numbers in all. */
@@ -84,13 +75,13 @@ static bool fill_axis(struct fill *f, float *to, int64_t extent, int64_t element
 {
 	bool first = true;
 	int64_t n = 0, inner = elements / extent;
-	json_peek(&f->scan);
+	scan_peek(&f->scan);
 	const char *at = f->scan.at;
-	if (!json_expect(&f->scan, '['))
+	if (!scan_expect(&f->scan, '['))
 		return false;
-	for (; json_more(&f->scan, ']', &first); n++) {
+	for (; scan_more(&f->scan, ']', &first); n++) {
 		if (n == extent)
-			return json_fault(&f->scan, at,
+			return scan_fault(&f->scan, at,
 					  axes ? "more lists than the axis has" : "more numbers than the input has");
 		if (!(axes ? fill_axis(f, to + n * inner, f->wanted->shape[f->wanted->rank - axes], inner, axes - 1)
 			   : fill_number(f, &to[n])))
@@ -98,15 +89,15 @@ static bool fill_axis(struct fill *f, float *to, int64_t extent, int64_t element
 	}
 	return !f->scan.fault &&
 	       (n == extent ||
-		json_fault(&f->scan, at, axes ? "fewer lists than the axis has" : "fewer numbers than the input has"));
+		scan_fault(&f->scan, at, axes ? "fewer lists than the axis has" : "fewer numbers than the input has"));
 }
 
 /* Reads all numbers in one list, or nested lists, one level for each axis. */
 static bool fill_list(struct fill *f, float *to)
 {
 	const struct io_wanted *w = f->wanted;
-	struct json ahead = f->scan;
-	bool nested = w->rank > 1 && json_expect(&ahead, '[') && json_peek(&ahead) == '[';
+	struct scan ahead = f->scan;
+	bool nested = w->rank > 1 && scan_expect(&ahead, '[') && scan_peek(&ahead) == '[';
 	return nested ? fill_axis(f, to, w->shape[0], w->elements, w->rank - 1)
 		      : fill_axis(f, to, w->elements, w->elements, 0);
 }
@@ -116,18 +107,18 @@ static bool fill_vector(struct fill *f, bool needed)
 	const struct io_wanted *w = f->wanted;
 	float *to = (float *)(void *)f->to + f->row * w->elements;
 	const char *at = f->scan.at;
-	if (json_take_null(&f->scan)) {
+	if (scan_null(&f->scan)) {
 		memset(to, 0, w->elements * sizeof *to);
 		return accept_null(f, at, needed);
 	}
-	if (json_peek(&f->scan) == '[' || w->elements != 1)
+	if (scan_peek(&f->scan) == '[' || w->elements != 1)
 		return fill_list(f, to);
 	return fill_number(f, to);
 }
 
 static bool fill_row(struct fill *f, bool leaf)
 {
-	json_peek(&f->scan);
+	scan_peek(&f->scan);
 	bool needed = io_is_read(f->wanted, leaf);
 	bool ok = f->wanted->token ? fill_token(f, needed) : fill_vector(f, needed);
 	f->row++;
@@ -139,33 +130,33 @@ static bool fill_edges(struct fill *f, int32_t children)
 {
 	bool first = true;
 	int32_t n = 0;
-	json_peek(&f->scan);
+	scan_peek(&f->scan);
 	const char *at = f->scan.at;
-	if (!json_expect(&f->scan, '['))
+	if (!scan_expect(&f->scan, '['))
 		return false;
-	for (; json_more(&f->scan, ']', &first); n++)
-		if (n == children ? !json_fault(&f->scan, at, "more values than the node has children")
+	for (; scan_more(&f->scan, ']', &first); n++)
+		if (n == children ? !scan_fault(&f->scan, at, "more values than the node has children")
 				  : !fill_row(f, false))
 			return false;
 	return !f->scan.fault &&
-	       (n == children || json_fault(&f->scan, at, "fewer values than the node has children"));
+	       (n == children || scan_fault(&f->scan, at, "fewer values than the node has children"));
 }
 
 static bool fill_nodes(struct fill *f, const struct io_structure *s)
 {
 	const char *at = f->scan.at;
 	bool first = true;
-	if (!json_expect(&f->scan, '['))
+	if (!scan_expect(&f->scan, '['))
 		return false;
-	for (; json_more(&f->scan, ']', &first); f->node++) {
+	for (; scan_more(&f->scan, ']', &first); f->node++) {
 		if (f->node == s->nodes)
-			return json_fault(&f->scan, at, "more values than there are nodes");
+			return scan_fault(&f->scan, at, "more values than there are nodes");
 		int32_t children = s->child_begin[f->node + 1] - s->child_begin[f->node];
 		if (!(f->wanted->on_edges ? fill_edges(f, children) : fill_row(f, !children)))
 			return false;
 	}
 	return !f->scan.fault &&
-	       (f->node == s->nodes || json_fault(&f->scan, at, "fewer values than there are nodes"));
+	       (f->node == s->nodes || scan_fault(&f->scan, at, "fewer values than there are nodes"));
 }
 
 bool io_json_fill(const struct io_text *t, const struct io_structure *s, const struct io_column *c,
@@ -195,22 +186,22 @@ bool io_json_fill(const struct io_text *t, const struct io_structure *s, const s
 /* --- words --- */
 
 /* A text or a number from 0; other values are no words, since -1 is no token. */
-static struct io_span word_of(struct json *j, struct arena *arena)
+static struct io_span word_of(struct scan *j, struct arena *arena)
 {
-	char c = json_peek(j);
+	char c = scan_peek(j);
 	const char *begin = j->at;
 	if (c == '"')
-		return json_text(j, arena);
-	json_skip(j);
+		return io_json_text(j, arena);
+	scan_skip(j);
 	return (c >= '0' && c <= '9') ? (struct io_span){begin, j->at - begin} : (struct io_span){0};
 }
 
 void io_json_words(const struct io_structure *s, const struct io_column *c, struct arena *arena,
 		   struct str *to)
 {
-	struct json scan = {.at = c->json.text, .end = c->json.text + c->json.length};
-	bool first = true, list = json_take(&scan, '[');
+	struct scan scan = {.at = c->json.text, .end = c->json.text + c->json.length};
+	bool first = true, list = scan_take(&scan, '[');
 	for (int32_t n = 0; n < s->nodes; n++)
-		io_add_word(to, list && json_more(&scan, ']', &first) ? word_of(&scan, arena)
+		io_add_word(to, list && scan_more(&scan, ']', &first) ? word_of(&scan, arena)
 								      : (struct io_span){0});
 }

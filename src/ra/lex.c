@@ -2,6 +2,8 @@
 /* Text to tokens. */
 #include "ra/syntax.h"
 
+#include "base/decimal.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +180,7 @@ static struct ra_token lex_number(struct ra_lexer *l)
 		return refuse_token(token_to(l, name_end(l, end), RA_TOKEN_BAD), DIAG_MODEL_NUMBER,
 				    "numbers are written 2, 0.5 or 1e-5; a product is written 2*D");
 	struct ra_token t = token_to(l, end, RA_TOKEN_NUMBER);
-	t.number = str_read_double(t.span.text);
+	t.number = decimal_to_double(t.span.text);
 	return isfinite((float)t.number) ? t
 					 : refuse_token(t, DIAG_MODEL_NUMBER, "numbers are at most 3.4e38");
 }

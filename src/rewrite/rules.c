@@ -2,6 +2,8 @@
 /* The table of rules, and parsing their texts. */
 #include "rewrite/engine.h"
 
+#include "base/decimal.h"
+
 #include <ctype.h>
 #include <stdio.h>
 
@@ -188,7 +190,7 @@ static const struct rewrite_term *parse_term(struct parser *s, bool in_call)
 		while (isdigit((unsigned char)*s->at) || *s->at == '-' || *s->at == '.')
 			s->at++;
 		t->kind = REWRITE_TERM_NUMBER;
-		t->number = str_read_double(arena_text(s->arena, start, s->at - start));
+		t->number = decimal_to_double(arena_text(s->arena, start, s->at - start));
 		ok = true;
 	} else if (isupper((unsigned char)*s->at) && n == 1) {
 		ok = parse_move(s, t);

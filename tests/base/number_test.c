@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Numbers in texts are those of the C locale, whatever the process has chosen. */
+#include "base/decimal.h"
 #include "base/str.h"
 #include "tests/tap.h"
 
@@ -24,12 +25,12 @@ static void test_numbers(const char *where)
 	tap_ok(strcmp(written(0.1f, true), "0.1") == 0 && strcmp(written(1.5, false), "1.5") == 0 &&
 		   strcmp(written(0.1, false), "0.1") == 0 && strcmp(written(1e30f, true), "1e+30") == 0,
 	       "%s: numbers are written as short as can be", where);
-	tap_ok(str_read_float("0.25x") == 0.25f && str_read_double("-2.5e3") == -2500, "%s: numbers are read",
+	tap_ok(decimal_to_float("0.25x") == 0.25f && decimal_to_double("-2.5e3") == -2500, "%s: numbers are read",
 	       where);
 	bool same = true;
 	for (float v = 1e-40f; v < 1e38f; v *= 3.7f)
-		same &= str_read_float(written(v, true)) == v && str_read_double(written(v, false)) == v;
-	tap_ok(same && str_read_double(written(INFINITY, false)) == INFINITY,
+		same &= decimal_to_float(written(v, true)) == v && decimal_to_double(written(v, false)) == v;
+	tap_ok(same && decimal_to_double(written(INFINITY, false)) == INFINITY,
 	       "%s: what is written reads back", where);
 }
 

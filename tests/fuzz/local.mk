@@ -25,8 +25,8 @@ fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 %C%_image_fuzz_LDADD = $(fuzz_libraries)
 %C%_image_fuzz_LDFLAGS = $(fuzz_ldflags)
 # Bodies of requests, and the command's readers of them.
-infer_sources = %D%/served.c %D%/served.h tools/utf8.c tools/serve/body.c tools/serve/describe.c tools/serve/failure.c tools/serve/gather.c \
-	tools/serve/number.c tools/serve/parse.c tools/serve/put_float.c tools/serve/read_texts.c tools/serve/request.c tools/serve/scan.c \
+infer_sources = %D%/served.c %D%/served.h tools/serve/body.c tools/serve/describe.c tools/serve/failure.c tools/serve/gather.c \
+	tools/serve/parse.c tools/serve/put_float.c tools/serve/read_texts.c tools/serve/request.c \
 	tools/serve/tensor.c tools/serve/write.c
 infer_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
 %C%_infer_fuzz_SOURCES = %D%/infer_fuzz.c $(infer_sources)

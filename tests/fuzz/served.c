@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/served.h"
 
-#include "serve/scan.h"
+#include "base/json_scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "io/json.h"
 
-#include "io/json_scan.h"
 #include "tests/io/show.h"
 
 /* All structures of a text, one after the other; what is refused as its id. */
@@ -73,6 +72,8 @@ static const struct {
     {"{\"a\": \"\\ud800\", \"children\": [[]]}", "an escape", 8, true},
     {"{\"a\": \"\\u0000\", \"children\": [[]]}", "an escape", 8, true},
     {"{\"a\": \"\t\", \"children\": [[]]}", "a control character", 8, true},
+    {"{\"a\": \"\xe9\", \"children\": [[]]}", "no UTF-8", 8, true},
+    {"{\"\xc0\x80\": 0, \"children\": [[]]}", "no UTF-8", 3, true},
     {"{\"a\": [1 2], \"children\": [[]]}", "a ',' is missing", 10, true},
     {"{\"children\": [[]], \"text\": 5}", "a string is missing", 28, true},
     {"{\"children\": [[]", "is not closed", 1, false},
@@ -111,7 +112,7 @@ static void nests(void)
 	strcpy(text + n + 2 * DEPTH, "}");
 	tap_ok(strcmp(read_text(text), "bad-json") == 0 && refused(DIAG_BAD_JSON, "nested too deeply"),
 	       "deep values are refused");
-	memcpy(text + n + JSON_DEPTH, text + n + 2 * DEPTH - JSON_DEPTH, JSON_DEPTH + 2);
+	memcpy(text + n + SCAN_DEPTH, text + n + 2 * DEPTH - SCAN_DEPTH, SCAN_DEPTH + 2);
 	tap_ok(accepted(strcmp(read_text(text), "0 ^0") == 0), "as deep as there is room they are skipped");
 	free(text);
 }
@@ -143,7 +144,7 @@ static const char *filled(const char *data, struct io_wanted w)
 		if (w.token)
 			str_printf(&s, "%d ", to[i]);
 		else
-			str_printf(&s, "%g ", (double)number);
+			str_printf(&s, "%.9g ", (double)number);
 	}
 	return str_text(&s);
 }
@@ -174,6 +175,8 @@ static void fills(void)
 	gives("\"w\": [[], [], [1, \"b\"]]", edge, "1 1 ");
 	gives("\"x\": [null, [1, 2.5], [-1e2, 0]]", pair, "0 0 1 2.5 -100 0 ");
 	gives("\"x\": [1, [2], null]", number, "1 2 0 ");
+	gives("\"x\": [1.00000005960464477539062500000001, 1e-50, 123456789123456789]", number,
+	      "1.00000012 0 1.23456791e+17 ");
 	gives("\"x\": [[], [], [[1, 2], [3, 4]]]", pairs, "1 2 3 4 ");
 	static const int64_t shape[] = {2, 1, 2};
 	struct io_wanted cube = {.input = "x", .elements = 4, .rank = 3, .shape = shape};

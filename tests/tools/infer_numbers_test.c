@@ -2,7 +2,7 @@
 /* Numbers in bodies: floats are read as strtof reads them, and written as the shortest text that it reads as
  * the same. */
 #include "serve/body.h"
-#include "serve/scan.h"
+#include "base/json_scan.h"
 #include "tests/tap.h"
 
 #include <inttypes.h>

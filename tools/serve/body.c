@@ -2,7 +2,7 @@
 #include "body.h"
 
 #include "base/convert.h"
-#include "utf8.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

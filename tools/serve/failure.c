@@ -2,7 +2,7 @@
 /* Why a body was refused, in words. */
 #include "request.h"
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>

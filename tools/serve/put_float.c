@@ -8,13 +8,11 @@
  */
 #include "body.h"
 
+#include "base/decimal.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { EXACT = 22 }; /* the last power of ten that binary64 has exactly */
-static const double ten[EXACT + 1] = {1e0,  1e1,  1e2,	1e3,  1e4,  1e5,  1e6,	1e7,  1e8,  1e9,  1e10, 1e11,
-				      1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 /* A number above zero: digits * 10^-scale. */
 struct decimal {
@@ -22,19 +20,11 @@ struct decimal {
 	int scale;
 };
 
-static double shift(double v, int places)
-{
-	return places >= 0 ? v * ten[places] : v / ten[-places];
-}
-
-/* Whether a reader of the number gets `v`: it lies so far from the middle between two binary32 that rounding
- * to binary64 first changes nothing. */
+/* Whether a reader of the number gets `v`, even one that rounds to binary64 first. */
 static bool reads_back(struct decimal d, float v)
 {
-	double near = shift(d.digits, -d.scale);
-	uint64_t bits;
-	memcpy(&bits, &near, sizeof bits);
-	return (float)near == v && (bits & 0x1fffffff) != 0x10000000;
+	double near = decimal_shift(d.digits, -d.scale);
+	return (float)near == v && decimal_is_decided(near, 0);
 }
 
 /* The power of ten of the first digit, or one more. */
@@ -49,9 +39,9 @@ static bool shorten(float v, struct decimal *d)
 	int exponent = exponent_of(v);
 	for (int p = 6; p <= 9; p++) {
 		d->scale = p - 1 - exponent;
-		if (d->scale > EXACT || d->scale < -EXACT)
+		if (d->scale > DECIMAL_EXACT || d->scale < -DECIMAL_EXACT)
 			return false;
-		d->digits = (uint32_t)(shift(v, d->scale) + 0.5);
+		d->digits = (uint32_t)(decimal_shift(v, d->scale) + 0.5);
 		if (reads_back(*d, v))
 			break;
 		if (p == 9)

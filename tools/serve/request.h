@@ -5,7 +5,7 @@
 
 #include "body.h"
 #include "infer.h"
-#include "scan.h"
+#include "base/json_scan.h"
 
 enum { BAD_REQUEST = 400, TOO_LARGE = 413, BAD_TYPE = 415, NO_MEMORY = 503 }; /* of HTTP */
 

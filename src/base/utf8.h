@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-#ifndef ESPALIER_TOOLS_UTF8_H
-#define ESPALIER_TOOLS_UTF8_H
+#ifndef ESPALIER_BASE_UTF8_H
+#define ESPALIER_BASE_UTF8_H
 
 #include <stddef.h>
 

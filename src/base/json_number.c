@@ -1,12 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of JSON: their form, and what they are. */
-#include "scan.h"
+#include "base/decimal.h"
+#include "base/json_scan.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { EXACT = 22 };				      /* the last power of ten that binary64 has exactly */
 static const int64_t far = INT64_C(1000000000000000); /* an exponent that no number of digits makes up for */
 
 static bool is_digit(const struct scan *s, const char *p)
@@ -55,7 +53,7 @@ bool scan_number(struct scan *s, struct number *n)
 		p = take_digits(s, p + 1, n, 1);
 	if (p && p < s->end && (*p == 'e' || *p == 'E'))
 		p = take_exponent(s, p + 1, n);
-	/* Something stands behind it, so strtof ends there. */
+	/* Something stands behind it, so that what reads it again ends there. */
 	if (!p || p == s->end)
 		return scan_fault(s, s->at, "a number is missing here");
 	n->whole = p == whole;
@@ -63,29 +61,36 @@ bool scan_number(struct scan *s, struct number *n)
 	return true;
 }
 
-/* The nearest binary64, by one rounding of exact operands; false: it must be found in another way, also when
- * it is the middle between two binary32, where rounding twice may go wrong. */
-static bool find_near(const struct number *n, double *near)
+/* Rounds to binary64 once, or where the digits are more than it has (`!exact`) twice: then two units in the
+ * last place from the number at most.  False: the power of ten is too large, or too small. */
+static bool find_near(const struct number *n, double *near, bool *exact)
 {
-	static const double ten[EXACT + 1] = {1e0,  1e1,  1e2,	1e3,  1e4,  1e5,  1e6,	1e7,
-					      1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-					      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-	uint64_t bits;
-	if (n->cut || n->digits > UINT64_C(1) << 53 || n->exponent > EXACT || n->exponent < -EXACT)
+	if (n->exponent > DECIMAL_EXACT || n->exponent < -DECIMAL_EXACT)
 		return false;
-	*near =
-	    n->exponent >= 0 ? (double)n->digits * ten[n->exponent] : (double)n->digits / ten[-n->exponent];
-	memcpy(&bits, near, sizeof bits);
-	return (bits & 0x1fffffff) != 0x10000000 && (*near >= 0x1p-126 || *near == 0);
+	*near = decimal_shift((double)n->digits, (int)n->exponent);
+	*exact = !n->cut && n->digits <= UINT64_C(1) << 53;
+	return true;
+}
+
+bool number_double(const struct number *n, double *to)
+{
+	double near;
+	bool exact;
+	if (find_near(n, &near, &exact) && exact)
+		*to = n->negative ? -near : near;
+	else
+		*to = decimal_to_double(n->text);
+	return isfinite(*to);
 }
 
 bool number_float(const struct number *n, float *to)
 {
 	double near;
-	if (find_near(n, &near))
+	bool exact;
+	if (find_near(n, &near, &exact) && decimal_is_decided(near, exact ? 0 : 2))
 		*to = (float)(n->negative ? -near : near);
 	else
-		*to = strtof(n->text, NULL);
+		*to = decimal_to_float(n->text);
 	return isfinite(*to);
 }
 

@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-#include "scan.h"
+#include "base/json_scan.h"
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
-bool scan_fault(struct scan *s, const char *at, const char *message)
+bool(scan_fault)(struct scan *s, const char *at, const char *message)
 {
 	if (!s->fault) {
 		s->fault = message;
@@ -110,17 +110,18 @@ static size_t take_escape(const char **p, const char *end, char *to)
 /* Moves behind a character of a string; false after a fault. */
 static bool pass_character(struct scan *s, const char **p, bool *escaped)
 {
+	const char *at = *p;
 	char ignored[4];
-	if ((unsigned char)**p < ' ')
-		return scan_fault(s, *p, "a control character in a string");
-	if (**p == '\\') {
+	if ((unsigned char)*at < ' ')
+		return scan_fault(s, at, "a control character in a string");
+	if (*at == '\\') {
 		*escaped = true;
 		return take_escape(p, s->end, ignored) ||
-		       scan_fault(s, *p, "an escape that JSON does not have, or that of NUL");
+		       scan_fault(s, at, "an escape that JSON does not have, or that of NUL");
 	}
-	size_t n = (unsigned char)**p < 0x80 ? 1 : utf8_length(*p, s->end - *p);
+	size_t n = (unsigned char)*at < 0x80 ? 1 : utf8_length(at, s->end - at);
 	*p += n;
-	return n || scan_fault(s, *p, "a byte that is no UTF-8");
+	return n || scan_fault(s, at, "a byte that is no UTF-8");
 }
 
 bool scan_string(struct scan *s, struct span *to)
@@ -184,17 +185,21 @@ bool scan_truth(struct scan *s, bool *to)
 	return *to || take_word(s, "false") || scan_fault(s, s->at, "true or false is missing here");
 }
 
+bool scan_null(struct scan *s)
+{
+	return take_word(s, "null");
+}
+
 static bool skip_scalar(struct scan *s)
 {
 	struct span ignored;
 	struct number number;
 	if (scan_peek(s) == '"')
 		return scan_string(s, &ignored);
-	return take_word(s, "true") || take_word(s, "false") || take_word(s, "null") ||
-	       scan_number(s, &number);
+	return take_word(s, "true") || take_word(s, "false") || scan_null(s) || scan_number(s, &number);
 }
 
-bool scan_skip(struct scan *s)
+static bool skip_nested(struct scan *s)
 {
 	char close[SCAN_DEPTH] = "";
 	int depth = 0;
@@ -220,6 +225,12 @@ bool scan_skip(struct scan *s)
 		first = true;
 	} while (depth && !s->fault);
 	return !s->fault;
+}
+
+bool scan_skip(struct scan *s)
+{
+	char c = scan_peek(s);
+	return c == '[' || c == '{' ? skip_nested(s) : skip_scalar(s);
 }
 
 bool scan_pass_list(struct scan *s)

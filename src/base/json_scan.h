@@ -1,16 +1,18 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Scans JSON (RFC 8259) where it stands.  The caller takes what it needs and skips the rest; no memory is
- * taken, and nesting costs no C stack. */
-#ifndef ESPALIER_TOOLS_SERVE_SCAN_H
-#define ESPALIER_TOOLS_SERVE_SCAN_H
+ * taken, and nesting costs no C stack.  Like base/decimal.h and base/utf8.h it includes nothing else of the
+ * library, so that the command can have it, too. */
+#ifndef ESPALIER_BASE_JSON_SCAN_H
+#define ESPALIER_BASE_JSON_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SCAN_DEPTH = 64 }; /* nesting of values that are skipped, at most */
+enum { SCAN_DEPTH = 512 }; /* nesting of values that are skipped, at most */
 
-/* The scanner's place, and the first fault with its place. */
+/* The scanner's place, and the first fault with its place.  `end` lies behind a bracket or quote, so that
+ * numbers end before it. */
 struct scan {
 	const char *at, *end;
 	const char *fault, *fault_at; /* NULL = none */
@@ -35,6 +37,13 @@ struct number {
 
 /* Sets the fault, unless there is one already; always false. */
 bool scan_fault(struct scan *, const char *at, const char *message);
+/* Shows compilers and analysers that see one file alone that it is always false. */
+static inline bool scan_failed(bool said)
+{
+	(void)said;
+	return false;
+}
+#define scan_fault(...) scan_failed(scan_fault(__VA_ARGS__))
 /* The next byte that is no space, 0 = there is none. */
 char scan_peek(struct scan *);
 /* Whether that byte is `c`, which is then behind the scanner. */
@@ -51,6 +60,8 @@ bool scan_string(struct scan *, struct span *);
 bool scan_number(struct scan *, struct number *);
 /* true or false. */
 bool scan_truth(struct scan *, bool *);
+/* Whether null is next, which is then behind the scanner. */
+bool scan_null(struct scan *);
 /* Skips any value, but checks its form. */
 bool scan_skip(struct scan *);
 /* Moves behind a list and looks at its brackets and strings alone; false after a fault. */
@@ -60,7 +71,8 @@ bool scan_pass_list(struct scan *);
 size_t span_copy(struct span, char *to);
 bool span_is(struct span, const char *text);
 
-/* The nearest binary32, nearest even among two; false when it is out of range. */
+/* The nearest binary32 or binary64, the even one of two; false when it is out of range. */
+bool number_double(const struct number *, double *);
 bool number_float(const struct number *, float *);
 /* False when it has a fraction or an exponent, or is out of range. */
 bool number_integer(const struct number *, int64_t low, int64_t high, int64_t *);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-#include "utf8.h"
+#include "base/utf8.h"
 
 size_t utf8_length(const char *text, size_t n)
 {
