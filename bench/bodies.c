@@ -44,7 +44,7 @@ struct subject {
 static void read_tensors(struct subject *s)
 {
 	struct infer_failure f;
-	struct infer_request *r = infer_parse(&s->model, NULL, s->body, s->bytes, &f);
+	struct infer_request *r = infer_parse(&s->model, NULL, NULL, s->body, s->bytes, &f);
 	if (!r) {
 		fprintf(stderr, "%s\n", f.message);
 		exit(1);

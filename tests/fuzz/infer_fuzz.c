@@ -9,11 +9,11 @@ static void read_for(const struct fuzz *f, const struct served *s, const char *b
 	uint64_t h = fuzz_hash(body, n);
 	if (h % 8 == 0) {
 		served_fail((long)(h / 8 % 32));
-		infer_free(infer_parse(&s->model, NULL, body, n, &why));
+		infer_free(infer_parse(&s->model, NULL, NULL, body, n, &why));
 		served_fail(-1);
 	}
 	fuzz_check(f, served_blocks() == before, "all memory comes back, also when some is refused");
-	served_check(f, s, infer_parse(&s->model, NULL, body, n, &why), &why, 1);
+	served_check(f, s, infer_parse(&s->model, NULL, NULL, body, n, &why), &why, 1);
 }
 
 static bool read_body(struct fuzz *f, const uint8_t *bytes, size_t n)

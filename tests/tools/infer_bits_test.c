@@ -233,7 +233,7 @@ static bool agrees(struct served *s, struct drawn *d, bool flat, bool chains)
 	char *body = write_request(d, s->program, flat, chains), *response = NULL;
 	bool ok = esp_forest_create(s->program, &f, NULL) == ESP_OK && add_all(f, d, s->program) &&
 		  esp_session_run(s->session, f, NULL) == ESP_OK;
-	response = respond(s, infer_parse(&s->model, NULL, body, strlen(body), &why), &why);
+	response = respond(s, infer_parse(&s->model, NULL, NULL, body, strlen(body), &why), &why);
 	ok = ok && same_results(response, s, f);
 	if (!ok)
 		printf("# %s\n# %s\n", body, response ? response : "");

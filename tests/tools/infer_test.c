@@ -60,7 +60,7 @@ void __wrap_free(void *p)
 static char *infer(struct served *s, const char *body)
 {
 	struct infer_failure f = {0};
-	return respond(s, infer_parse(&s->model, NULL, body, strlen(body), &f), &f);
+	return respond(s, infer_parse(&s->model, NULL, NULL, body, strlen(body), &f), &f);
 }
 
 static char *run_text(struct served *s, const char *type, const char *body)
@@ -262,7 +262,7 @@ static void test_refusals(struct served *s)
 		size_t n = strlen(r->body);
 		char *exact =
 		    memcpy(__real_malloc(n + 1), r->body, n); /* a sanitizer sees what is read behind it */
-		struct infer_request *got = infer_parse(&s->model, NULL, exact, n, &f);
+		struct infer_request *got = infer_parse(&s->model, NULL, NULL, exact, n, &f);
 		tap_ok(!got && is_refusal(&f, r->status, r->message) && blocks == before, "refused: %s",
 		       r->message);
 		infer_free(got);
@@ -283,8 +283,8 @@ static bool limit_holds(struct served *s, const struct infer_limits *l, bool pro
 			const char *message)
 {
 	struct infer_failure f = {0};
-	struct infer_request *r = protocol ? infer_parse(&s->model, l, body, strlen(body), &f)
-					   : infer_parse_text(&s->model, l, NULL, body, strlen(body), &f);
+	struct infer_request *r =
+	    (protocol ? infer_parse : infer_parse_text)(&s->model, l, NULL, body, strlen(body), &f);
 	bool ok = !r && is_refusal(&f, strstr(message, "limit") ? 413 : 400, message);
 	infer_free(r);
 	free(body);
@@ -330,7 +330,7 @@ static void test_options(struct served *s)
 	static const char body[] =
 	    "{\"parameters\":{\"priority\":-7,\"deadline_ms\":2.5e3,\"x\":[]},\"inputs\":[" PAIR "]}";
 	struct infer_failure f = {0};
-	struct infer_request *r = infer_parse(&s->model, NULL, body, sizeof body - 1, &f);
+	struct infer_request *r = infer_parse(&s->model, NULL, NULL, body, sizeof body - 1, &f);
 	esp_submit_options o = infer_options(r);
 	int64_t rest = o.deadline - esp_clock();
 	tap_ok(o.size == sizeof o && o.priority == -7 && rest > 0 && rest <= INT64_C(2500000000) && !o.done &&
@@ -350,8 +350,7 @@ static void test_memory(struct served *s, const char *body, bool protocol)
 	for (; !r && n < 10000; n++) {
 		f = (struct infer_failure){0};
 		left = n;
-		r = protocol ? infer_parse(&s->model, NULL, body, strlen(body), &f)
-			     : infer_parse_text(&s->model, NULL, NULL, body, strlen(body), &f);
+		r = (protocol ? infer_parse : infer_parse_text)(&s->model, NULL, NULL, body, strlen(body), &f);
 		left = -1;
 		told &= r || f.status == 503;
 		kept &= r || blocks == before;

@@ -1,14 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Requests that are computed. While a ticket is in flight its connection is suspended and takes no thread; the
- * service's thread resumes it. */
+/* Requests that are computed. While a ticket is in flight its connection is suspended and takes no thread;
+ * the service's thread resumes it. */
 #include "serve.h"
 
-#include <string.h>
-#include <strings.h>
 #include <sys/eventfd.h>
 
-/* Called by the service's thread. From the first call on the request is the main thread's again, which may end it
- * at once; the library does not wake a loop that is not its own. */
+/* Called by the service's thread. From the first call on the request is the main thread's again, which may
+ * end it at once; the library does not wake a loop that is not its own. */
 static void resume_request(void *request, esp_ticket *ticket)
 {
 	const struct request *r = request;
@@ -27,7 +25,8 @@ static enum MHD_Result submit_request(struct request *r)
 	r->nodes = infer_nodes(r->infer);
 	r->suspended = true;
 	MHD_suspend_connection(r->connection);
-	r->submitted = esp_service_submit(r->instance->service, infer_forest(r->infer), &o, &r->ticket, &r->error);
+	r->submitted =
+	    esp_service_submit(r->instance->service, infer_forest(r->infer), &o, &r->ticket, &r->error);
 	if (r->submitted)
 		resume_request(r, NULL);
 	else if (r->client->gone)
@@ -62,45 +61,26 @@ static enum MHD_Result answer_ticket(struct request *r)
 	return answer_text(r, 200, infer_type(r->infer), text, bytes);
 }
 
-static bool is_type(const char *found, const char *wanted)
-{
-	size_t n = strlen(wanted);
-	return strncasecmp(found, wanted, n) == 0 && strchr("; \t", found[n]);
-}
+typedef struct infer_request *read_body(const struct infer_model *, const struct infer_limits *,
+					const char *type, const char *body, size_t bytes,
+					struct infer_failure *);
 
-/* A client that names no type means JSON, and so does curl, which then names that of forms. */
-static bool may_be_json(const char *type)
+static enum MHD_Result answer_body(struct request *r, read_body *read)
 {
-	return !type || is_type(type, "application/json") || is_type(type, "application/x-www-form-urlencoded");
-}
-
-static struct infer_limits limits_of(const struct request *r)
-{
-	return (struct infer_limits){.bytes = r->server->options->body_bytes};
+	const struct infer_model model = model_of(r);
+	const struct infer_limits limits = {.bytes = r->server->options->body_bytes};
+	const char *type = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Content-Type");
+	struct infer_failure failure;
+	r->infer = read(&model, &limits, type, r->body ? r->body : "", r->bytes, &failure);
+	return r->infer ? submit_request(r) : answer_error(r, failure.status, "%s", failure.message);
 }
 
 enum MHD_Result answer_infer(struct request *r)
 {
-	const struct infer_model model = model_of(r);
-	const struct infer_limits limits = limits_of(r);
-	struct infer_failure failure;
-	if (r->suspended)
-		return answer_ticket(r);
-	const char *type = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Content-Type");
-	if (!may_be_json(type))
-		return answer_error(r, 415, "Content-Type is application/json here, not '%.80s'", type);
-	r->infer = infer_parse(&model, &limits, r->body ? r->body : "", r->bytes, &failure);
-	return r->infer ? submit_request(r) : answer_error(r, failure.status, "%s", failure.message);
+	return r->suspended ? answer_ticket(r) : answer_body(r, infer_parse);
 }
 
 enum MHD_Result answer_run(struct request *r)
 {
-	const struct infer_model model = model_of(r);
-	const struct infer_limits limits = limits_of(r);
-	struct infer_failure failure;
-	if (r->suspended)
-		return answer_ticket(r);
-	const char *type = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Content-Type");
-	r->infer = infer_parse_text(&model, &limits, type, r->body ? r->body : "", r->bytes, &failure);
-	return r->infer ? submit_request(r) : answer_error(r, failure.status, "%s", failure.message);
+	return r->suspended ? answer_ticket(r) : answer_body(r, infer_parse_text);
 }

@@ -44,12 +44,13 @@ struct infer_request;
 
 /* Reads the body of POST v2/models/NAME/infer.  NULL after a failure: a body that is no request, tensors that
  * do not fit each other or the model, a limit, no memory.  Arity and cycles are not looked at: the ticket
- * fails for them.  `limits` may be NULL. A deadline counts from this call. */
-struct infer_request *infer_parse(const struct infer_model *, const struct infer_limits *, const char *body,
-				  size_t bytes, struct infer_failure *);
-/* Reads the body of POST v1/run: structures as texts (doc/structures.md).  `type` is the Content-Type, or
- * NULL: JSON for application/json, application/jsonl and application/x-ndjson; for text/...,
- * application/x-www-form-urlencoded, which curl says, and none, whatever the first bytes show. */
+ * fails for them.  `limits` may be NULL. A deadline counts from this call.  `type` is the Content-Type, or NULL:
+ * that of JSON, or of forms, which curl says when it is told none. */
+struct infer_request *infer_parse(const struct infer_model *, const struct infer_limits *, const char *type,
+				  const char *body, size_t bytes, struct infer_failure *);
+/* Reads the body of POST v1/run: structures as texts (doc/structures.md).  They are JSON for application/json,
+ * application/jsonl and application/x-ndjson; for text/..., application/x-www-form-urlencoded and no type,
+ * whatever the first bytes show. */
 struct infer_request *infer_parse_text(const struct infer_model *, const struct infer_limits *,
 				       const char *type, const char *body, size_t bytes,
 				       struct infer_failure *);

@@ -289,10 +289,20 @@ static bool parse_body(struct parse *p)
 		(free(p->request->output), request_all_outputs(p->request, p->failure)));
 }
 
+static bool check_type(const char *type, struct infer_failure *f)
+{
+	return !type || is_type(type, "application/json") ||
+	       is_type(type, "application/x-www-form-urlencoded") ||
+	       refuse(f, BAD_TYPE, "Content-Type is application/json here, not '%.80s'", type);
+}
+
 struct infer_request *infer_parse(const struct infer_model *model, const struct infer_limits *limits,
-				  const char *body, size_t bytes, struct infer_failure *failure)
+				  const char *type, const char *body, size_t bytes,
+				  struct infer_failure *failure)
 {
 	struct infer_limits most = limits_of(limits);
+	if (!check_type(type, failure))
+		return NULL;
 	struct infer_request *r = check_bytes(&most, bytes, failure) ? request_new(model, failure) : NULL;
 	if (!r)
 		return NULL;

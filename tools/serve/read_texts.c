@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* --- limits that are found before memory is taken --- */
 
@@ -108,7 +107,7 @@ bool texts_add(struct texts *x, const char *where, int format, const char *text,
 /* --- v1/run --- */
 
 static const struct {
-	const char *type; /* ending with a slash: any below it */
+	const char *type;
 	int format;
 } types[] = {
     {"text/", ESP_FORMAT_AUTO},
@@ -118,18 +117,14 @@ static const struct {
     {"application/x-ndjson", ESP_FORMAT_JSON},
 };
 
-/* The format by the type of the body, whose parameters (charset) do not matter; -1 = it is none. */
+/* The format by the type of the body; -1 = it is none. */
 static int format_of_type(const char *type)
 {
-	size_t length = type ? strcspn(type, "; \t") : 0;
-	if (!length)
+	if (!type)
 		return ESP_FORMAT_AUTO;
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-		size_t n = strlen(types[i].type);
-		bool prefix = types[i].type[n - 1] == '/';
-		if ((prefix ? length >= n : length == n) && strncasecmp(type, types[i].type, n) == 0)
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (is_type(type, types[i].type))
 			return types[i].format;
-	}
 	return -1;
 }
 

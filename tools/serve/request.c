@@ -3,6 +3,8 @@
 #include "request.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 struct infer_limits limits_of(const struct infer_limits *given)
 {
@@ -18,6 +20,13 @@ bool check_bytes(const struct infer_limits *l, size_t bytes, struct infer_failur
 	return bytes <= l->bytes ||
 	       refuse(f, TOO_LARGE, "the body has %zu bytes, and the limit is %zu: send several requests",
 		      bytes, l->bytes);
+}
+
+bool is_type(const char *found, const char *wanted)
+{
+	size_t length = strcspn(found, "; \t"), n = strlen(wanted);
+	bool fits = wanted[n - 1] == '/' ? length >= n : length == n;
+	return !length || (fits && strncasecmp(found, wanted, n) == 0);
 }
 
 struct infer_request *request_new(const struct infer_model *model, struct infer_failure *failure)

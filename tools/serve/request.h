@@ -34,6 +34,9 @@ bool request_all_outputs(struct infer_request *, struct infer_failure *);
 /* Limits with their defaults; `given` may be NULL. */
 struct infer_limits limits_of(const struct infer_limits *given);
 bool check_bytes(const struct infer_limits *, size_t bytes, struct infer_failure *);
+/* Whether a Content-Type, whose parameters (charset) do not matter, is the type wanted, or below one that ends
+ * with a slash; one that is empty is any. */
+bool is_type(const char *found, const char *wanted);
 
 /* --- failures --- */
 
