@@ -72,6 +72,7 @@ unit_tests = \
 	%D%/api/memory_test \
 	%D%/api/message_test \
 	%D%/api/numbers_test %D%/api/elements_test \
+	%D%/api/overload_test \
 	%D%/api/profile_test \
 	%D%/api/race_test \
 	%D%/api/narrow_test \
@@ -79,6 +80,7 @@ unit_tests = \
 	%D%/api/run_test \
 	%D%/api/saved_test \
 	%D%/api/scale_test \
+	%D%/api/service_refusals_test \
 	%D%/api/service_trace_test %D%/api/serving_test \
 	%D%/api/state_test \
 	%D%/api/streams_test \
@@ -273,7 +275,7 @@ espalier_counting_la_SOURCES = %D%/jit/counting_backend.c
 espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
 noinst_HEADERS = \
-	%D%/api/built.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
+	%D%/api/built.h %D%/api/serving.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/options.h %D%/models/atoms.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
 	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/tools/served.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h

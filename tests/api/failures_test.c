@@ -359,8 +359,7 @@ static const char *write_model_weights(const esp_model *m)
 static void test_subject(const struct subject *subject)
 {
 	struct account a = {.left = -1};
-	esp_context_options o = {
-	    .size = sizeof o, .resize = account_resize, .user = &a, .threads = 1, .cache = ESP_CACHE_OFF};
+	const esp_context_options o = memory_of(&a);
 	struct life l = {.subject = subject};
 	char path[3][128];
 	esp_context_create(&o, &l.kit.context, NULL);

@@ -1,14 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Traces of services: every request begins and ends, flows lead from each superstep to those who were in it,
  * times ascend; what is overwritten is left out whole and counted; other threads submit meanwhile. */
-#include "api/espalier_service.h"
-#include "tests/api/support.h"
+#include "tests/api/serving.h"
 
 #include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { MOST = 4000, DEPTH = 4, FORESTS = 6, OUTCOMES = 5, PROCESS = 7 };
+enum { MOST = 4000, DEPTH = 4, OUTCOMES = 5, PROCESS = 7 };
 static const char *const outcomes[OUTCOMES] = {"done", "failed", "expired", "cancelled", "pending"};
 
 /* --- what a trace says --- */
@@ -182,8 +181,8 @@ static bool is_complete(const struct reading *r)
 {
 	bool complete = !r->dropped;
 	for (int i = 1; i < MOST; i++)
-		complete &= r->step[i].there == r->step[i].requests &&
-			    r->step[i].rows_there == r->step[i].rows;
+		complete &=
+		    r->step[i].there == r->step[i].requests && r->step[i].rows_there == r->step[i].rows;
 	return complete;
 }
 
@@ -197,24 +196,14 @@ static bool read_trace(const esp_service *service, struct reading *r)
 	if (esp_service_trace(service, "a \"service\"", PROCESS, &text, NULL))
 		return false;
 	json_t *root = json_loads(text, 0, NULL);
-	json_array_foreach(root, i, e)
-		if (!read_event(r, e) && !r->wrong++)
-			printf("# event %zu: %s\n", i, json_string_value(json_object_get(e, "name")));
+	json_array_foreach(root, i, e) if (!read_event(r, e) && !r->wrong++)
+	    printf("# event %zu: %s\n", i, json_string_value(json_object_get(e, "name")));
 	json_decref(root);
 	esp_text_free(text);
 	return root && !r->wrong && is_whole(r);
 }
 
 /* --- services --- */
-
-struct place {
-	struct kit k;
-	esp_service *service;
-	esp_forest *forest[FORESTS];
-};
-
-static const esp_program_options continuous = {
-    .size = sizeof continuous, .backend = "interpreter", .continuous = 1};
 
 /* A tree whose every inner node has a leaf at its right: 2 n + 1 nodes, n + 1 levels. */
 static void add_comb(esp_forest *f, int n)
@@ -237,46 +226,23 @@ static void add_comb(esp_forest *f, int n)
 		abort();
 }
 
-static bool open_place(struct place *p, const esp_context_options *memory)
+static bool open_combs(struct place *p, const esp_context_options *memory)
 {
-	struct kit *k = &p->k;
-	memset(p, 0, sizeof *p);
-	if (esp_context_create(memory, &k->context, NULL) ||
-	    esp_model_parse(k->context, "tiny.ra", tiny_model, strlen(tiny_model), &k->model, NULL) ||
-	    esp_weights_open(k->context, path_of("w.safetensors"), &k->weights, NULL) ||
-	    esp_program_create(k->model, k->weights, &continuous, &k->program, NULL) ||
-	    esp_binding_create(k->program, k->weights, &k->binding, NULL) ||
-	    esp_service_create(k->binding, NULL, &p->service, NULL))
+	if (!open_place(p, memory, NULL, NULL))
 		return false;
 	for (int i = 0; i < FORESTS; i++) {
-		if (esp_forest_create(k->program, &p->forest[i], NULL))
+		if (esp_forest_create(p->k.program, &p->forest[i], NULL))
 			return false;
 		add_comb(p->forest[i], i + 1);
 	}
 	return true;
 }
 
-static void close_place(struct place *p)
-{
-	for (int i = 0; i < FORESTS; i++)
-		esp_forest_free(p->forest[i]);
-	esp_service_free(p->service);
-	free_kit(&p->k);
-}
-
-static esp_ticket *submit(const struct place *p, int which, int64_t deadline)
-{
-	esp_submit_options o = {.size = sizeof o, .deadline = deadline};
-	esp_ticket *t = NULL;
-	if (esp_service_submit(p->service, p->forest[which % FORESTS], &o, &t, NULL))
-		abort();
-	return t;
-}
-
-static void compute(const struct place *p, int requests)
+/* Requests one after the other. */
+static void compute(struct place *p, int requests)
 {
 	for (int i = 0; i < requests; i++) {
-		esp_ticket *t = submit(p, i, 0);
+		esp_ticket *t = submit(p, i % FORESTS, (esp_submit_options){0});
 		if (esp_ticket_wait(t, INT64_MAX, NULL))
 			abort();
 		esp_ticket_free(t);
@@ -292,18 +258,18 @@ static void test_structure(void)
 {
 	struct place p;
 	esp_ticket *t[FORESTS + 3];
-	if (!open_place(&p, NULL))
+	if (!open_combs(&p, NULL))
 		abort();
 	compute(&p, 1);
 	tap_is(esp_service_record(p.service, 1000, NULL), ESP_OK, "a service is recorded");
 	for (int i = 0; i < FORESTS; i++)
-		t[i] = submit(&p, i, 0);
-	t[FORESTS] = submit(&p, 0, 0);
+		t[i] = submit(&p, i, (esp_submit_options){0});
+	t[FORESTS] = submit(&p, 0, (esp_submit_options){0});
 	esp_ticket_cancel(t[FORESTS]);
-	t[FORESTS + 1] = submit(&p, 0, esp_clock() - 1);
+	t[FORESTS + 1] = submit(&p, 0, (esp_submit_options){.deadline = esp_clock() - 1});
 	for (int i = 0; i < FORESTS + 2; i++)
 		esp_ticket_wait(t[i], INT64_MAX, NULL);
-	t[FORESTS + 2] = submit(&p, 0, 0);
+	t[FORESTS + 2] = submit(&p, 0, (esp_submit_options){0});
 	tap_ok(read_trace(p.service, &seen),
 	       "requests begin and end, and flows lead from supersteps to them");
 	tap_is(seen.requests, FORESTS + 3, "each that was submitted since is there, and none before");
@@ -335,7 +301,7 @@ static void test_overflow(void)
 	struct place p;
 	bool right = true;
 	int some = 0;
-	if (!open_place(&p, NULL))
+	if (!open_combs(&p, NULL))
 		abort();
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		esp_service_record(p.service, sizes[i], NULL);
@@ -360,7 +326,7 @@ static void test_refusals(void)
 	struct place p;
 	esp_error *error;
 	char text[] = "x", *out = text;
-	if (!open_place(&p, NULL))
+	if (!open_combs(&p, NULL))
 		abort();
 	tap_is(trace(&p, 2, &out, &error), ESP_ERROR_ARGUMENT, "nothing is recorded");
 	tap_ok(error_is(error, "bad-argument") && !out, "and so it says");
@@ -388,7 +354,7 @@ static atomic_int working;
 static void *run_client(void *place)
 {
 	for (int i = 0; i < EACH; i++) {
-		esp_ticket *t = submit(place, i, 0);
+		esp_ticket *t = submit(place, i % FORESTS, (esp_submit_options){0});
 		if (i % 5 == 0)
 			esp_ticket_cancel(t);
 		if (i % 7)
@@ -405,7 +371,7 @@ static void test_threads(void)
 	pthread_t thread[THREADS];
 	bool right = true;
 	int traces = 0;
-	if (!open_place(&p, NULL))
+	if (!open_combs(&p, NULL))
 		abort();
 	working = THREADS;
 	esp_service_record(p.service, 100, NULL);
@@ -428,8 +394,8 @@ static void test_threads(void)
 
 static bool is_refused(esp_status s, esp_error *error)
 {
-	bool refused = s == ESP_ERROR_MEMORY && error &&
-		       strcmp(esp_error_get(error, 0)->id, "out-of-memory") == 0;
+	bool refused =
+	    s == ESP_ERROR_MEMORY && error && strcmp(esp_error_get(error, 0)->id, "out-of-memory") == 0;
 	esp_error_free(error);
 	return refused;
 }
@@ -437,15 +403,11 @@ static bool is_refused(esp_status s, esp_error *error)
 static void test_memory(void)
 {
 	struct account account = {.left = -1};
-	esp_context_options memory = {.size = sizeof memory,
-				      .resize = account_resize,
-				      .user = &account,
-				      .cache = ESP_CACHE_OFF,
-				      .threads = 1};
+	const esp_context_options memory = memory_of(&account);
 	struct place p;
 	esp_status s = ESP_ERROR_MEMORY;
 	esp_error *error = NULL;
-	bool right = open_place(&p, &memory);
+	bool right = open_combs(&p, &memory);
 	long n = 0, m = 0;
 	for (; s && right; n++) {
 		account.left = n;
@@ -469,14 +431,13 @@ static void test_memory(void)
 
 int main(void)
 {
-	static const char *const names[] = {"w.safetensors"};
-	make_folder();
-	write_weights("w.safetensors", tiny_weights, 2);
+	static const char *const names[] = {"w.safetensors", "v.safetensors"};
+	write_generations();
 	test_structure();
 	test_overflow();
 	test_refusals();
 	test_threads();
 	test_memory();
-	remove_folder(names, 1);
+	remove_folder(names, 2);
 	return tap_done();
 }

@@ -411,11 +411,7 @@ static esp_status carry_on(struct place *p, esp_error **error)
 static void test_memory(void)
 {
 	struct account account = {.left = -1};
-	const esp_context_options memory = {.size = sizeof memory,
-					    .resize = account_resize,
-					    .user = &account,
-					    .cache = ESP_CACHE_OFF,
-					    .threads = 1};
+	const esp_context_options memory = memory_of(&account);
 	bool right = true;
 	long n = 0;
 	esp_status s;

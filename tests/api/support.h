@@ -210,4 +210,12 @@ static inline void *account_resize(void *user, void *p, size_t old_size, size_t 
 	return (char *)block + 64;
 }
 
+/* A context of one thread that keeps nothing, so that its allocations are the same each time. */
+#define memory_of(account)                                                                                   \
+	((esp_context_options){.size = sizeof(esp_context_options),                                          \
+			       .resize = account_resize,                                                     \
+			       .user = (account),                                                            \
+			       .cache = ESP_CACHE_OFF,                                                       \
+			       .threads = 1})
+
 #endif
