@@ -10,6 +10,8 @@
  *            can be exchanged while it is in use
  *   forest   a minibatch of structures                  esp_forest_create, esp_forest_add
  *   session  one caller's working memory and results    esp_session_create, esp_session_run
+ *   builder  a model made by calls                      espalier_builder.h, which is included here
+ *   profile  where the time of a run went               espalier_profile.h, which is included here
  *   service  many callers' requests, computed together  espalier_service.h
  *
  * Errors.  Functions that can fail return an esp_status.  `error` may be NULL; otherwise *error is set to
@@ -327,95 +329,6 @@ const esp_local *esp_model_local(const esp_model *, size_t i);
  * state. */
 esp_status esp_model_keep(const esp_model *, const size_t *local, const char *const *state, size_t n, esp_model **out,
 			  esp_error **error);
-
-/* --- builder: a model made by calls ---
- *
- * What a text can say, call by call; the result is the very same graph (doc/model-text.md has the language).
- * Shapes and dimensions are given as in the text: "D, E", "4*D"; with a type behind them where it is not f32: "D, E : f16",
- * ": i32".  A cast is a call of the function that is named as the type: "i32".  A value can be used any number of times.
- *
- * Mistakes are collected: a call that is wrong returns the value 0, which may be passed on, and
- * esp_builder_finish reports all of them at the places that esp_builder_at has named, with the ids that a
- * text would get, and memory that ran out in an earlier call. */
-
-typedef struct esp_builder esp_builder;
-typedef struct esp_value {
-	uint32_t id; /* of one builder; 0 = none */
-} esp_value;
-
-/* `structure` as in the text: "sequence", "tree(left, right)", "tree(*)", "dag(2)". */
-esp_status esp_builder_create(esp_context *, const char *name, const char *structure, esp_builder **out,
-			      esp_error **error);
-/* The caller's place, for diagnostics about the calls that follow: esp_builder_at(b, __FILE__, __LINE__). */
-void esp_builder_at(esp_builder *, const char *file, int line);
-
-/* Declarations; `shape` = NULL or "" is a number.  A token input is looked up with, nothing else. */
-esp_value esp_builder_param(esp_builder *, const char *name, const char *shape);
-esp_value esp_builder_input(esp_builder *, const char *name, const char *shape);
-esp_value esp_builder_token(esp_builder *, const char *name);
-/* What the edge from a node to a child carries, a vector, a number or a token: read with esp_builder_child,
- * as a state of the child is.  A token is looked up with, and so can a number of i32 be; these are to be
- * declared before they are read. */
-void esp_builder_edge(esp_builder *, const char *name, const char *shape);
-void esp_builder_edge_token(esp_builder *, const char *name);
-void esp_builder_state(esp_builder *, const char *name, const char *shape);
-
-/* A case with a body of its own, which is returned: leaves or inner nodes (`base`: ESP_BODY_LEAF or ESP_BODY_INNER) that
- * fit conditions such as "children == 2 and tag == 1".  A node is of the first case that it fits.  The body is one of
- * traversals up. */
-int esp_builder_case(esp_builder *, const char *name, int base, const char *conditions);
-/* Which body (ESP_BODY_...) the calls that follow are for.  A value of one body cannot be used in another;
- * parameters, inputs and numbers can. */
-void esp_builder_body(esp_builder *, int body);
-/* Begins the next traversal, "up" (children before parents) or "down" (parents before children): states that are declared
- * and bodies that are begun from here on belong to it.  Before the first call there is one that goes up. */
-void esp_builder_traversal(esp_builder *, const char *direction);
-
-/* Values. */
-esp_value esp_builder_number(esp_builder *, double);
-/* A function of the language or its prelude by name, or an operator: "+", "-" (of one or two), "*", "/", "@".
- * The value of an output stands, once that is declared, for the output: later ones do not compute it again.
- */
-esp_value esp_builder_call(esp_builder *, const char *function, const esp_value *arguments, size_t n);
-/* The same along another axis than the last, as `axis=` in a text says: axes are counted from 0, or from the end, -1
- * being the last. */
-esp_value esp_builder_call_along(esp_builder *, const char *function, int axis, const esp_value *arguments, size_t n);
-/* The row of a parameter that a token names; of any value, by a number from 0: that of its first axis. */
-esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
-/* A value by index notation, which espalier-model(7) describes, of values that the text names in parentheses:
- * "(W, x)[k, i, j] = sum(W[k, c, u, v] * x[c, 2*i + u - 1, 2*j + v - 1] for c, u, v)", with an axis for each index behind them;
- * or of none, "(a, b) = max(a[i] - b[i] for i)", a number. */
-esp_value esp_builder_indexed(esp_builder *, const char *text, const esp_value *arguments, size_t n);
-/* x[begin : end] of an axis; NULL = its end. */
-esp_value esp_builder_slice(esp_builder *, esp_value x, int axis, const char *begin, const char *end);
-esp_value esp_builder_zeros(esp_builder *, const char *shape);
-esp_value esp_builder_dimension(esp_builder *, const char *dimension);
-/* A state of a child, or what the edge to it carries: by slot, from 0, or of each child in turn, to be summed up
- * (or the largest taken) by esp_builder_children with "sum" or "max". */
-enum { ESP_EACH_CHILD = -1 };
-esp_value esp_builder_child(esp_builder *, int slot, const char *name);
-esp_value esp_builder_children(esp_builder *, const char *function, esp_value of_each);
-/* In a traversal down, a state of the parent (of a sequence's next node), or of each parent in turn, to be summed up (or
- * the largest taken) by esp_builder_parents with "sum" or "max". */
-enum { ESP_THE_PARENT = 0, ESP_EACH_PARENT = -1 };
-esp_value esp_builder_parent(esp_builder *, int which, const char *state);
-esp_value esp_builder_parents(esp_builder *, const char *function, esp_value of_each);
-/* Below ESP_BODY_OUTPUT, for outputs at the root: a state, or an output that every node has, of each node of the
- * structure in turn, to be summed up (or the largest taken) by esp_builder_members with "sum" or "max". */
-esp_value esp_builder_member(esp_builder *, const char *name);
-esp_value esp_builder_members(esp_builder *, const char *function, esp_value of_each);
-/* A state of the node itself, once it was assigned or an earlier traversal computed it; an output, once it was declared. */
-esp_value esp_builder_get(esp_builder *, const char *name);
-
-/* The value of a state in the current body. */
-void esp_builder_assign(esp_builder *, const char *state, esp_value);
-/* `at`: ESP_AT_ROOT or ESP_AT_EVERY_NODE.  `label`: `labels` names of classes, or NULL and 0. */
-void esp_builder_output(esp_builder *, const char *name, esp_value, int at, const char *const *label,
-			size_t labels);
-
-/* Checks the model.  The builder can only be freed afterwards. */
-esp_status esp_builder_finish(esp_builder *, esp_model **out, esp_error **error);
-void esp_builder_free(esp_builder *);
 
 /* --- weights --- */
 
@@ -828,104 +741,6 @@ typedef struct esp_costs {
 /* Belongs to the session, whose runs change it. */
 const esp_costs *esp_session_costs(const esp_session *);
 
-/* --- profile: where the time of a run went --- */
-
-/* What a session recorded of one run.  Times are nanoseconds since the run began. */
-typedef struct esp_profile esp_profile;
-
-/* From the next run on the session records each of its runs (`on` != 0), or no longer.  A run that is
- * recorded gives the same bits; it takes two readings of the clock longer for each call of a kernel.
- * ESP_ERROR_BUSY: another thread runs the session. */
-esp_status esp_session_record(esp_session *, int on, esp_error **error);
-/* Of the last run.  NULL: it was not recorded, or failed, or there was no memory for its record.  Belongs to
- * the session, valid until its next run, or until it is trimmed. */
-const esp_profile *esp_session_profile(const esp_session *);
-
-typedef struct esp_profile_facts {
-	int64_t begin; /* of the run, in nanoseconds of CLOCK_MONOTONIC */
-	/* What its phases took, one after the other: the order of nodes, with all checks of the forest;
-	 * buffers and what nodes carry; the steps. */
-	int64_t linearize, fill, run;
-	int threads; /* that the run could be divided among, the caller's own included */
-	size_t structures, nodes, edges, leaves;
-	size_t levels, steps, ranges, events; /* see below */
-	/* Bytes that the binding holds of weights, and the session for states, for intermediates, for
-	 * outputs, for what nodes carry, for the order and links of nodes; and of machine code, 0 = it is
-	 * interpreted. */
-	uint64_t weight_bytes, state_bytes, scratch_bytes, output_bytes, data_bytes, index_bytes, code_bytes;
-} esp_profile_facts;
-/* NULL when the profile is. */
-const esp_profile_facts *esp_profile_describe(const esp_profile *);
-
-/* The nodes of a level: level 0 is the leaves, a node is one level above the highest of its children.
- * 0 past the last. */
-size_t esp_profile_nodes(const esp_profile *, size_t level);
-
-/* Over which rows a step goes: for a level at a time, the nodes of it; otherwise all there are at once. */
-enum {
-	ESP_OVER_NODES = 0,
-	ESP_OVER_LEAVES = 1,
-	ESP_OVER_INNER = 2, /* nodes with children */
-	ESP_OVER_STRUCTURES = 3,
-	ESP_OVER_EDGES = 4 /* those to the children of nodes */
-};
-
-/* A step of the program: a kernel and its rows. */
-typedef struct esp_step {
-	const char *name; /* of the kernel */
-	int over;
-	int64_t operations; /* of a row, non-linearities included, estimated; 0 = unknown */
-	/* Columns are cut into blocks; what a block reads of weights, whatever the number of rows. */
-	int64_t blocks, block_bytes;
-	int64_t tile; /* rows that the kernel computes together at most */
-	/* Of weights, what all blocks read together: what several of them read is counted once, so it is at most
-	 * blocks * block_bytes. */
-	int64_t weight_bytes;
-	/* Besides these: bytes of weights that an edge selects by its token of input `edge_input`, such as the matrix of its
-	 * label.  Edges with the same token read the same.  0 = none. */
-	int64_t edge_bytes;
-	int edge_input;
-} esp_step;
-/* NULL past the last. */
-const esp_step *esp_profile_step(const esp_profile *, size_t i);
-
-enum {
-	ESP_SPLIT_NONE = 0,   /* the caller computes it alone */
-	ESP_SPLIT_ROWS = 1,   /* each thread some of the rows, all steps of the range */
-	ESP_SPLIT_COLUMNS = 2, /* each thread some of the blocks of columns, all rows */
-	ESP_SPLIT_SUBTREES = 3 /* each thread some of the subtrees of several levels, a range each, all steps */
-};
-
-/* Rows, and the steps that ran over them, in the order in which they ran.  It ends when all threads have
- * ended their shares, before the next begins.  There is no barrier between levels that are divided by
- * subtrees: such a level begins when the one below has ended, though some threads may have begun before, or ended. */
-typedef struct esp_range {
-	size_t step, steps; /* the first, and how many */
-	int64_t level;	    /* -1: its rows are no level; of several the lowest */
-	int64_t row, rows;  /* the first, and how many */
-	int split;
-	int64_t start, stop;
-} esp_range;
-/* NULL past the last. */
-const esp_range *esp_profile_range(const esp_profile *, size_t i);
-
-enum { ESP_EVENT_KERNEL = 0, ESP_EVENT_WAIT = 1 };
-
-/* What a thread did: a call of a kernel, or waiting until the others have ended a range. */
-typedef struct esp_event {
-	int kind;
-	int thread; /* that did it; 0 = that of the caller */
-	int share;  /* the thread whose share of the range it is; the caller runs shares that have not been begun in time */
-	size_t range;
-	/* Of a call, which rows and which blocks of columns, in which direction (1 or -1). */
-	size_t step;
-	int64_t row, rows, block, blocks;
-	int direction;
-	int64_t start, stop;
-} esp_event;
-/* By thread and, of a thread, in order of time; those of one thread do not overlap.  NULL past the last. */
-const esp_event *esp_profile_event(const esp_profile *, size_t i);
-
 /* --- export: results as tensors in files --- */
 
 /* Collects the states and outputs of runs, all structures one after the other, nodes in the caller's numbers.
@@ -952,4 +767,8 @@ void esp_export_free(esp_export *);
 #ifdef __cplusplus
 }
 #endif
+
+#include "espalier_builder.h"
+#include "espalier_profile.h"
+
 #endif

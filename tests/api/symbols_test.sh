@@ -5,7 +5,7 @@
 
 declared()
 {
-	sed -e 's,/\*[^*]*\*/,,g' "$srcdir"/src/api/espalier{,_service}.h | grep -E '^[a-z].*\<esp_[a-z_]+\(' |
+	sed -e 's,/\*[^*]*\*/,,g' "$srcdir"/src/api/espalier*.h | grep -E '^[a-z].*\<esp_[a-z_]+\(' |
 		grep -oE '\<esp_[a-z_]+\(' | tr -d '(' | sort -u
 }
 
