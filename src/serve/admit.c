@@ -195,8 +195,8 @@ static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t
 }
 
 enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_binding *binding,
-			       const struct rt_minibatch *m, int64_t rank, struct serve_carry *carry, struct serve_request **out,
-			       struct diags *diags)
+			       const struct rt_minibatch *m, int64_t rank, struct serve_carry *carry,
+			       struct serve_request **out, struct diags *diags)
 {
 	struct serve_request *r = new_request(e);
 	bool full = false;

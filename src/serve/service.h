@@ -59,8 +59,9 @@ struct serve_service *serve_open(const struct allocator *, const struct image *,
 /* All tickets were freed, and no thread is in a call, but perhaps the thread of the service in a `done` or
  * `release`. */
 void serve_close(struct serve_service *);
-/* Waits until tickets that were freed while a thread drove are given back: then whoever holds the service last is a caller,
- * and not its thread, which could still be closing it when the process ends. Does nothing in that thread. */
+/* Waits until tickets that were freed while a thread drove are given back: then whoever holds the service
+ * last is a caller, and not its thread, which could still be closing it when the process ends. Does nothing
+ * in that thread. */
 void serve_settle(struct serve_service *);
 /* NULL after a diagnostic, `service-full` among them; then `release` is not called. */
 struct serve_ticket *serve_submit(struct serve_service *, const struct serve_submission *, struct diags *);

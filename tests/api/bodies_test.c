@@ -218,8 +218,10 @@ static void test_others(const esp_model *m, const char *weights)
 	       "a model that was built by calls has no locals to keep");
 	esp_model_free(made);
 
-	static const char text[] = "model edged\nstructure tree(*)\ninput word : token\nedge kind : token\nparam E[V, D], W[D, D]\n"
-				   "state h[D]\nleaf:\n h = E[word]\ninner:\n h = sum(W @ k.h + E[k.kind] for k in children)\noutput y = h\n";
+	static const char text[] =
+	    "model edged\nstructure tree(*)\ninput word : token\nedge kind : token\nparam E[V, D], W[D, D]\n"
+	    "state h[D]\nleaf:\n h = E[word]\ninner:\n h = sum(W @ k.h + E[k.kind] for k in "
+	    "children)\noutput y = h\n";
 	esp_weights *w = NULL;
 	esp_program *program = NULL;
 	esp_forest *forest = NULL;
@@ -229,8 +231,10 @@ static void test_others(const esp_model *m, const char *weights)
 	esp_structure s = {sizeof s, 4, begin, children, 0, carried};
 	bool ok = !esp_model_parse(context, "edged.ra", text, strlen(text), &edged, &e) &&
 		  !esp_weights_open(context, weights, &w, &e) &&
-		  !esp_program_create(edged, w, &(esp_program_options){.size = sizeof(esp_program_options), .backend = "interpreter"},
-				      &program, &e) &&
+		  !esp_program_create(
+		      edged, w,
+		      &(esp_program_options){.size = sizeof(esp_program_options), .backend = "interpreter"},
+		      &program, &e) &&
 		  !esp_forest_create(program, &forest, &e) && !esp_forest_add(forest, &s, &e);
 	if (e)
 		printf("# %s\n", esp_error_text(e));

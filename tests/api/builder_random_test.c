@@ -81,7 +81,8 @@ static esp_value random_value(struct random_calls *r)
 	case 2:
 		return esp_builder_children(r->b, below(9) ? "sum" : text(), any(r));
 	case 3:
-		return esp_builder_slice(r->b, any(r), below(4) - 2, below(2) ? NULL : text(), below(2) ? NULL : text());
+		return esp_builder_slice(r->b, any(r), below(4) - 2, below(2) ? NULL : text(),
+					 below(2) ? NULL : text());
 	case 4:
 		return below(2) ? esp_builder_zeros(r->b, text()) : esp_builder_dimension(r->b, text());
 	case 5:

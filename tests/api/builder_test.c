@@ -198,7 +198,8 @@ static esp_builder *build_down(void)
 	esp_builder *b;
 	if (esp_builder_create(context, "down", "dag(*)", &b, NULL))
 		return NULL;
-	esp_value x = esp_builder_input(b, "x", "E"), W = esp_builder_param(b, "W", "D, E"), U = esp_builder_param(b, "U", "D, D");
+	esp_value x = esp_builder_input(b, "x", "E"), W = esp_builder_param(b, "W", "D, E"),
+		  U = esp_builder_param(b, "U", "D, D");
 	esp_builder_traversal(b, "down");
 	esp_builder_state(b, "h", "D");
 	esp_builder_body(b, ESP_BODY_NODE);
@@ -236,7 +237,8 @@ static esp_builder *build_updown(void)
 	esp_value kept = CALL(b, "*", esp_builder_parent(b, ESP_THE_PARENT, "h"), esp_builder_get(b, "h"));
 	esp_builder_assign(b, "g", CALL(b, "+", a, kept));
 	esp_builder_body(b, ESP_BODY_OUTPUT);
-	esp_builder_output(b, "o", CALL(b, "+", esp_builder_get(b, "g"), esp_builder_get(b, "h")), ESP_AT_EVERY_NODE, NULL, 0);
+	esp_builder_output(b, "o", CALL(b, "+", esp_builder_get(b, "g"), esp_builder_get(b, "h")),
+			   ESP_AT_EVERY_NODE, NULL, 0);
 	return b;
 }
 

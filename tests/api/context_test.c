@@ -249,7 +249,8 @@ static void test_create_deadline(void)
 	esp_context_options o = {.size = sizeof o, .cache = ESP_CACHE_OFF, .compile_seconds = 1e-9};
 	struct kit k;
 	esp_error *error = NULL;
-	tap_ok(make_kit(&k, &o, weights, &error) == ESP_ERROR_BACKEND && !k.program && error_is(error, "compile-deadline"),
+	tap_ok(make_kit(&k, &o, weights, &error) == ESP_ERROR_BACKEND && !k.program &&
+		   error_is(error, "compile-deadline"),
 	       "a program that is not made in time is none");
 	free_kit(&k);
 }

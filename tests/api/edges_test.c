@@ -74,7 +74,8 @@ static void check_program(const struct kit *k)
 static void check_arrays(struct kit *k)
 {
 	/* Entries before child_begin[0] belong to nobody. */
-	static const int32_t shifted[] = {1, 4, 5, 5, 7}, list[] = {-9, 2, 1, 2, 2, 2, 1}, far[] = {-9, 0, 1, 2, 2, 1, 0};
+	static const int32_t shifted[] = {1, 4, 5, 5, 7}, list[] = {-9, 2, 1, 2, 2, 2, 1},
+			     far[] = {-9, 0, 1, 2, 2, 1, 0};
 	static const float wide[] = {-9, 1, 2, 3, 4, 5, 6};
 	const void *data[] = {words, labels, vectors}, *more[] = {words, far, wide};
 	esp_structure s = structure_of(data, 0), t = structure_of(more, 3);

@@ -25,7 +25,8 @@ static json_t *find_body(const json_t *all, const char *name)
 	return found;
 }
 
-/* h = W @ left.h + right.h: two look-ups of states, which are read and one written, a product of 2 by 2 and an addition.
+/* h = W @ left.h + right.h: two look-ups of states, which are read and one written, a product of 2 by 2 and
+ * an addition.
  */
 static void test_inner(const json_t *inner)
 {

@@ -7,8 +7,10 @@
 
 enum { THREADS = 16, D = 64, WIDE = 32 };
 
-static const char wide_model[] = EMBEDDED("wide", "tree(left, right)") "    h = tanh((W @ tanh(W)) @ left.h + W @ right.h)\n"
-								       "output y = h at root\n";
+static const char wide_model[] =
+    EMBEDDED("wide", "tree(left, right)")
+    "    h = tanh((W @ tanh(W)) @ left.h + W @ right.h)\n"
+    "output y = h at root\n";
 
 static int refusing;
 

@@ -173,7 +173,8 @@ static void test_sizes(void)
 	    "46341*D, "
 	    "46341*D)\ninner:\n    h = "
 	    "left.h\n",
-	    "param E[V, D]\nstate h[2147483647, 2147483647, 2147483647]\nleaf:\n    h = sum(E[word])\ninner:\n    h = left.h\n",
+	    "param E[V, D]\nstate h[2147483647, 2147483647, 2147483647]\nleaf:\n    h = "
+	    "sum(E[word])\ninner:\n    h = left.h\n",
 	    "param E[V, D]\nstate h[46341, 46341]\nleaf:\n    h = zeros(46341, 46341) + "
 	    "sum(E[word])\ninner:\n    h = left.h @ "
 	    "right.h\n",

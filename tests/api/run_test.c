@@ -28,8 +28,8 @@ static void test_program(const struct kit *k)
 	       "a program names its inputs");
 	const esp_output *twice = esp_program_output(k->program, 0),
 			 *total = esp_program_output(k->program, 1);
-	tap_ok(twice->dtype == ESP_F32 && twice->elements == 2 && twice->rank == 1 && twice->shape[0] == 2 && !twice->at_root &&
-		   !twice->labels,
+	tap_ok(twice->dtype == ESP_F32 && twice->elements == 2 && twice->rank == 1 && twice->shape[0] == 2 &&
+		   !twice->at_root && !twice->labels,
 	       "an output at every node has its shape");
 	tap_ok(strcmp(total->name, "total") == 0 && total->elements == 1 && total->rank == 0 &&
 		   total->at_root,
@@ -60,9 +60,11 @@ static void test_types(void)
 /* Shapes are as long as the model has axes. */
 static void test_shapes(const struct kit *k)
 {
-	static const char text[] = "model many\nstructure tree(*)\ninput x[2, 1, N]\nparam W[2, 1, 2, 1, 2, 1, 2, N]\n"
-				   "state h[2, 3, 1, N]\nnode:\n    h = zeros(2, 3, 1, N) + x[:, 0:1, :][0] * W[0][0][0][0][0][0][0]\n"
-				   "output o = h at every node\n";
+	static const char text[] =
+	    "model many\nstructure tree(*)\ninput x[2, 1, N]\nparam W[2, 1, 2, 1, 2, 1, 2, N]\n"
+	    "state h[2, 3, 1, N]\nnode:\n    h = zeros(2, 3, 1, N) + x[:, 0:1, :][0] * "
+	    "W[0][0][0][0][0][0][0]\n"
+	    "output o = h at every node\n";
 	const int64_t size = 3;
 	const esp_program_options options = {.size = sizeof options, .sizes = &size, .backend = "interpreter"};
 	esp_model *m = NULL;
@@ -82,7 +84,8 @@ static void test_shapes(const struct kit *k)
 	tap_ok(h && h->rank == 4 && h->shape[1] == 3 && h->shape[3] == 3 && h->dtype == ESP_F32 && o->rank == 4 &&
 		   o->shape[3] == 3 && o->elements == 18,
 	       "a state and an output of four");
-	tap_ok(esp_model_param(m, 0, &size, shape, 2, &rank) && rank == 8 && shape[0] == 2 && shape[1] == 1 && !shape[2],
+	tap_ok(esp_model_param(m, 0, &size, shape, 2, &rank) && rank == 8 && shape[0] == 2 && shape[1] == 1 &&
+		   !shape[2],
 	       "no more of a shape is written than there is room for");
 	esp_program_free(p);
 	esp_model_free(m);
@@ -364,7 +367,8 @@ static void test_weights(struct kit *k)
 /* Whether the states of the leaves of `pair` are so many times the rows of E. */
 static bool leaves_are(const esp_session *s, float times)
 {
-	return row_is(esp_session_state(s, 0, 0, 0), times, 2 * times) && row_is(esp_session_state(s, 0, 0, 1), 3 * times, 4 * times);
+	return row_is(esp_session_state(s, 0, 0, 0), times, 2 * times) &&
+	       row_is(esp_session_state(s, 0, 0, 1), 3 * times, 4 * times);
 }
 
 /* A leaf's state that is a row of E may be read in the weights of the run, wherever it is. */
@@ -380,7 +384,8 @@ static void test_leaves(struct kit *k)
 	tap_ok(!esp_binding_create(k->program, k->weights, &b, NULL) && !esp_session_create(b, &s, NULL) &&
 		   !esp_session_run(s, k->forest, NULL) && leaves_are(s, 1),
 	       "states of leaves are read");
-	tap_ok(!esp_binding_swap(b, w, NULL) && leaves_are(s, 1), "also after other weights took the place of those of the run");
+	tap_ok(!esp_binding_swap(b, w, NULL) && leaves_are(s, 1),
+	       "also after other weights took the place of those of the run");
 	tap_ok(!esp_session_run(s, k->forest, NULL) && leaves_are(s, 2), "the next run has theirs");
 	tap_ok(!esp_session_trim(s, NULL) && !esp_session_state(s, 0, 0, 0), "a trimmed session has none");
 	esp_session_free(s);

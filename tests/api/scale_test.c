@@ -11,7 +11,8 @@ enum { D = 16, V = 100 };
 static const struct {
 	const char *name, *text;
 	bool binary;
-	int floats; /* of a node, that a run keeps: states, outputs, sums of the largest level, the row that is read of it */
+	int floats; /* of a node, that a run keeps: states, outputs, sums of the largest level, the row that
+		       is read of it */
 } models[] = {
     {"child-sum",
      "model sum\nstructure tree(*)\ninput word : token\nparam E[V, D], U[D, D]\nstate h[D]\n"

@@ -86,7 +86,10 @@ for leave, what in ((lambda p: p.close(), "closes"), (lambda p: p.shutdown(socke
     p.settimeout(0.02)
     within(lambda: pending() == 1, 5)
     leave(p)
-    ok(within(lambda: counted("cancelled") == before + 1), "the request of a client that %s its end is cancelled" % what)
+    ok(
+        within(lambda: counted("cancelled") == before + 1),
+        "the request of a client that %s its end is cancelled" % what,
+    )
     p.close()
 ok(within(lambda: [l["status"] for l in s.lines() if l["nodes"]].count(499) == 2), "and in the log")
 equal(s.stop(), 0, "it ends with 0")

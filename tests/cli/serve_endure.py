@@ -1,7 +1,7 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-"""Many requests of good clients while others break off, send garbage, do not read, or give impossible deadlines, and weights are
-exchanged: each good request is answered once, with the results of its generation. ESPALIER_ENDURE, which counts requests in
-process, says how many: a hundredth of it, in all; 2000 without it."""
+"""Many requests of good clients while others break off, send garbage, do not read, or give impossible deadlines, and
+weights are exchanged: each good request is answered once, with the results of its generation. ESPALIER_ENDURE, which
+counts requests in process, says how many: a hundredth of it, in all; 2000 without it."""
 import random
 import threading
 
@@ -16,7 +16,8 @@ s = Server("--timeout", "1", "--requests", "64", log=log)
 
 def sum_of(scale, tree):
     """What tiny.ra computes of brackets, by hand: the sum of a leaf's row, added up, with weights times `scale`."""
-    return scale * sum({"a": 3, "b": 7, "c": 11}[word] for word in tree.replace("(", " ").replace(")", " ").split() if word != "2")
+    parts = tree.replace("(", " ").replace(")", " ").split()
+    return scale * sum({"a": 3, "b": 7, "c": 11}[word] for word in parts if word != "2")
 
 
 def draw_tree(draw, height):
@@ -73,7 +74,10 @@ def flood(p, draw):
 
 
 def be_late(p, draw):
-    body = b'{"parameters":{"deadline_ms":0.001},"inputs":[{"name":"structure","datatype":"BYTES","shape":[1],"data":["(2 a)"]}]}'
+    body = (
+        b'{"parameters":{"deadline_ms":0.001},'
+        b'"inputs":[{"name":"structure","datatype":"BYTES","shape":[1],"data":["(2 a)"]}]}'
+    )
     p.sendall(b"POST /v2/models/tiny/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
     p.recv(100)
 

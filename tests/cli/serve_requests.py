@@ -49,16 +49,29 @@ equal((status, text, headers["Content-Length"]), (200, "", "13"), "HEAD is GET w
 
 status, result, headers = infer(tree)
 outputs = {o["name"]: o["data"] for o in result["outputs"]}
-equal((status, outputs["total"], result["id"]), (200, [17], "one"), "a tree is computed, and has the name that it was given")
+equal(
+    (status, outputs["total"], result["id"]),
+    (200, [17], "one"),
+    "a tree is computed, and has the name that it was given",
+)
 equal(outputs["twice"], [2, 4, 6, 8, 10, 10, 6, 8, 16, 18], "with a row for each node")
 equal(infer(tree, tiny + "/versions/1/infer")[1], result, "so it is by the number of the version")
 equal(infer(tree, headers={})[0], 200, "a body without a type is taken for JSON")
-equal(infer(tree, headers={"Content-Type": "application/x-www-form-urlencoded"})[0], 200, "and one of the type that curl gives untold")
+equal(
+    infer(tree, headers={"Content-Type": "application/x-www-form-urlencoded"})[0],
+    200,
+    "and one of the type that curl gives untold",
+)
 status, headers, text = s.ask("POST", "/v1/run/tiny", "((2 a) (2 b)) ", {"Content-Type": "text/plain"})
 ok(status == 200 and "8" in text, "a tree in brackets is computed", (status, text))
-equal(s.ask("POST", "/v1/run", "(2 (2 a) (2 b))")[2], s.ask("POST", "/v1/run/tiny", "(2 (2 a) (2 b))")[2], "the only model needs no name")
+equal(
+    s.ask("POST", "/v1/run", "(2 (2 a) (2 b))")[2],
+    s.ask("POST", "/v1/run/tiny", "(2 (2 a) (2 b))")[2],
+    "the only model needs no name",
+)
 equal(s.ask("GET", "/v2", headers={"X-Request-Id": "mine"})[1]["X-Request-Id"], "mine", "a request keeps its name")
-ok(len(s.ask("GET", "/v2", headers={"X-Request-Id": "ü".encode().decode("latin-1")})[1]["X-Request-Id"]) == 16, "but not any")
+answered = s.ask("GET", "/v2", headers={"X-Request-Id": "ü".encode().decode("latin-1")})[1]
+ok(len(answered["X-Request-Id"]) == 16, "but not any")
 
 # --- refusals ---
 
@@ -71,9 +84,11 @@ equal((status, headers["Allow"]), (405, "POST"), "405: GET of what is posted")
 status, headers, text = s.ask("POST", "/metrics", "x")
 equal((status, headers["Allow"]), (405, "GET, HEAD"), "405: POST of what is got")
 equal(s.ask("BREW", "/v2")[0], 405, "405: a method of its own")
-refused(infer(tree, headers={"Content-Type": "text/plain"}), 415, "application/json", "415: a text is no request for inference")
+as_text = infer(tree, headers={"Content-Type": "text/plain"})
+refused(as_text, 415, "application/json", "415: a text is no request for inference")
 refused(infer(tree, "/v1/run", {"Content-Type": "image/png"}), 415, "", "415: nor is a picture a tree")
-refused(infer(tree, headers={**as_json, "Content-Encoding": "gzip"}), 415, "gzip", "415: what is compressed is not read")
+compressed = infer(tree, headers={**as_json, "Content-Encoding": "gzip"})
+refused(compressed, 415, "gzip", "415: what is compressed is not read")
 refused(infer("{"), 400, "", "400: JSON that ends early")
 refused(infer(b"\xff\x00"), 400, "", "400: bytes")
 refused(infer(""), 400, "", "400: nothing")
@@ -95,7 +110,11 @@ c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=patience)
 found = [ask(c, "POST", tiny + "/infer", json.dumps(tree), as_json)[0]]
 first = c.sock
 found += [ask(c, "GET", "/v2/models/none")[0], ask(c, "POST", "/v1/run", "(2 a)")[0], ask(c, "HEAD", "/metrics")[0]]
-ok(found == [200, 404, 200, 200] and c.sock is first, "a connection takes one request after the other, refused ones as well", found)
+ok(
+    found == [200, 404, 200, 200] and c.sock is first,
+    "a connection takes one request after the other, refused ones as well",
+    found,
+)
 c.close()
 
 body = json.dumps(tree).encode()

@@ -68,7 +68,8 @@ static bool done(esp_status status, esp_error *error)
 static bool open_variant_as(struct variant *w, const struct model *m, const char *backend,
 			    const char *weights_as)
 {
-	esp_program_options options = {.size = sizeof options, .at = ESP_AT_EVERY_NODE, .backend = backend, .weights_as = weights_as};
+	esp_program_options options = {
+	    .size = sizeof options, .at = ESP_AT_EVERY_NODE, .backend = backend, .weights_as = weights_as};
 	esp_error *e = NULL;
 	memset(w, 0, sizeof *w);
 	return done(esp_context_create(NULL, &w->context, &e), e) &&
@@ -332,8 +333,8 @@ static void test_narrow(const struct model *m, const struct results *wide)
 		int right = ran ? count_right(m, &r) : 0;
 		tap_ok(change > 0 && change < types[i].change, "%s: %s weights change a logit by %.2g at most", m->name,
 		       types[i].type, change);
-		tap_ok(abs(right - m->right) <= 11, "%s: %s weights have %d roots right, not %d", m->name, types[i].type, right,
-		       m->right);
+		tap_ok(abs(right - m->right) <= 11, "%s: %s weights have %d roots right, not %d", m->name,
+		       types[i].type, right, m->right);
 		close_variant(&variant);
 		free(r.logits);
 	}

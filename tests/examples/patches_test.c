@@ -57,7 +57,8 @@ static void pool(const double *x, int channels, int rows, int columns, double *y
 				double most = -INFINITY;
 				for (int u = -1; u < 2; u++)
 					for (int v = -1; v < 2; v++)
-						most = fmax(most, pixel(x, rows, columns, c, 2 * i + u, 2 * j + v, -INFINITY));
+						most = fmax(most, pixel(x, rows, columns, c, 2 * i + u,
+									2 * j + v, -INFINITY));
 				*y++ = most;
 			}
 }

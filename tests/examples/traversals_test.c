@@ -131,7 +131,8 @@ static void read_out(const double *x, int n, double *y)
 	add_product(y, weight_of("", "output.weight", ""), C, n, x);
 }
 
-/* --- layers over sequences, of which the last node is the root: the documentation of torch.nn.LSTM and torch.nn.GRU --- */
+/* --- layers over sequences, of which the last node is the root: the documentation of torch.nn.LSTM and
+ * torch.nn.GRU --- */
 
 /* The node that comes before in a direction; -1 = none. */
 static int before(const struct structure *s, bool back, int node)
@@ -144,7 +145,8 @@ static int node_at(const struct structure *s, bool back, int step)
 	return s->order[back ? step : s->nodes - 1 - step];
 }
 
-static void lstm(struct structure *s, const char *prefix, const char *layer, bool back, rows x, int width, rows h, rows c)
+static void lstm(struct structure *s, const char *prefix, const char *layer, bool back, rows x, int width,
+		 rows h, rows c)
 {
 	for (int step = 0; step < s->nodes; step++) {
 		int n = node_at(s, back, step), m = before(s, back, n);
@@ -274,11 +276,18 @@ static void updown(struct structure *s)
 
 /* --- the examples --- */
 
-#define LAYER(size, n, width) "weight_ih" n "[" size "," width "] weight_hh" n "[" size ",D] bias_ih" n "[" size "] bias_hh" n "[" size "]"
-#define LSTM_LAYER(n, width) "lstm.weight_ih" n "[4D," width "] lstm.weight_hh" n "[4D,D] lstm.bias_ih" n "[4D] lstm.bias_hh" n "[4D]"
-#define GATE(n) "up.W_" n "[D,E] up.U_" n "[D,D] up.b_" n "[D] down.W_" n "[D,E] down.V_" n "[D,D] down.U_" n "[D,D] down.b_" n "[D]"
+#define LAYER(size, n, width)                                                                                \
+	"weight_ih" n "[" size "," width "] weight_hh" n "[" size ",D] "                                     \
+	"bias_ih" n "[" size "] bias_hh" n "[" size "]"
+#define LSTM_LAYER(n, width)                                                                                 \
+	"lstm.weight_ih" n "[4D," width "] lstm.weight_hh" n "[4D,D] "                                       \
+	"lstm.bias_ih" n "[4D] lstm.bias_hh" n "[4D]"
+#define GATE(n)                                                                                              \
+	"up.W_" n "[D,E] up.U_" n "[D,D] up.b_" n "[D] "                                                     \
+	"down.W_" n "[D,E] down.V_" n "[D,D] down.U_" n "[D,D] down.b_" n "[D]"
 
-/* The output is of states `first` and, if there are `outputs` of them, `second`; through a linear layer, when it has one. */
+/* The output is of states `first` and, if there are `outputs` of them, `second`; through a linear layer, when
+ * it has one. */
 static const struct example {
 	const char *path, *weights;
 	bool sequence, reads_out;
@@ -286,10 +295,12 @@ static const struct example {
 	void (*evaluate)(struct structure *);
 } examples[] = {
     {"bilstm/bilstm.ra",
-     "embedding.weight[V,E] " LSTM_LAYER("_l0", "E") " " LSTM_LAYER("_l0_reverse", "E") " output.weight[C,2D] output.bias[C]",
+     "embedding.weight[V,E] " LSTM_LAYER("_l0", "E") " "
+     LSTM_LAYER("_l0_reverse", "E") " output.weight[C,2D] output.bias[C]",
      true, true, 2, 0, 2, bilstm},
     {"bilstm/bilstm2.ra",
-     LAYER("4D", "_l0", "E") " " LAYER("4D", "_l0_reverse", "E") " " LAYER("4D", "_l1", "2D") " " LAYER("4D", "_l1_reverse", "2D"),
+     LAYER("4D", "_l0", "E") " " LAYER("4D", "_l0_reverse", "E") " "
+     LAYER("4D", "_l1", "2D") " " LAYER("4D", "_l1_reverse", "2D"),
      true, false, 2, 4, 6, bilstm2},
     {"stacked/stacked-lstm.ra",
      "embedding.weight[V,E] " LSTM_LAYER("_l0", "E") " " LSTM_LAYER("_l1", "D") " output.weight[C,D] output.bias[C]",
@@ -455,7 +466,8 @@ static void test_example(const struct example *e, const char *weights_path)
 	snprintf(path, sizeof path, "%s/examples/%s", source ? source : ".", e->path);
 	make_weights(e->weights);
 	bool ok = write_weights(weights_path) && is(esp_context_create(&options, &c, &error), error) &&
-		  is(esp_model_read(c, path, &m, &error), error) && is(esp_weights_open(c, weights_path, &w, &error), error);
+		  is(esp_model_read(c, path, &m, &error), error) &&
+		  is(esp_weights_open(c, weights_path, &w, &error), error);
 	if (tap_ok(ok, "%s: read", e->path)) {
 		test_variant(e, m, w, "interpreter", "reassociate");
 		test_variant(e, m, w, "interpreter", "exact");

@@ -14,15 +14,15 @@
 
 /* --- what is run --- */
 
-/* QUICK uses compile nothing.  COMPILES: the compiler and the loader are part of it, whose own failures are not ours
- * to prevent, but to tell.  APART: so they are, in a process of their own, which may lack memory
- * as well.  HAS_THREADS: it is the threads that are refused.  TIMES: what it says is never twice the same, and it is slow:
- * files alone are looked at. */
+/* QUICK uses compile nothing.  COMPILES: the compiler and the loader are part of it, whose own failures are
+ * not ours to prevent, but to tell.  APART: so they are, in a process of their own, which may lack memory as
+ * well.  HAS_THREADS: it is the threads that are refused.  TIMES: what it says is never twice the same, and
+ * it is slow: files alone are looked at. */
 
 #define MODEL "tiny.ra", "trees.ptb", "--weights", "w.safetensors", "--vocab", "words.txt"
 #define SLOWLY "--backend", "interpreter", "--threads", "1"
-/* Stands for the back end that is usual here: when its plug-in cannot be looked at the command would take another, whose
- * code has other bytes. */
+/* Stands for the back end that is usual here: when its plug-in cannot be looked at the command would take
+ * another, whose code has other bytes. */
 #define BACKEND "(the usual back end)"
 
 static const struct use {
@@ -378,7 +378,8 @@ static bool warm_up(void)
 	char line[10000];
 	snprintf(line, sizeof line,
 		 "'%s' run tiny.ra trees.ptb --weights w.safetensors --vocab words.txt --cache-dir warm "
-		 ">/dev/null 2>err && '%s' compile tiny.ra --weights w.safetensors --no-cache --pack -o compiled-tiny.ra 2>err",
+		 ">/dev/null 2>err && '%s' compile tiny.ra --weights w.safetensors --no-cache --pack -o "
+		 "compiled-tiny.ra 2>err",
 		 command, command);
 	return system(line) == 0;
 }

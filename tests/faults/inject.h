@@ -34,9 +34,9 @@ struct outcome {
 	int status, signal;
 };
 
-/* Processes that the program starts are part of it.  Calls count from the first that opens a file whose path ends with `after`: what the loader does before is
- * not the program's affair.  Standard output and error go to files; what is written to the latter never
- * fails.  False: processes cannot be traced here. */
+/* Processes that the program starts are part of it.  Calls count from the first that opens a file whose path
+ * ends with `after`: what the loader does before is not the program's affair.  Standard output and error go
+ * to files; what is written to the latter never fails.  False: processes cannot be traced here. */
 bool inject_run(const struct inject *, long n, const char *after, char *const *argv, const char *out,
 		const char *err, struct outcome *);
 

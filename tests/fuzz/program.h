@@ -13,8 +13,9 @@ struct fuzz_results {
 	size_t n;
 };
 
-/* Binds the image's own weights, or others, and runs, unless the image wants much data.  False after a diagnostic: memory is out, or the
- * structures are not what it takes.  Results are in the arena; NULL = they are only looked at. */
+/* Binds the image's own weights, or others, and runs, unless the image wants much data.  False after a
+ * diagnostic: memory is out, or the structures are not what it takes.  Results are in the arena; NULL = they
+ * are only looked at. */
 bool fuzz_run_program(struct fuzz *, const struct image *, struct fuzz_results *);
 
 #endif

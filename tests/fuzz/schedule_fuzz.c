@@ -56,7 +56,9 @@ static const struct sched_plan *plan_in(struct fuzz *f)
 	return plan;
 }
 
-#define COPY(f, list) ((list).at = arena_copy(&(f)->arena, (list).at, (list).n * sizeof *(list).at), (list).capacity = (list).n)
+#define COPY(f, list)                                                                                        \
+	((list).at = arena_copy(&(f)->arena, (list).at, (list).n * sizeof *(list).at),                       \
+	 (list).capacity = (list).n)
 
 /* What is chosen, to be changed by a text. */
 static struct sched chosen_in(struct fuzz *f)

@@ -49,7 +49,8 @@ static void test_prefetched_rows(void)
 			     "let w = to_index(word[n])\nprefetch table[w, 1]\nprefetch write h[n, 0]\n"),
 	       "a row of a table, its number, and the place of the result");
 	tap_ok(puts_in_front("let w = to_index(row[n]) h[n, 0] = sum[] + leaf[w, 1] leaf[n, 0] = 1.0\n",
-			     "let w = to_index(row[n])\nprefetch leaf[w, 1]\nprefetch write h[n, 0]\nprefetch write leaf[n, 0]\n"),
+			     "let w = to_index(row[n])\nprefetch leaf[w, 1]\nprefetch write h[n, "
+			     "0]\nprefetch write leaf[n, 0]\n"),
 	       "rows of a state that may be in a table");
 	tap_ok(puts_in_front("alloc w : index [2:node] w[0] = to_index(word[n]) w[1] = to_index(word[n]) "
 			     "h[n, 0] = sum[] + table[w[1], 1]\n",

@@ -356,7 +356,8 @@ static void test_untyped(void)
 	struct ilir_stmt *s = b.m->kernels.at[0].body;
 	s->store.value = ilir_binary(b.m, ILIR_ADD, s->store.value, s->store.value);
 	bench_allocate(&b, 1, 0, 0, 0, 0);
-	tap_ok(!bench_run(&b, 0, 0) && bench_says(&b, "+ has no meaning for bool"), "a sum of bools is a fault, not a zero");
+	tap_ok(!bench_run(&b, 0, 0) && bench_says(&b, "+ has no meaning for bool"),
+	       "a sum of bools is a fault, not a zero");
 	bench_close(&b);
 }
 

@@ -36,7 +36,9 @@ static void flush_sweep(struct sweep *s)
 	ilir_interpret(s->r, 0, &frame, &(struct image_range){0, 0, 0, 1, 1}, &s->b.diags);
 	for (int i = 0; i < s->n; i++) {
 		bool defined = s->limit == 0 || !(fabs(s->x[i]) > s->limit) || isinf(s->x[i]);
-		double exact = s->exact(s->x[i]), error = defined ? error_of(s->y[i], exact) : fabs(s->y[i]) <= 1 ? 0 : INFINITY;
+		double exact = s->exact(s->x[i]), error = defined	       ? error_of(s->y[i], exact)
+							  : fabs(s->y[i]) <= 1 ? 0
+									       : INFINITY;
 		if (error > s->worst.error)
 			s->worst = (struct worst){error, s->x[i], s->y[i]};
 	}

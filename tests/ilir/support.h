@@ -78,8 +78,8 @@ static inline void bench_allocate(struct bench *b, int nodes, int leaves, int in
 	memcpy(b->sizes, sizes, sizeof sizes);
 	for (size_t i = 1; i < b->m->buffers.n; i++)
 		if (b->m->buffers.at[i].kind != ILIR_REGISTER)
-			b->buffers[slot++] =
-			    arena_take(&b->arena, bench_elements(b, &b->m->buffers.at[i]), ilir_bytes(b->m->buffers.at[i].dtype));
+			b->buffers[slot++] = arena_take(&b->arena, bench_elements(b, &b->m->buffers.at[i]),
+							ilir_bytes(b->m->buffers.at[i].dtype));
 }
 
 static inline void *bench_buffer(struct bench *b, const char *name)

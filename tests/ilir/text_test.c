@@ -88,13 +88,14 @@ static void test_built_module(void)
 	ilir_init(b.m, &b.arena, "built");
 	int node = ilir_dim_name(b.m, "node");
 	ilir_buffer h = ilir_new_buffer(
-	    b.m,
-	    (struct ilir_buffer_decl){"h", IMAGE_STATE, ILIR_F32, 0, 1, {{node, IMAGE_NODES, 0, 0}}, NULL, {0}, {0}, false});
+	    b.m, (struct ilir_buffer_decl){
+		     "h", IMAGE_STATE, ILIR_F32, 0, 1, {{node, IMAGE_NODES, 0, 0}}, NULL, {0}, {0}, false});
 	ilir_var n = ilir_new_var(b.m, "n", (struct ilir_type){ILIR_INDEX, 1});
 	ilir_expr at = ilir_var_ref(b.m, n), value = ilir_unary(b.m, ILIR_TANH, ilir_load(b.m, h, &at, 1));
 	struct ilir_stmt *loop = ilir_for(b.m, n, ilir_var_ref(b.m, ilir_begin), ilir_var_ref(b.m, ilir_end),
 					  1, node, ILIR_SERIAL, ilir_store(b.m, h, &at, 1, value));
-	vec_push(&b.arena, &b.m->kernels, (struct ilir_kernel){.name = "k", .domain = IMAGE_DOMAIN_NODES, .body = loop});
+	vec_push(&b.arena, &b.m->kernels,
+		 (struct ilir_kernel){.name = "k", .domain = IMAGE_DOMAIN_NODES, .body = loop});
 	const char *text = bench_text(&b);
 	tap_ok(strcmp(text,
 		      "module built\ndim node\nbuffer h : state 0 f32 [nodes:node]\nkernel k in nodes {\n"
@@ -107,10 +108,12 @@ static void test_built_module(void)
 
 static void test_table(void)
 {
-	static const char text[] = "module m\ndim node, i, j\nbuffer w : weight 0 f32 [9:i, 4:j]\n"
-				   "buffer r : read_row 0 i32 [nodes:node]\nbuffer h : state 0 f32 [nodes:node, 4:j] or w by r\n";
+	static const char text[] =
+	    "module m\ndim node, i, j\nbuffer w : weight 0 f32 [9:i, 4:j]\n"
+	    "buffer r : read_row 0 i32 [nodes:node]\nbuffer h : state 0 f32 [nodes:node, 4:j] or w by r\n";
 	struct bench b;
-	if (!tap_ok(bench_parse(&b, text) && strcmp(bench_text(&b), text) == 0, "a state with a table is read and printed"))
+	if (!tap_ok(bench_parse(&b, text) && strcmp(bench_text(&b), text) == 0,
+		    "a state with a table is read and printed"))
 		return;
 	const struct ilir_buffer_decl *h = &b.m->buffers.at[3];
 	tap_ok(h->table.i == 1 && h->read_row.i == 2, "with both names");

@@ -10,8 +10,9 @@ static bool agrees_with_itself(const struct image_buffer_traits *t)
 	bool weights = (t->content == IMAGE_HOLDS_WEIGHTS) == (t->memory == IMAGE_IN_BINDING);
 	bool data = (t->content == IMAGE_HOLDS_DATA) == (t->which == IMAGE_COUNTS_INPUTS);
 	bool sorts = (t->content == IMAGE_HOLDS_SORTS) == (t->which == IMAGE_COUNTS_SORTS);
-	return sizes && weights && data && sorts && (!numbers || t->dtype == DTYPE_I32) && (t->more == 0 || (t->more == 1 && numbers)) &&
-	       (t->memory != IMAGE_IN_ORDER || numbers) && (t->memory != IMAGE_IN_THREAD || t->content == IMAGE_HOLDS_RESULTS);
+	return sizes && weights && data && sorts && (!numbers || t->dtype == DTYPE_I32) &&
+	       (t->more == 0 || (t->more == 1 && numbers)) && (t->memory != IMAGE_IN_ORDER || numbers) &&
+	       (t->memory != IMAGE_IN_THREAD || t->content == IMAGE_HOLDS_RESULTS);
 }
 
 static bool is_spelled_once(int kind)
@@ -57,7 +58,8 @@ int main(void)
 		tap_ok(is_read_back(kind), "%s: a buffer of it is printed as it was read", t->spelling);
 	}
 	struct ilir_buffer_decl local = {.kind = ILIR_REGISTER}, unused = {.kind = ILIR_UNUSED};
-	tap_ok(!ilir_traits_of(&local) && !ilir_traits_of(&unused), "registers and unused buffers have no kind of an image");
+	tap_ok(!ilir_traits_of(&local) && !ilir_traits_of(&unused),
+	       "registers and unused buffers have no kind of an image");
 	test_begins();
 	return tap_done();
 }

@@ -102,8 +102,9 @@ static inline void link_object(struct linked *l, const void *object, size_t byte
 	jmp_buf escape;
 	arena_init(&l->arena, &allocator_default);
 	diags_init(&l->diags, &allocator_default);
-	l->ok = !arena_guard(&l->arena, &escape) &&
-		image_link(&l->arena, &(struct image_object){object, bytes}, 1, "hand", 2, kernels, &l->blob, &l->diags);
+	l->ok =
+	    !arena_guard(&l->arena, &escape) && image_link(&l->arena, &(struct image_object){object, bytes},
+							   1, "hand", 2, kernels, &l->blob, &l->diags);
 }
 
 static inline void free_linked(struct linked *l)

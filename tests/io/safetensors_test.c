@@ -172,14 +172,16 @@ static const struct {
 	size_t n;
 	const char *what, *hint;
 } formats[] = {
-    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\12\0\30\0z/data.pklFB\24\0ZZZZ"), "a checkpoint of PyTorch;",
-     "weights_only=True"},
-    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\15\0\25\0script/data/0FB\24\0ZZZZ"), "a checkpoint of PyTorch;",
-     "formats' weights.safetensors"},
-    {BYTES("PK\3\4-\0\0\0\0\0\0\0!\0\xa7\2l|\xff\xff\xff\xff\xff\xff\xff\xff\5\0\24\0W.npy\1\0\20"), "an .npz archive",
-     "numpy.load"},
-    {BYTES("PK\3\4-\0\0\0\0\0\0\0!\0\xa7\2l|\xff\xff\xff\xff\xff\xff\xff\xff\5\0\24\0W.txt\1\0\20"), "a zip archive", "unpack"},
-    {BYTES("PK\3\4-\0\0\0\0\0\0\0!\0\xa7\2l|\xff\xff\xff\xff\xff\xff\xff\xff\377\377"), "a zip archive", "unpack"},
+    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\12\0\30\0z/data.pklFB\24\0ZZZZ"),
+     "a checkpoint of PyTorch;", "weights_only=True"},
+    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\15\0\25\0script/data/0FB\24\0ZZZZ"),
+     "a checkpoint of PyTorch;", "formats' weights.safetensors"},
+    {BYTES("PK\3\4-\0\0\0\0\0\0\0!\0\xa7\2l|\xff\xff\xff\xff\xff\xff\xff\xff\5\0\24\0W.npy\1\0\20"),
+     "an .npz archive", "numpy.load"},
+    {BYTES("PK\3\4-\0\0\0\0\0\0\0!\0\xa7\2l|\xff\xff\xff\xff\xff\xff\xff\xff\5\0\24\0W.txt\1\0\20"),
+     "a zip archive", "unpack"},
+    {BYTES("PK\3\4-\0\0\0\0\0\0\0!\0\xa7\2l|\xff\xff\xff\xff\xff\xff\xff\xff\377\377"), "a zip archive",
+     "unpack"},
     {BYTES("\x80\2\x8a\nl\xfc\x9c"
 	   "F\xf9 j\xa8P\31.\x80"),
      "before version 1.6", "torch.load"},

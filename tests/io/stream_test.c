@@ -240,7 +240,8 @@ static void knows_the_end(void)
 	io_stream_open(&stream, &allocator_default, write_file("whole", "(2 a)", 5), &t, &diags);
 	bool ok = io_stream_fill(&stream, &t, IO_BRACKETS, &diags) &&
 		  io_next_structure(&t, &view, &arena, &diags, &s) == IO_TREE;
-	tap_ok(accepted(ok) && io_stream_progress(&stream, &t) == 1, "all of a file is read that ends with its last structure");
+	tap_ok(accepted(ok) && io_stream_progress(&stream, &t) == 1,
+	       "all of a file is read that ends with its last structure");
 	io_stream_close(&stream);
 }
 

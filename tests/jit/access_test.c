@@ -253,8 +253,10 @@ static void build_apart(struct fixture *f)
 		for (int step = 1; step <= ILIR_MAX_STEP; step++) {
 			ilir_expr from = num(f, APART - 1 - (lanes - 1) * step);
 			ilir_expr apart = ilir_load(&f->m, x, INDICES(ilir_ramp(&f->m, from, lanes, step)));
-			s = ilir_append(s, ilir_store(&f->m, out, INDICES(num(f, row), num(f, step - 1), ramp(f, num(f, 0), lanes)),
-						      apart));
+			s = ilir_append(
+			    s, ilir_store(&f->m, out,
+					  INDICES(num(f, row), num(f, step - 1), ramp(f, num(f, 0), lanes)),
+					  apart));
 		}
 	kernel(f, "apart", s);
 }

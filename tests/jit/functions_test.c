@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* exp, log, log1p, sigmoid, tanh, both as in `fast`, erf, sin, cos and sqrt as compiled, against libm in binary64:
- * the errors that doc/performance.md states.  One float in ESPALIER_STRIDE, 499 by default; `make check-long` takes every one. */
+/* exp, log, log1p, sigmoid, tanh, both as in `fast`, erf, sin, cos and sqrt as compiled, against libm in
+ * binary64: the errors that doc/performance.md states.  One float in ESPALIER_STRIDE, 499 by default; `make
+ * check-long` takes every one. */
 #include "tests/floats.h"
 #include "tests/jit/helper.h"
 
@@ -45,7 +46,8 @@ static void build(struct fixture *f)
 	for (int i = 0; i < FUNCTIONS; i++) {
 		ilir_var n = index_var(f, "n");
 		ilir_expr at = ramp(f, ref(f, n), LANES);
-		ilir_expr of = ilir_expand_compound(&f->m, ilir_unary(&f->m, functions[i].op, ilir_load(&f->m, x, &at, 1)));
+		ilir_expr of = ilir_expand_compound(
+		    &f->m, ilir_unary(&f->m, functions[i].op, ilir_load(&f->m, x, &at, 1)));
 		kernel(f, functions[i].name, over_rows(f, n, LANES, ilir_store(&f->m, y, &at, 1, of)));
 	}
 }

@@ -21,7 +21,7 @@
 	"    }\n"
 
 #define HEAD                                                                                                 \
-	"module units\ndim node, j\n"                                                                                   \
+	"module units\ndim node, j\n"                                                                        \
 	"buffer out : output 0 f32 [nodes:node, 8:j]\n"
 
 struct parsed {

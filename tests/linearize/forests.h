@@ -9,7 +9,11 @@
 #include "tests/io/files.h"
 
 static const struct lin_rules any_tree = {.children = -1, .places = true, .parent = true, .parents = true},
-			      any_dag = {.children = -1, .shared = true, .places = true, .parent = true, .parents = true},
+			      any_dag = {.children = -1,
+					 .shared = true,
+					 .places = true,
+					 .parent = true,
+					 .parents = true},
 			      binary = {.children = 2, .places = true, .parent = true},
 			      chain_rules = {.children = 1, .places = true, .parent = true, .parents = true};
 

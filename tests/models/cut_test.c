@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Reductions that are cut into pieces have the bits of those that are not, interpreted and by each back end: with pieces that
- * divide the range and that do not, over rows of a node and over nodes. */
+/* Reductions that are cut into pieces have the bits of those that are not, interpreted and by each back end:
+ * with pieces that divide the range and that do not, over rows of a node and over nodes. */
 #include "tests/models/agree.h"
 
 static const struct {
@@ -57,7 +57,8 @@ static void test_cut(const char *path, const char *sizes, const char *schedule)
 		s.expected = gather_outputs(&base, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
 		tap_ok(same_in_pieces(&s, "interpreter", schedule), "%s: in pieces, interpreted", path);
 		for (int i = 0; backend_at(i); i++)
-			tap_ok(same_in_pieces(&s, backend_at(i), schedule), "%s: in pieces, by %s", path, backend_at(i));
+			tap_ok(same_in_pieces(&s, backend_at(i), schedule), "%s: in pieces, by %s", path,
+			       backend_at(i));
 	}
 	free_forest(&s.forest);
 	end_run(&base);

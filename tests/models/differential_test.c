@@ -68,7 +68,8 @@ enum { COMPILED_EACH = 5 };
 static void test_passes(struct setting *s, const char *name, size_t model)
 {
 	for (int i = 1; ilir_pass_at(i); i++) {
-		struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
+		struct option_texts o = {
+		    .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
 		if ((i + model) % SAMPLE == 0)
 			tap_ok(agrees(s, &o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
 	}
@@ -98,7 +99,8 @@ static void test_targets(struct setting *s, const char *name, size_t model)
 static void test_schedules(struct setting *s, const char *name, size_t model)
 {
 	static const char *const schedules[] = {"dynamic_batch off\n", "specialize none\n",
-						"specialize none\ndynamic_batch off\nvectorize off", "vectorize 4 # lanes"};
+						"specialize none\ndynamic_batch off\nvectorize off",
+						"vectorize 4 # lanes"};
 	for (size_t i = model % SAMPLE; i < sizeof schedules / sizeof *schedules; i += SAMPLE) {
 		struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedules[i]};
 		tap_ok(agrees(s, &o), "%s: interpreted, schedule %zu", name, i);

@@ -436,7 +436,10 @@ static inline bool put_shifted(struct generator *g, const struct form *f, int de
 	put(&g->body, "((");
 	put_value(g, f, depth);
 	for (int d = 0; d < f->rank; d++)
-		put(&g->body, "%si%dx%d%s", d ? ", " : ")[", name, d, random_below(2) ? " - 1" : random_below(2) ? " + 1" : "");
+		put(&g->body, "%si%dx%d%s", d ? ", " : ")[", name, d,
+		    random_below(2)   ? " - 1"
+		    : random_below(2) ? " + 1"
+				      : "");
 	put(&g->body, "] else %s); y%d))", random_below(2) ? "1" : "-1", name);
 	return true;
 }

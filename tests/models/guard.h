@@ -5,7 +5,8 @@
  * memory, and nothing that a sanitizer adds is in compiled kernels.
  *
  * Buffers begin at multiples of 64 bytes, so up to 63 bytes lie between the end of one and its page: a store
- * to them is found as well, a load from them gives NaN.  Rows that are the caller's end where their page ends.  The guard is of one thread. */
+ * to them is found as well, a load from them gives NaN.  Rows that are the caller's end where their page
+ * ends.  The guard is of one thread. */
 #ifndef ESPALIER_TESTS_MODELS_GUARD_H
 #define ESPALIER_TESTS_MODELS_GUARD_H
 
@@ -98,8 +99,8 @@ static inline bool guard_reserve(struct guard_block *block, size_t bytes)
 	return block->pages && mprotect(block->pages, whole, PROT_READ | PROT_WRITE) == 0;
 }
 
-/* Copies a buffer to the end of its pages, at a multiple of `line` bytes, or with `low` to their beginning, to catch accesses
- * before it. */
+/* Copies a buffer to the end of its pages, at a multiple of `line` bytes, or with `low` to their beginning,
+ * to catch accesses before it. */
 static inline bool guard_enter(struct guard_block *block, const void *from, size_t bytes, size_t line, bool low)
 {
 	if (!guard_reserve(block, bytes))

@@ -365,7 +365,8 @@ static void test_row(struct arena *a, const struct row *row)
 static void test_tables(void)
 {
 	bool about[RA_OPS] = {[RA_STATE] = true};
-	bool needed[SUB_OPS] = {[SUB_NOP] = true, [SUB_REC] = true, [SUB_QUICK_SIGMOID] = true, [SUB_QUICK_TANH] = true};
+	bool needed[SUB_OPS] = {
+	    [SUB_NOP] = true, [SUB_REC] = true, [SUB_QUICK_SIGMOID] = true, [SUB_QUICK_TANH] = true};
 	for (int i = 0; i < ROWS; i++)
 		about[rows[i].about] = needed[rows[i].needs] = true;
 	for (int op = 0; op < RA_OPS; op++)

@@ -168,9 +168,10 @@ static inline double apply(const struct ra_node *n, enum dtype from, double a, d
 	return from == DTYPE_F32 ? refer_float(n->op, a, b) : wrap_integer(from, refer_integer(n->op, i, j));
 }
 
-/* The element of an argument that element i of a node's value is computed of: axes that it lacks are leading ones, and one
- * of extent 1 has one element. */
-static inline int64_t element_of(const struct reference *r, const struct ra_node *n, const struct ra_node *arg, int64_t i)
+/* The element of an argument that element i of a node's value is computed of: axes that it lacks are leading
+ * ones, and one of extent 1 has one element. */
+static inline int64_t element_of(const struct reference *r, const struct ra_node *n,
+				 const struct ra_node *arg, int64_t i)
 {
 	int64_t at = 0, stride = 1;
 	for (int d = n->shape.rank - 1, a = arg->shape.rank - 1; a >= 0; d--, a--) {
@@ -207,7 +208,8 @@ static inline void refer_choice(struct reference *r, const struct ra_node *n, do
 }
 
 /* Of the matrices of an operand of a product, the one that a matrix of the product is computed of. */
-static inline int64_t matrix_of(const struct reference *r, const struct ra_node *n, const struct ra_node *arg, int64_t matrix)
+static inline int64_t matrix_of(const struct reference *r, const struct ra_node *n, const struct ra_node *arg,
+				int64_t matrix)
 {
 	const struct ra_model *m = r->t->model;
 	int operand = (ra_at(m, n->arg[0])->shape.rank > 1) + (ra_at(m, n->arg[1])->shape.rank > 1);

@@ -32,16 +32,20 @@ static const struct {
 };
 
 /* Who does what, and where it is kept. */
-static const char *const schedules[] = {"persist off\nbarrier step\n", "fuse none\nbarrier step\nparallel inner.0 columns\n",
+static const char *const schedules[] = {"persist off\nbarrier step\n",
+					"fuse none\nbarrier step\nparallel inner.0 columns\n",
 					"parallel inner.0 rows\nparallel leaf.0 off\ndense_index off\n",
 					"fuse none\npeel off\ndynamic_batch off\n"};
 
 /* Tiles of rows of a node, whose blocks threads divide. */
 static const char *const nests[] = {
     "tile inner.2 rows 4 2 1 columns 2 across 0 along 1\nparallel inner.2 columns\n",
-    "tile inner.2 rows 4 2 1 columns 1 across 0 block 1 along 1\ntile output.0 rows 6 4 1 columns 1 across 0 block 7 along 1\n",
-    "layout Z node 1 0\nlayout Y node 1 0\ntile inner.2 rows 8 3 1 columns 2 across 1 block 10 along 0\nvectorize 4\n",
-    "tile inner.2 rows 4 2 1 columns 1 cut 5 across 0 block 3 along 1\ntile output.0 rows 6 4 1 columns 1 cut 4 across 0 along 1\n"};
+    "tile inner.2 rows 4 2 1 columns 1 across 0 block 1 along 1\ntile output.0 rows 6 4 1 columns 1 across 0 "
+    "block 7 along 1\n",
+    "layout Z node 1 0\nlayout Y node 1 0\ntile inner.2 rows 8 3 1 columns 2 across 1 block 10 along "
+    "0\nvectorize 4\n",
+    "tile inner.2 rows 4 2 1 columns 1 cut 5 across 0 block 3 along 1\ntile output.0 rows 6 4 1 columns 1 "
+    "cut 4 across 0 along 1\n"};
 
 enum { MAX_THREADS = 4, RUNS = 5 };
 

@@ -99,11 +99,13 @@ static const struct {
      " m[i] = max(W[i, j] + x[j] for j)\n h = tanh(m + U @ previous.h)\noutput y = h at every node\n",
      "D=12 E=17", 1, 0},
     {"what an input needs of each node, which an output has as well",
-     "model m\n" SEQUENCE "param W[D, E], U[D, D], v[D]\nstate h[D]\nnode:\n h = tanh(U @ previous.h + W[:, 0:1] @ x[0:1])\n"
+     "model m\n" SEQUENCE
+     "param W[D, E], U[D, D], v[D]\nstate h[D]\nnode:\n h = tanh(U @ previous.h + W[:, 0:1] @ x[0:1])\n"
      "output s = v @ tanh(U @ h) at every node\noutput y = sum(exp(n.s) * n.h for n in nodes) at root\n",
      "D=18 E=17", 2, 0},
     {"parts of it, and in another order, for nodes without an output",
-     "model m\nstructure tree(left, right)\ninput x[D, D]\nparam U[D, D], V[D, D]\nstate h[D, D]\nleaf:\n h = x\ninner:\n"
+     "model m\nstructure tree(left, right)\ninput x[D, D]\nparam U[D, D], V[D, D]\nstate h[D, D]\nleaf:\n h "
+     "= x\ninner:\n"
      " h = left.h * right.h\n"
      "output y = max(concat(transpose(n.h) @ V, n.h @ U) for n in nodes) at root\n",
      "D=6", 1, 0},

@@ -69,10 +69,15 @@ static void test_images(void)
 	struct option_texts o = {.backend = "interpreter", .target = "avx2", .rules = "-tables"};
 	bool ok = load_text(&t, "m", text, strlen(text), "C=2 H=44 X=9 K=24");
 	struct str s = str_in(&t.arena);
-	if (tap_ok(ok && compile_dump_as(&t.arena, &t.diags, t.model, t.sizes, &o, "sched", &s), "an image is planned")) {
-		tap_ok(strstr(str_text(&s), "layout h node 1 2 0\n"), "vectors run along its channels, not its 9 columns");
-		tap_ok(strstr(str_text(&s), "tile output.0 rows 8 1 columns 1 unroll 1 by columns across 2 along 0 outside rows"),
-		       "its output goes along both orders");
+	if (tap_ok(ok && compile_dump_as(&t.arena, &t.diags, t.model, t.sizes, &o, "sched", &s),
+		   "an image is planned")) {
+		tap_ok(strstr(str_text(&s), "layout h node 1 2 0\n"),
+		       "vectors run along its channels, not its 9 columns");
+		tap_ok(
+		    strstr(
+			str_text(&s),
+			"tile output.0 rows 8 1 columns 1 unroll 1 by columns across 2 along 0 outside rows"),
+		    "its output goes along both orders");
 		tap_ok(moves_no_bit(&t, o, "pad", true), "same bits of an image");
 	}
 	print_diags(&t.diags);

@@ -133,12 +133,14 @@ static void check_type(const char *declared, enum dtype tensor, bool fits)
 	char text[300];
 	int64_t sizes[2];
 	snprintf(text, sizeof text,
-		 "model m\nstructure sequence\nparam b[N] : %s\nstate h[N]\nnode:\n h = cast(b, f32)\noutput o = h\n", declared);
+		 "model m\nstructure sequence\nparam b[N] : %s\nstate h[N]\nnode:\n h = cast(b, f32)\noutput "
+		 "o = h\n",
+		 declared);
 	start_session(&s, text);
 	bool bound = s.model && bind_tensors(&s, (struct tensor_info[]){{"b", tensor, 1, {4}}}, 1, sizes);
 	bool refused = s.diags.n == 1 && s.diags.at[0].id == DIAG_WEIGHT_TYPE && s.diags.at[0].line == 3;
-	tap_ok(fits ? bound : !bound && refused, "a tensor of %s is %s a parameter of %s", dtype_traits_of(tensor)->spelling,
-	       fits ? "read into" : "refused for", declared);
+	tap_ok(fits ? bound : !bound && refused, "a tensor of %s is %s a parameter of %s",
+	       dtype_traits_of(tensor)->spelling, fits ? "read into" : "refused for", declared);
 	session_end(&s);
 }
 
@@ -161,7 +163,8 @@ static void check_types(void)
 
 static void check_leading_one(void)
 {
-	static const char text[] = "model m\nstructure sequence\nparam b[1, 3*D]\nstate h[3*D]\nnode:\n h = b\noutput o = h\n";
+	static const char text[] =
+	    "model m\nstructure sequence\nparam b[1, 3*D]\nstate h[3*D]\nnode:\n h = b\noutput o = h\n";
 	const struct tensor_info b = {"b", DTYPE_F32, 2, {1, 768}};
 	struct session s;
 	int64_t sizes[8];
@@ -169,7 +172,8 @@ static void check_leading_one(void)
 	tap_ok(s.model && bind_tensors(&s, &b, 1, sizes) && size_of(&s, sizes, "D") == 256,
 	       "of [1, 768] as [1, 3*D] D is 256");
 	session_end(&s);
-	check_single("an extent of 2 is not 1", text, (struct tensor_info){"b", DTYPE_F32, 2, {2, 768}}, DIAG_WEIGHT_CONFLICT);
+	check_single("an extent of 2 is not 1", text, (struct tensor_info){"b", DTYPE_F32, 2, {2, 768}},
+		     DIAG_WEIGHT_CONFLICT);
 }
 
 static void check_labels(void)
@@ -188,16 +192,20 @@ static void check_labels(void)
 /* Sizes that are computed of others. */
 static void check_computed(void)
 {
-	static const char text[] = "model m\nstructure sequence\nparam a[H], c[(H - 3)/2 + 1]\nstate h[(H - 1)/4, E/2]\n"
-				   "param e[E]\nnode:\n h = zeros((H - 1)/4, E/2) + sum(a) + sum(c) + sum(e)\noutput o = h\n";
-	const struct tensor_info fit[] = {{"a", DTYPE_F32, 1, {12}}, {"c", DTYPE_F32, 1, {5}}, {"e", DTYPE_F32, 1, {5}}};
+	static const char text[] =
+	    "model m\nstructure sequence\nparam a[H], c[(H - 3)/2 + 1]\nstate h[(H - 1)/4, E/2]\n"
+	    "param e[E]\nnode:\n h = zeros((H - 1)/4, E/2) + sum(a) + sum(c) + sum(e)\noutput o = h\n";
+	const struct tensor_info fit[] = {
+	    {"a", DTYPE_F32, 1, {12}}, {"c", DTYPE_F32, 1, {5}}, {"e", DTYPE_F32, 1, {5}}};
 	struct tensor_info other[3];
 	struct session s;
 	int64_t sizes[8];
 	start_session(&s, text);
 	tap_ok(s.model && bind_tensors(&s, fit, 3, sizes), "computed sizes that fit are bound");
-	tap_ok(s.model && s.model->symbols.n == 5 && ra_given_symbols(s.model) == 2, "they come after those of weights");
-	tap_ok(size_of(&s, sizes, "(H + 1)/2") == 6 && size_of(&s, sizes, "(H + 3)/4") == 3 && size_of(&s, sizes, "E/2") == 2,
+	tap_ok(s.model && s.model->symbols.n == 5 && ra_given_symbols(s.model) == 2,
+	       "they come after those of weights");
+	tap_ok(size_of(&s, sizes, "(H + 1)/2") == 6 && size_of(&s, sizes, "(H + 3)/4") == 3 &&
+		   size_of(&s, sizes, "E/2") == 2,
 	       "and are rounded down");
 	session_end(&s);
 	memcpy(other, fit, sizeof other);

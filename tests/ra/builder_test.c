@@ -74,11 +74,12 @@ static void rebuild_declarations(struct rebuild *r)
 			ra_builder_edge(r->b, in->name, shape_text(r, &in->shape, in->dtype));
 		else
 			r->inputs[i] = in->token ? ra_builder_token(r->b, in->name)
-						 : ra_builder_input(r->b, in->name, shape_text(r, &in->shape, in->dtype));
+						 : ra_builder_input(r->b, in->name,
+								    shape_text(r, &in->shape, in->dtype));
 	}
 	for (size_t i = 0; i < m->params.n; i++)
-		r->params[i] =
-		    ra_builder_param(r->b, m->params.at[i].name, shape_text(r, &m->params.at[i].shape, m->params.at[i].dtype));
+		r->params[i] = ra_builder_param(r->b, m->params.at[i].name,
+						shape_text(r, &m->params.at[i].shape, m->params.at[i].dtype));
 }
 
 static bool is_of(const struct rebuild *r, size_t state, int traversal)
@@ -209,7 +210,8 @@ static void rebuild_traversal(struct rebuild *r, int t)
 		ra_builder_traversal(r->b, m->traversals.at[t].down ? "down" : "up");
 	for (size_t i = 0; i < m->states.n; i++)
 		if (is_of(r, i, t))
-			ra_builder_state(r->b, m->states.at[i].name, shape_text(r, &m->states.at[i].shape, m->states.at[i].dtype));
+			ra_builder_state(r->b, m->states.at[i].name,
+					 shape_text(r, &m->states.at[i].shape, m->states.at[i].dtype));
 	for (int which = 0; which < ra_bodies(m); which++)
 		if (ra_has_own_body(m, t, which))
 			rebuild_body(r, t, which);
@@ -463,10 +465,11 @@ static void check_limits(void)
 /* What index notation is as calls: a text, with names for its arguments. */
 static void check_indexed(void)
 {
-	static const char text[] = "model m\nstructure tree(left, right)\ninput x[C, H]\nparam W[K, C, R]\n"
-				   "state y[K, (H - R)/2 + 2], s\nleaf:\n"
-				   "y[k, i] = sum(W[k, c, u] * x[c, 2*i + u - 1] for c, u)\ns = max(x[c, i] for c, i)\n"
-				   "inner:\ny[k, i] = left.y[k, i] + right.y[k, i]\ns = left.s\noutput o = y\noutput p = s\n";
+	static const char text[] =
+	    "model m\nstructure tree(left, right)\ninput x[C, H]\nparam W[K, C, R]\n"
+	    "state y[K, (H - R)/2 + 2], s\nleaf:\n"
+	    "y[k, i] = sum(W[k, c, u] * x[c, 2*i + u - 1] for c, u)\ns = max(x[c, i] for c, i)\n"
+	    "inner:\ny[k, i] = left.y[k, i] + right.y[k, i]\ns = left.s\noutput o = y\noutput p = s\n";
 	struct session s;
 	struct built x;
 	session_parse(&s, &allocator_default, text, strlen(text));
@@ -475,7 +478,10 @@ static void check_indexed(void)
 	ra_builder_state(x.b, "y", "K, (H - R)/2 + 2");
 	ra_builder_state(x.b, "s", "");
 	ra_builder_body(x.b, RA_BODY_LEAF);
-	ra_builder_assign(x.b, "y", ra_builder_indexed(x.b, "(W, x)[k, i] = sum(W[k, c, u] * x[c, 2*i + u - 1] for c, u)", (uint32_t[]){W, in}, 2));
+	ra_builder_assign(x.b, "y",
+			  ra_builder_indexed(x.b,
+					     "(W, x)[k, i] = sum(W[k, c, u] * x[c, 2*i + u - 1] for c, u)",
+					     (uint32_t[]){W, in}, 2));
 	ra_builder_assign(x.b, "s", ra_builder_indexed(x.b, "(a) = max(a[c, i] for c, i)", &in, 1));
 	ra_builder_body(x.b, RA_BODY_INNER);
 	uint32_t both[] = {ra_builder_child(x.b, 0, "y"), ra_builder_child(x.b, 1, "y")};

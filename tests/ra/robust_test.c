@@ -205,7 +205,8 @@ static void check_bind_out_of_memory(void)
 
 int main(void)
 {
-	static const char *const models[] = {"treelstm", "childsum", "gru", "dag", "matrix", "updown", "down", "tensor"};
+	static const char *const models[] = {"treelstm", "childsum", "gru",  "dag",
+					     "matrix",	 "updown",   "down", "tensor"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		check_mutations(models[i]);
 	check_random_bytes();

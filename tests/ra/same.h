@@ -55,7 +55,8 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 	case RA_MIN_OVER:
 	case RA_NEST:
 		return a->indices->n == b->indices->n &&
-		       memcmp(a->indices->index, b->indices->index, (size_t)a->indices->n * sizeof *a->indices->index) == 0;
+		       memcmp(a->indices->index, b->indices->index,
+			      (size_t)a->indices->n * sizeof *a->indices->index) == 0;
 	default:
 		return true;
 	}

@@ -338,9 +338,13 @@ static void test_quick_functions(void)
 		derive(&d, TREE PLAIN_LEAF INNER "sigmoid(left.h) * tanh(right.h)\n", SIZES);
 		sub_init(&contracted, &d.model.arena, "test");
 		rewrite_contract(&contracted, &d.to, &d.options, NULL);
-		tap_ok(has_op(&contracted, SUB_QUICK_SIGMOID) == quick && has_op(&contracted, SUB_QUICK_TANH) == quick &&
-			   has_op(&contracted, SUB_SIGMOID) == !quick && has_op(&contracted, SUB_TANH) == !quick,
-		       "%s", quick ? "fast arithmetic has a sigmoid and a tanh of its own" : "other arithmetic has the usual ones");
+		tap_ok(has_op(&contracted, SUB_QUICK_SIGMOID) == quick &&
+			   has_op(&contracted, SUB_QUICK_TANH) == quick &&
+			   has_op(&contracted, SUB_SIGMOID) == !quick &&
+			   has_op(&contracted, SUB_TANH) == !quick,
+		       "%s",
+		       quick ? "fast arithmetic has a sigmoid and a tanh of its own"
+			     : "other arithmetic has the usual ones");
 		free_model(&d.model);
 	}
 }

@@ -258,7 +258,8 @@ static void test_values(struct rt_session *s, struct diags *diags)
 	tap_ok(row_of(s, 0, 2) == 62 && row_of(s, 0, 4) == 139 && row_of(s, 0, 7) == 160,
 	       "inner nodes found their children");
 	tap_ok(row_of(s, 1, 0) == 139 && row_of(s, 1, 1) == 160, "outputs at the root have a row an input");
-	tap_ok(*(const float *)rt_session_root_row(s, 0, 0) == 139 && *(const float *)rt_session_root_row(s, 1, 1) == 160,
+	tap_ok(*(const float *)rt_session_root_row(s, 0, 0) == 139 &&
+		   *(const float *)rt_session_root_row(s, 1, 1) == 160,
 	       "a root's row is found either way");
 	tap_ok(!rt_session_row(s, 0, 8) && !rt_session_row(s, 0, -1) && !rt_session_row(s, 1, 2) &&
 		   !rt_session_row(s, 2, 0) && !rt_session_root_row(s, 0, 2),

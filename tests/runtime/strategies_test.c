@@ -514,9 +514,11 @@ static void test_going_on(void)
 	stage = rt_stage_of(step, 2);
 	apart = rt_stage_of_step(&stage, 1);
 	struct rt_estimate both = estimate_of(&stage, 1), second = estimate_of(&apart, 1);
-	tap_ok(both.strategy == RT_COLUMNS && second.strategy == RT_COLUMNS && both.least < 0.8 * both.alone &&
-		   both.least < 0.8 * waits.least && second.least < 0.8 * waits_apart.least,
-	       "threads go on to a step that uses only their own columns, without the cost of an exchange: %.0f, else %.0f ns",
+	tap_ok(both.strategy == RT_COLUMNS && second.strategy == RT_COLUMNS &&
+		   both.least < 0.8 * both.alone && both.least < 0.8 * waits.least &&
+		   second.least < 0.8 * waits_apart.least,
+	       "threads go on to a step that uses only their own columns, without the cost of an exchange: "
+	       "%.0f, else %.0f ns",
 	       both.least, waits.least);
 	step[1].columns = 0;
 	tap_ok(estimate_of(&apart, 1).least == waits_apart.least, "but not where its blocks are others");

@@ -273,8 +273,8 @@ static void test_delayed(void)
 	tap_ok(first > 0 && second > first, "callers do without a worker that delays runs, each time for longer");
 	for (int i = 0; i < 6; i++)
 		last = pause_after_delay(&t, 0);
-	tap_ok(last > second && last <= 16 * t.lost, "but no longer than 16 such runs (%lld of %lld ns)", (long long)last,
-	       (long long)t.lost);
+	tap_ok(last > second && last <= 16 * t.lost, "but no longer than 16 such runs (%lld of %lld ns)",
+	       (long long)last, (long long)t.lost);
 	tap_ok(pause_after_delay(&t, INT64_MAX / 2) == 0, "and for no time when that is rare");
 	rt_team_stop(&t);
 }
@@ -379,8 +379,8 @@ static void test_presence(void)
 	CPU_SET(nth_processor(&process, CPU_COUNT(&process) - 1), &one);
 	for (int i = 0; i < TRIES; i++)
 		kept += sees_itself_alone(&one, true);
-	tap_ok(kept < TRIES / 2, "a waiting thread sees that another takes its processor (%d of %d times)", TRIES - kept,
-	       TRIES);
+	tap_ok(kept < TRIES / 2, "a waiting thread sees that another takes its processor (%d of %d times)",
+	       TRIES - kept, TRIES);
 	for (kept = 0; !kept;)
 		kept = sees_itself_alone(&one, false);
 	tap_ok(kept, "and that none does");

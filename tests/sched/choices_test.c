@@ -23,8 +23,8 @@ static bool dump(struct test_model *t, struct arena *a, const char *schedule, co
 	return compile_dump_as(a, &t->diags, t->model, t->sizes, &o, stage, s);
 }
 
-/* Whether a printed schedule says what a line says: as that line, or, of the lanes of a group, by saying it of all groups
- * and nothing else of this one. */
+/* Whether a printed schedule says what a line says: as that line, or, of the lanes of a group, by saying it
+ * of all groups and nothing else of this one. */
 static bool says(struct arena *a, const char *printed, const char *line)
 {
 	struct str whole = str_in(a), all = str_in(a), other = str_in(a);

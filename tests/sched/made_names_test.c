@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A model may name things as the compiler names what it makes.  Whatever a schedule's text names is one thing all the same:
- * no line is printed of two, and the text is read back as what it was printed of. */
+/* A model may name things as the compiler names what it makes.  Whatever a schedule's text names is one thing
+ * all the same: no line is printed of two, and the text is read back as what it was printed of. */
 #include "sched/sched.h"
 #include "tests/models/helper.h"
 
@@ -21,11 +21,14 @@ static const struct {
      "model m\n" TAGGED "param W[D, E], U[D, D]\ncase inner2 = inner when tag == 1\n" TWICE, "D=16 E=5", "",
      "tile inner2_1.0 "},
     {"a case named as what is hoisted",
-     "model m\n" TAGGED "param W[D, E], U[D, D]\ncase hoist = leaf when tag == 1\nstate h[D]\nleaf:\n h = W @ x\n"
-     "hoist:\n h = sigmoid(W @ x)\ninner:\n h = tanh(W @ x + U @ sum(k.h for k in children))\noutput y = h at every node\n",
+     "model m\n" TAGGED
+     "param W[D, E], U[D, D]\ncase hoist = leaf when tag == 1\nstate h[D]\nleaf:\n h = W @ x\n"
+     "hoist:\n h = sigmoid(W @ x)\ninner:\n h = tanh(W @ x + U @ sum(k.h for k in children))\noutput y = h "
+     "at every node\n",
      "D=16 E=5", "hoist all\n", "tile hoist_1.0 "},
     {"a case named as what is hoisted for inner nodes",
-     "model m\n" TAGGED "param W[D, E], U[D, D], b[D]\ncase hoist.inner = leaf when tag == 1\nstate h[D]\nleaf:\n h = b\n"
+     "model m\n" TAGGED
+     "param W[D, E], U[D, D], b[D]\ncase hoist.inner = leaf when tag == 1\nstate h[D]\nleaf:\n h = b\n"
      "hoist.inner:\n h = tanh(b)\ninner:\n h = tanh(W @ x + U @ sum(k.h for k in children))\n"
      "output y = h at every node\n",
      "D=16 E=5", "hoist all\n", "tile hoist.inner_1.0 "},
@@ -34,27 +37,35 @@ static const struct {
      " refactor0 = f\noutput y = h at every node\noutput z = refactor0 at every node\n",
      "D=19 E=5", "refactor all\n", "layout refactor0_1 "},
     {"a state named as a parameter that is folded",
-     "model m\nstructure tree(*)\ninput x[D]\nedge rel : token\nparam U[R, D, D], W[D, D]\nstate fold0[D]\nleaf:\n"
+     "model m\nstructure tree(*)\ninput x[D]\nedge rel : token\nparam U[R, D, D], W[D, D]\nstate "
+     "fold0[D]\nleaf:\n"
      " fold0 = x\ninner:\n fold0 = tanh(sum((W @ U[k.rel]) @ k.fold0 for k in children))\n"
      "output y = fold0 at every node\n",
      "D=16 R=20", "", "tile fold0_1.0 "},
     {"a case named as a parameter that is folded",
-     "model m\nstructure tree(*)\ninput w : token\nparam E[V, D], W[D, D], U[D, D]\ncase fold0 = leaf when w == 1\n"
+     "model m\nstructure tree(*)\ninput w : token\nparam E[V, D], W[D, D], U[D, D]\ncase fold0 = leaf when w "
+     "== 1\n"
      "state h[D]\nleaf:\n h = tanh(W @ E[w])\nfold0:\n h = sigmoid(W @ E[w])\n"
      "inner:\n h = tanh(W @ E[w] + U @ sum(k.h for k in children))\noutput y = h at every node\n",
      "D=16 V=20", "", "tile fold0_1.0 "},
     {"a case named as one that a schedule makes",
-     "model m\n" CHILDREN "param W[D, E], U[D, D]\ncase inner.children2 = inner when children == 3\nstate h[D]\n"
+     "model m\n" CHILDREN
+     "param W[D, E], U[D, D]\ncase inner.children2 = inner when children == 3\nstate h[D]\n"
      "leaf:\n h = W @ x\ninner:\n h = tanh(U @ sum(k.h for k in children))\n"
      "inner.children2:\n h = sigmoid(U @ sum(k.h for k in children))\noutput y = h at every node\n",
-     "D=16 E=5", "specialize inner when children == 2\nspecialize leaf inner.children2\n", "tile inner.children2_1.0 "},
+     "D=16 E=5", "specialize inner when children == 2\nspecialize leaf inner.children2\n",
+     "tile inner.children2_1.0 "},
     {"a case named as the word for all cases",
-     "model m\n" TAGGED "param W[D, E], U[D, D]\ncase all = leaf when tag == 1\nstate h[D]\nleaf:\n h = W @ x\n"
-     "all:\n h = sigmoid(W @ x)\ninner:\n h = tanh(W @ x + U @ sum(k.h for k in children))\noutput y = h at every node\n",
+     "model m\n" TAGGED
+     "param W[D, E], U[D, D]\ncase all = leaf when tag == 1\nstate h[D]\nleaf:\n h = W @ x\n"
+     "all:\n h = sigmoid(W @ x)\ninner:\n h = tanh(W @ x + U @ sum(k.h for k in children))\noutput y = h at "
+     "every node\n",
      "D=16 E=5", "specialize case all\n", "specialize case all"},
     {"the leaves that no case takes, where the word is for all leaves",
-     "model m\n" TAGGED "param W[D, E], U[D, D]\ncase all = leaf when tag == 1\nstate h[D]\nleaf:\n h = W @ x\n"
-     "all:\n h = sigmoid(W @ x)\ninner:\n h = tanh(W @ x + U @ sum(k.h for k in children))\noutput y = h at every node\n",
+     "model m\n" TAGGED
+     "param W[D, E], U[D, D]\ncase all = leaf when tag == 1\nstate h[D]\nleaf:\n h = W @ x\n"
+     "all:\n h = sigmoid(W @ x)\ninner:\n h = tanh(W @ x + U @ sum(k.h for k in children))\noutput y = h at "
+     "every node\n",
      "D=16 E=5", "specialize case leaf\n", "specialize case leaf"},
 };
 
@@ -83,10 +94,12 @@ static const char *next_line(const char *line)
 /* Of the directives that name something. */
 static const char *said_twice(const char *text)
 {
-	static const char *const named[] = {"tile ", "parallel ", "layout ", "vectorize ", "# leaf", "# inner", "# hoist", "# fold"};
+	static const char *const named[] = {"tile ",  "parallel ", "layout ", "vectorize ",
+					    "# leaf", "# inner",   "# hoist", "# fold"};
 	for (const char *a = text; *a; a = next_line(a))
 		for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-			for (const char *b = next_line(a); *b && strncmp(a, named[i], strlen(named[i])) == 0; b = next_line(b))
+			for (const char *b = next_line(a); *b && strncmp(a, named[i], strlen(named[i])) == 0;
+			     b = next_line(b))
 				if (begin_alike(a, b))
 					return a;
 	return NULL;
@@ -128,8 +141,9 @@ static void check_models(void)
 /* The number of a value is the program's, so a model without the name says it. */
 static void check_value(void)
 {
-	static const char text[] = "model m\nstructure tree(*)\nparam U[D, D], b[D, 2]\nstate %s[D, 2]\nleaf:\n %s = b\ninner:\n"
-				   " %s = tanh(U @ tanh(U @ sum(k.%s for k in children)))\noutput y = %s at every node\n";
+	static const char text[] =
+	    "model m\nstructure tree(*)\nparam U[D, D], b[D, 2]\nstate %s[D, 2]\nleaf:\n %s = b\ninner:\n"
+	    " %s = tanh(U @ tanh(U @ sum(k.%s for k in children)))\noutput y = %s at every node\n";
 	char first[1000], second[1000], name[40] = "", line[60];
 	struct test_model t = {0}, again = {0};
 	snprintf(first, sizeof first, text, "h", "h", "h", "h", "h");

@@ -201,8 +201,8 @@ static void test_text(void)
 	       "lanes of one group, which are printed where they are not those of all");
 	tap_ok(reads(&p, "vectorize 8") && p.sched.tiles.at[0].lanes == 8 && !prints(&p, "vectorize leaf.0"),
 	       "and of all of them again");
-	tap_ok(reads(&p, "unroll 3\ndense_index off") && !p.sched.dense_index && reads(&p, "dense_index on\nunroll 3") &&
-		   p.sched.dense_index,
+	tap_ok(reads(&p, "unroll 3\ndense_index off") && !p.sched.dense_index &&
+		   reads(&p, "dense_index on\nunroll 3") && p.sched.dense_index,
 	       "levels that are unrolled may share rows");
 	tap_ok(reads(&p, "unroll 3") && p.sched.unroll == 3 && reads(&p, "dynamic_batch off") && p.sched.unroll == 1,
 	       "node by node nothing is unrolled");
@@ -238,9 +238,9 @@ static void test_hints(void)
 		tap_ok(hints(&p, "hoist sometimes", "write 'hoist on | all | off', or take out the line"),
 		       "with all its arguments");
 		tap_ok(hints(&p, "unrol 2",
-			     "directives are fuse, store, local, sort, refactor, hoist, pad, dynamic_batch, dense_index, peel, "
-			     "persist, "
-			     "barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, vectors, accumulators"),
+			     "directives are fuse, store, local, sort, refactor, hoist, pad, dynamic_batch, "
+			     "dense_index, peel, persist, barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, "
+			     "vectors, accumulators"),
 		       "or the directives that there are");
 	}
 	free_model(&p.model);
@@ -278,8 +278,10 @@ static void test_chosen_layouts(void)
 {
 	struct planned p;
 	bool ok = make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100");
-	tap_ok(ok && p.sched.states.at[0].layout == IMAGE_BY_PARENT && p.sched.states.at[1].layout == IMAGE_BY_NODE,
-	       "a state that sums walk along, child after child, is laid out by parent; one that is read by element is not");
+	tap_ok(ok && p.sched.states.at[0].layout == IMAGE_BY_PARENT &&
+		   p.sched.states.at[1].layout == IMAGE_BY_NODE,
+	       "a state that sums walk along, child after child, is laid out by parent; one that is read by "
+	       "element is not");
 	sched_choose(&p.sched, &p.plan, target_find("avx512"));
 	tap_ok(ok && p.sched.states.at[0].layout == IMAGE_BY_NODE, "nor where the registers hold all sums");
 	free_model(&p.model);
@@ -305,7 +307,8 @@ static void test_own_weights(void)
 	free_model(&p.model);
 	ok = make(&p, "examples/labelled/matrix.ra", "D=256 E=256 V=100 R=8 C=5");
 	inner = ok ? find_group(&p, "inner.0") : NULL;
-	tap_ok(inner && inner->sort && inner->loops.n && !inner->loops.at[0].own, "and sorted edges those of their label");
+	tap_ok(inner && inner->sort && inner->loops.n && !inner->loops.at[0].own,
+	       "and sorted edges those of their label");
 	free_model(&p.model);
 	ok = make(&p, "tests/models/labels.ra", "V=30 D=256 R=4 F=5");
 	inner = ok ? find_group(&p, "inner.0") : NULL;
@@ -331,18 +334,22 @@ static void test_rows_across(void)
 		   prints(&p, "tile inner.2 rows 4 2 1 columns 2 unroll 1 across 0 along 1\n"),
 	       "rows across the first dimension");
 	tap_ok(reads(&p, "tile inner.2 block 7") && prints(&p, " across 0 block 7 along 1\n") &&
-		   reads(&p, "tile inner.2 nodes 2 1") && prints(&p, "tile inner.2 nodes 2 1 columns 2 unroll 1 along 1\n"),
+		   reads(&p, "tile inner.2 nodes 2 1") &&
+		   prints(&p, "tile inner.2 nodes 2 1 columns 2 unroll 1 along 1\n"),
 	       "in blocks, and nodes again, which are in none");
 	tap_ok(reads(&p, "tile inner.2 rows 2 1 along 0") && prints(&p, " across 1 along 0\n"),
 	       "across the dimension that is left, unless the line says which");
 	tap_ok(reads(&p, "tile inner.2 block 11") && reads(&p, "tile inner.2 along 1") &&
 		   prints(&p, "tile inner.2 rows 2 1 columns 2 unroll 1 across 0 along 1\n"),
 	       "columns along the dimension of the rows change places with them");
-	tap_ok(refuses(&p, "tile inner.2 rows 2 1 across 0 along 0", "loop 'j' of 7 rows: columns run along it") &&
-		   refuses(&p, "tile inner.2 rows 2 1 across 1 along 0 block 34", "loop 'l' of 33 rows: the blocks are larger than it") &&
-		   refuses(&p, "tile inner.2 rows 1 across 0 along 1 by rows", "loop 'j' of 7 rows: by rows") &&
-		   refuses(&p, "tile inner.2 rows 2 1 across 2", "from 0 to 1"),
-	       "an illegal tile is refused by its loop's name");
+	tap_ok(
+	    refuses(&p, "tile inner.2 rows 2 1 across 0 along 0",
+		    "loop 'j' of 7 rows: columns run along it") &&
+		refuses(&p, "tile inner.2 rows 2 1 across 1 along 0 block 34",
+			"loop 'l' of 33 rows: the blocks are larger than it") &&
+		refuses(&p, "tile inner.2 rows 1 across 0 along 1 by rows", "loop 'j' of 7 rows: by rows") &&
+		refuses(&p, "tile inner.2 rows 2 1 across 2", "from 0 to 1"),
+	    "an illegal tile is refused by its loop's name");
 	free_model(&p.model);
 }
 
@@ -358,8 +365,10 @@ static void test_cuts(void)
 		   reads(&p, "tile inner.2 rows 2 1") && !prints(&p, " cut 5"),
 	       "until a line has sizes");
 	tap_ok(refuses(&p, "tile inner.2 cut 0", "from 1 to 1048576") &&
-		   refuses(&p, "tile inner.2 cut 19", "loop 'k' of 19 cannot be cut: the pieces are no smaller than it") &&
-		   refuses(&p, "tile inner.1 nodes 1 cut 5 by rows", "cannot be cut: by rows nothing of it is used again") &&
+		   refuses(&p, "tile inner.2 cut 19",
+			   "loop 'k' of 19 cannot be cut: the pieces are no smaller than it") &&
+		   refuses(&p, "tile inner.1 nodes 1 cut 5 by rows",
+			   "cannot be cut: by rows nothing of it is used again") &&
 		   refuses(&p, "tile inner.0 cut 5", "the group reduces nothing"),
 	       "pieces of nothing, of all, by rows, and of no reduction are refused by the loop's name");
 	free_model(&p.model);
@@ -436,7 +445,8 @@ static void test_layouts(void)
 		   refuses(&p, "layout WM 1 0", "nothing of this name") &&
 		   refuses(&p, "layout matrices", "expects each dimension once"),
 	       "each of them once, and only of what is kept");
-	tap_ok(refuses(&p, "layout M node 0*1", "from 0 to 1") && refuses(&p, "layout M node 0/5 1 0%5", "from 0 to 1") &&
+	tap_ok(refuses(&p, "layout M node 0*1", "from 0 to 1") &&
+		   refuses(&p, "layout M node 0/5 1 0%5", "from 0 to 1") &&
 		   refuses(&p, "layout rows 1 0", "nothing of this name"),
 	       "whole, and outputs as the caller has them");
 	free_model(&p.model);
@@ -514,11 +524,12 @@ static void test_sharing(void)
 {
 	static const int fine[] = {4, 3, 2, 1}, halves[] = {4, 2, 1}, wide[] = {6, 4, 3, 1};
 	tap_ok(sched_shares_last(fine, 4, 0), "five are three and two");
-	tap_ok(sched_shares_last(fine, 4, 1) && !sched_shares_last(fine, 4, 2), "four are two and two, three are two and one");
+	tap_ok(sched_shares_last(fine, 4, 1) && !sched_shares_last(fine, 4, 2),
+	       "four are two and two, three are two and one");
 	tap_ok(!sched_shares_last(halves, 3, 0), "five are four and one where there is no three");
 	tap_ok(sched_shares_last(wide, 4, 0) && !sched_shares_last(wide, 4, 3), "seven are four and three");
-	tap_ok(sched_gates_at_once(13, 5, 2) == 5 && sched_gates_at_once(13, 5, 4) == 3 && sched_gates_at_once(13, 5, 6) == 2 &&
-		   sched_gates_at_once(13, 5, 40) == 1,
+	tap_ok(sched_gates_at_once(13, 5, 2) == 5 && sched_gates_at_once(13, 5, 4) == 3 &&
+		   sched_gates_at_once(13, 5, 6) == 2 && sched_gates_at_once(13, 5, 40) == 1,
 	       "gates that share registers are shared out evenly");
 }
 
@@ -536,7 +547,8 @@ static void test_edges(void)
 		over_edges += group->over_edges && per_edge;
 		over_nodes += group->products && !per_edge && !group->over_edges;
 	}
-	tap_ok(over_edges == 1 && over_nodes > 0, "of %d groups with products one is over edges", over_edges + over_nodes);
+	tap_ok(over_edges == 1 && over_nodes > 0, "of %d groups with products one is over edges",
+	       over_edges + over_nodes);
 	free_model(&p.model);
 }
 

@@ -38,7 +38,8 @@ static struct sub_map *new_maps(struct bench *b, struct sub_value *v)
 static struct sub_tensor tensor(const struct bench *b, int first, int second)
 {
 	const struct sub_var *var = b->p.vars.at;
-	struct sub_tensor t = {.name = "t", .rank = second < 0 ? 1 : 2, .var = {first, second}, .shape = {var[first].extent}};
+	struct sub_tensor t = {
+	    .name = "t", .rank = second < 0 ? 1 : 2, .var = {first, second}, .shape = {var[first].extent}};
 	t.shape[1] = second < 0 ? 0 : var[second].extent;
 	return t;
 }
@@ -59,7 +60,9 @@ static void declare(struct bench *b)
 
 static sub_ref param(struct bench *b, int which, int first, int second)
 {
-	return sub_add(&b->p, (struct sub_value){.op = SUB_PARAM, .which = which, .vars = 2, .var = {first, second}}, &b->diags);
+	return sub_add(&b->p,
+		       (struct sub_value){.op = SUB_PARAM, .which = which, .vars = 2, .var = {first, second}},
+		       &b->diags);
 }
 
 static sub_ref binary(struct bench *b, enum sub_op op, struct sub_use x, struct sub_use y)
@@ -75,7 +78,10 @@ static void test_inference(void)
 	sub_ref product = binary(&b, SUB_MULTIPLY, sub_as_is(&b.p, x), sub_as_is(&b.p, y));
 	const struct sub_value *v = sub_at(&b.p, product);
 	tap_ok(v->vars == 3 && v->var[0] == b.i && v->var[1] == b.k && v->var[2] == b.j, "[i,k] * [k,j] is [i,k,j]");
-	sub_ref sum = sub_add(&b.p, (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(&b.p, product)}, .reduced = sub_one_var(b.k)}, &b.diags);
+	sub_ref sum = sub_add(
+	    &b.p,
+	    (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(&b.p, product)}, .reduced = sub_one_var(b.k)},
+	    &b.diags);
 	v = sub_at(&b.p, sum);
 	tap_ok(v->vars == 2 && v->var[0] == b.i && v->var[1] == b.j, "its sum over k is [i,j]");
 	struct sub_use node = {.value = x, .vars = 2, .var = {b.p.node, b.k}};
@@ -88,7 +94,8 @@ static void test_inference(void)
 	tap_ok(other.i != product.i, "another operator is another value");
 	struct sub_use turned = {.value = x, .vars = 2, .var = {b.k, b.i}};
 	sub_ref conflict = binary(&b, SUB_ADD, sub_as_is(&b.p, x), turned);
-	tap_ok(!conflict.i && b.diags.n == 1 && b.diags.at[0].id == DIAG_INDEX_ORDER, "[i,k] + [k,i] has no order: refused");
+	tap_ok(!conflict.i && b.diags.n == 1 && b.diags.at[0].id == DIAG_INDEX_ORDER,
+	       "[i,k] + [k,i] has no order: refused");
 	stop(&b);
 }
 
@@ -107,7 +114,9 @@ static bool breaks(struct bench *b, struct sub_value v, const char *why)
 /* A value of so many numbers: none when that are too many variables. */
 static sub_ref zeros_along(struct bench *b, int vars)
 {
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b->p, sub_add(&b->p, (struct sub_value){.op = SUB_CONST}, NULL))}};
+	struct sub_value v = {
+	    .op = SUB_ASSIGN,
+	    .arg = {sub_as_is(&b->p, sub_add(&b->p, (struct sub_value){.op = SUB_CONST}, NULL))}};
 	for (int d = 0; d < vars; d++)
 		v.var[v.vars++] = sub_dim(&b->p, 2, d);
 	return sub_add(&b->p, v, &b->diags);
@@ -160,11 +169,24 @@ static void test_many_reduced(void)
 	struct str s = str_in(&b.arena);
 	sub_print_reduced(&b.p, sub_at(&b.p, sum), &s);
 	tap_ok(strcmp(str_text(&s), "_i,k") == 0, "which its text says: %s", str_text(&s));
-	tap_ok(sum_matrix(0, 1) == 1 && sum_matrix(1, 0) == 2, "elements are added in order, the last variable the fastest");
-	tap_ok(breaks(&b, (struct sub_value){.op = SUB_SUM, .args = 1, .arg = {sub_as_is(&b.p, x)}, .vars = 1, .var = {b.i}, .reduced = twice},
+	tap_ok(sum_matrix(0, 1) == 1 && sum_matrix(1, 0) == 2,
+	       "elements are added in order, the last variable the fastest");
+	tap_ok(breaks(&b,
+		      (struct sub_value){.op = SUB_SUM,
+					 .args = 1,
+					 .arg = {sub_as_is(&b.p, x)},
+					 .vars = 1,
+					 .var = {b.i},
+					 .reduced = twice},
 		      "stands twice"),
 	       "a variable is reduced once");
-	tap_ok(breaks(&b, (struct sub_value){.op = SUB_SUM, .args = 1, .arg = {sub_as_is(&b.p, x)}, .vars = 2, .var = {b.i, b.k}, .reduced = none},
+	tap_ok(breaks(&b,
+		      (struct sub_value){.op = SUB_SUM,
+					 .args = 1,
+					 .arg = {sub_as_is(&b.p, x)},
+					 .vars = 2,
+					 .var = {b.i, b.k},
+					 .reduced = none},
 		      "reduces no variable"),
 	       "a reduction reduces something");
 	struct sub_value edges = {.op = SUB_VECTOR, .which = 2, .vars = 3, .var = {b.p.node, b.p.edge, b.k}};
@@ -181,9 +203,11 @@ static void test_many_variables(void)
 	start(&b);
 	sub_ref most = zeros_along(&b, SUB_MAX_VARS);
 	tap_ok(most.i && sub_at(&b.p, most)->vars == 16 && sub_verify(&b.p, &b.diags), "sixteen variables");
-	struct sub_use u = sub_as_is(&b.p, sub_add(&b.p, (struct sub_value){.op = SUB_PARAM, .vars = 1, .var = {b.i}}, NULL));
+	struct sub_use u = sub_as_is(
+	    &b.p, sub_add(&b.p, (struct sub_value){.op = SUB_PARAM, .vars = 1, .var = {b.i}}, NULL));
 	sub_ref more = sub_add(&b.p, (struct sub_value){.op = SUB_ADD, .arg = {sub_as_is(&b.p, most), u}}, &b.diags);
-	tap_ok(!more.i && b.diags.n == 1 && b.diags.at[0].id == DIAG_INDEX_ORDER && strstr(b.diags.at[0].message, "more than 16"),
+	tap_ok(!more.i && b.diags.n == 1 && b.diags.at[0].id == DIAG_INDEX_ORDER &&
+		   strstr(b.diags.at[0].message, "more than 16"),
 	       "seventeen are refused");
 	stop(&b);
 }
@@ -217,29 +241,51 @@ static void test_verifier(void)
 	declare(&b);
 	sub_ref x = param(&b, 0, b.i, b.k), y = param(&b, 1, b.k, b.j);
 	sub_ref state = sub_add(&b.p, (struct sub_value){.op = SUB_STATE, .vars = 2, .var = {b.p.node, b.i}}, &b.diags);
-	struct sub_use xu = sub_as_is(&b.p, x), yu = sub_as_is(&b.p, y), later = {.value = {99}}, few = xu, renamed = xu;
+	struct sub_use xu = sub_as_is(&b.p, x), yu = sub_as_is(&b.p, y), later = {.value = {99}}, few = xu,
+		       renamed = xu;
 	few.vars = 1;
 	renamed.var[1] = b.j;
 	tap_ok(sub_verify(&b.p, &b.diags), "a program that is right passes");
-	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {later}}, "does not come before"), "a use before the value");
-	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {few}, .vars = 1, .var = {b.i}}, "names 1 of the 2"),
+	tap_ok(
+	    breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {later}}, "does not come before"),
+	    "a use before the value");
+	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {few}, .vars = 1, .var = {b.i}},
+		      "names 1 of the 2"),
 	       "a use that names too few dimensions");
-	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {renamed}, .vars = 2, .var = {b.i, b.j}}, "another range"),
+	tap_ok(breaks(&b,
+		      (struct sub_value){
+			  .op = SUB_NEG, .args = 1, .arg = {renamed}, .vars = 2, .var = {b.i, b.j}},
+		      "another range"),
 	       "a rename to another extent");
-	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {xu}, .vars = 2, .var = {b.i, b.i}}, "stands twice"),
+	tap_ok(breaks(&b,
+		      (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {xu}, .vars = 2, .var = {b.i, b.i}},
+		      "stands twice"),
 	       "a variable twice");
-	tap_ok(breaks(&b, (struct sub_value){.op = SUB_ADD, .args = 2, .arg = {xu, yu}, .vars = 3, .var = {b.k, b.i, b.j}}, "out of order"),
+	tap_ok(breaks(&b,
+		      (struct sub_value){
+			  .op = SUB_ADD, .args = 2, .arg = {xu, yu}, .vars = 3, .var = {b.k, b.i, b.j}},
+		      "out of order"),
 	       "variables out of order");
-	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {xu}, .vars = 3, .var = {b.i, b.k, b.j}}, "from no argument"),
+	tap_ok(breaks(&b,
+		      (struct sub_value){
+			  .op = SUB_NEG, .args = 1, .arg = {xu}, .vars = 3, .var = {b.i, b.k, b.j}},
+		      "from no argument"),
 	       "a variable from nowhere");
-	struct sub_map shifted = {.function = SUB_AFFINE, .var = b.i, .scale = 1, .offset = 1}, whole = {.var = b.k, .scale = 1};
+	struct sub_map shifted = {.function = SUB_AFFINE, .var = b.i, .scale = 1, .offset = 1},
+		       whole = {.var = b.k, .scale = 1};
 	struct sub_map moves[] = {shifted, whole}, rows[2];
 	struct sub_value move = {.op = SUB_ASSIGN, .args = 1, .arg = {xu}, .vars = 2, .var = {b.i, b.k}, .map = moves};
 	tap_ok(breaks(&b, move, "outside its dimension"), "a slice that leaves its axis");
 	moves[0].var = b.j;
 	tap_ok(breaks(&b, move, "does not have"), "a map of a variable that is not there");
-	struct sub_value row = {.op = SUB_ASSIGN, .args = 1, .arg = {sub_as_is(&b.p, state)}, .vars = 2, .var = {b.p.node, b.i}, .map = rows};
-	rows[0] = (struct sub_map){.var = b.p.node, .scale = 1, .offset = 1}, rows[1] = (struct sub_map){.var = b.i, .scale = 1};
+	struct sub_value row = {.op = SUB_ASSIGN,
+				.args = 1,
+				.arg = {sub_as_is(&b.p, state)},
+				.vars = 2,
+				.var = {b.p.node, b.i},
+				.map = rows};
+	rows[0] = (struct sub_map){.var = b.p.node, .scale = 1, .offset = 1},
+	rows[1] = (struct sub_map){.var = b.i, .scale = 1};
 	tap_ok(breaks(&b, row, "by arithmetic"), "a map to the next node");
 	rows[0].offset = 0, rows[1].var = b.p.node, row.fills = true;
 	tap_ok(breaks(&b, row, "no range"), "a map of the node to a dimension");
@@ -321,7 +367,9 @@ static double apply(enum sub_arithmetic arithmetic, enum sub_op op, double x, do
 	start(&b);
 	struct sub_use use[2];
 	for (int i = 0; i < 2; i++)
-		use[i] = sub_as_is(&b.p, sub_add(&b.p, (struct sub_value){.op = SUB_CONST, .constant = i ? y : x}, &b.diags));
+		use[i] =
+		    sub_as_is(&b.p, sub_add(&b.p, (struct sub_value){.op = SUB_CONST, .constant = i ? y : x},
+					    &b.diags));
 	sub_ref r = sub_add(&b.p, (struct sub_value){.op = op, .arg = {use[0], use[1]}}, &b.diags);
 	struct sub_value rows = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b.p, r)}, .vars = 1, .var = {b.p.node}};
 	struct sub_store store = {SUB_TO_OUTPUT, 0, sub_as_is(&b.p, sub_add(&b.p, rows, &b.diags))};
@@ -337,24 +385,28 @@ static double apply(enum sub_arithmetic arithmetic, enum sub_op op, double x, do
 static void test_arithmetics(void)
 {
 	static const double prime = 2147483647;
-	tap_ok(apply(SUB_BINARY64, SUB_ADD, 1, 1e-9) == 1 + 1e-9 && apply(SUB_BINARY32, SUB_ADD, 1, 1e-9) == 1, "binary32 rounds");
+	tap_ok(apply(SUB_BINARY64, SUB_ADD, 1, 1e-9) == 1 + 1e-9 &&
+		   apply(SUB_BINARY32, SUB_ADD, 1, 1e-9) == 1,
+	       "binary32 rounds");
 	tap_ok(isinf(apply(SUB_BINARY32, SUB_MULTIPLY, 1e30, 1e30)), "binary32 overflows");
 	tap_ok(apply(SUB_FIELD, SUB_ADD, prime - 1, 3) == 2, "the field wraps");
 	tap_ok(apply(SUB_FIELD, SUB_MULTIPLY, 0.375, 8) == 3, "three eighths of 8 are 3 there");
 	tap_ok(apply(SUB_FIELD, SUB_NEG, -5, 0) == 5 && apply(SUB_FIELD, SUB_NEG, 0, 0) == 0, "minus minus 5 is 5");
 	tap_ok(apply(SUB_FIELD, SUB_MULTIPLY, apply(SUB_FIELD, SUB_REC, 7, 0), 7) == 1, "a seventh times 7 is 1");
-	tap_ok(isnan(apply(SUB_FIELD, SUB_EXP, 1, 0)) && isnan(apply(SUB_FIELD, SUB_SMAX, 1, 2)), "it has no exp and no order");
+	tap_ok(isnan(apply(SUB_FIELD, SUB_EXP, 1, 0)) && isnan(apply(SUB_FIELD, SUB_SMAX, 1, 2)),
+	       "it has no exp and no order");
 	tap_ok(isnan(apply(SUB_FIELD, SUB_ADD, INFINITY, 1)), "and nothing infinite");
 }
 
 /* --- operators --- */
 
-static const char text[] = "model ops\nstructure tree(*)\ninput x[4]\nparam W[3, 4], M[4, 4]\nstate s[4]\nnode:\n s = x\n"
-			   "output product = W @ s\noutput back = (W @ s) @ W\noutput square = s @ M @ s\n"
-			   "output div = s / (s * s + 1)\noutput sub = s - 1\noutput neg = -s\noutput most = maximum(s, 0.25)\n"
-			   "output total = sum(s)\noutput top = max(s)\noutput part = s[1:3]\noutput both = concat(s[2:], s[:2])\n"
-			   "output turned = transpose(M) @ s\noutput roots = sqrt(exp(log(s * s + 1)))\n"
-			   "output squash = sigmoid(s) + tanh(s)\noutput none = s + zeros(4)\noutput size = s * dimension(4)\n";
+static const char text[] =
+    "model ops\nstructure tree(*)\ninput x[4]\nparam W[3, 4], M[4, 4]\nstate s[4]\nnode:\n s = x\n"
+    "output product = W @ s\noutput back = (W @ s) @ W\noutput square = s @ M @ s\n"
+    "output div = s / (s * s + 1)\noutput sub = s - 1\noutput neg = -s\noutput most = maximum(s, 0.25)\n"
+    "output total = sum(s)\noutput top = max(s)\noutput part = s[1:3]\noutput both = concat(s[2:], s[:2])\n"
+    "output turned = transpose(M) @ s\noutput roots = sqrt(exp(log(s * s + 1)))\n"
+    "output squash = sigmoid(s) + tanh(s)\noutput none = s + zeros(4)\noutput size = s * dimension(4)\n";
 
 /* Each output from the definition, for the row s of one node. */
 static double expected(const char *name, const float *W, const float *M, const float *s, int e)
@@ -378,10 +430,22 @@ static double expected(const char *name, const float *W, const float *M, const f
 		const char *name;
 		double value;
 	} all[] = {
-	    {"product", Ws[e % 3]}, {"back", back}, {"square", square}, {"div", s[e] / ((double)s[e] * s[e] + 1)},
-	    {"sub", s[e] - 1.0}, {"neg", -s[e]}, {"most", s[e] > 0.25f ? s[e] : 0.25}, {"total", total}, {"top", most},
-	    {"part", s[(e + 1) % 4]}, {"both", s[(e + 2) % 4]}, {"turned", turned}, {"roots", sqrt((double)s[e] * s[e] + 1)},
-	    {"squash", 1 / (1 + exp(-s[e])) + tanh(s[e])}, {"none", s[e]}, {"size", 4.0 * s[e]},
+	    {"product", Ws[e % 3]},
+	    {"back", back},
+	    {"square", square},
+	    {"div", s[e] / ((double)s[e] * s[e] + 1)},
+	    {"sub", s[e] - 1.0},
+	    {"neg", -s[e]},
+	    {"most", s[e] > 0.25f ? s[e] : 0.25},
+	    {"total", total},
+	    {"top", most},
+	    {"part", s[(e + 1) % 4]},
+	    {"both", s[(e + 2) % 4]},
+	    {"turned", turned},
+	    {"roots", sqrt((double)s[e] * s[e] + 1)},
+	    {"squash", 1 / (1 + exp(-s[e])) + tanh(s[e])},
+	    {"none", s[e]},
+	    {"size", 4.0 * s[e]},
 	};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (strcmp(all[i].name, name) == 0)
@@ -429,7 +493,8 @@ static void test_operators(void)
 }
 
 /* A body with this store. */
-static bool store_breaks(struct bench *b, enum sub_domain domain, int traversal, struct sub_store store, const char *why)
+static bool store_breaks(struct bench *b, enum sub_domain domain, int traversal, struct sub_store store,
+			 const char *why)
 {
 	struct sub_body body = {.name = "body", .domain = domain, .traversal = traversal};
 	vec_push(&b->arena, &body.stores, store);
@@ -444,7 +509,8 @@ static bool store_breaks(struct bench *b, enum sub_domain domain, int traversal,
 }
 
 /* A body that stores a value to a state. */
-static bool body_breaks(struct bench *b, enum sub_domain domain, int traversal, sub_ref value, int state, const char *why)
+static bool body_breaks(struct bench *b, enum sub_domain domain, int traversal, sub_ref value, int state,
+			const char *why)
 {
 	struct sub_store store = {SUB_TO_STATE, state, sub_as_is(&b->p, value)};
 	return store_breaks(b, domain, traversal, store, why);
@@ -468,7 +534,8 @@ static void test_traversals(void)
 	vec_push(&b.arena, &b.p.traversals, (struct sub_traversal){.down = true});
 	for (int s = 0; s < 2; s++) {
 		struct sub_value v = {.op = SUB_STATE, .which = s, .vars = 2, .var = {b.p.node, b.i}};
-		struct sub_tensor t = {.name = "s", .rank = 1, .var = {b.i}, .shape = {b.p.vars.at[b.i].extent}, .traversal = s};
+		struct sub_tensor t = {
+		    .name = "s", .rank = 1, .var = {b.i}, .shape = {b.p.vars.at[b.i].extent}, .traversal = s};
 		vec_push(&b.arena, &b.p.states, t);
 		state[s] = sub_add(&b.p, v, &b.diags);
 	}
@@ -490,8 +557,11 @@ static void test_stores(void)
 	start(&b);
 	declare(&b);
 	sub_ref state = sub_add(&b.p, (struct sub_value){.op = SUB_STATE, .vars = 2, .var = {b.p.node, b.i}}, &b.diags);
-	sub_ref x = sub_add(&b.p, (struct sub_value){.op = SUB_VECTOR, .which = 1, .vars = 2, .var = {b.p.node, b.k}}, &b.diags);
-	struct sub_store later = {SUB_TO_STATE, 0, sub_as_is(&b.p, state)}, output = {SUB_TO_OUTPUT, 0, later.value}, few = later;
+	sub_ref x =
+	    sub_add(&b.p, (struct sub_value){.op = SUB_VECTOR, .which = 1, .vars = 2, .var = {b.p.node, b.k}},
+		    &b.diags);
+	struct sub_store later = {SUB_TO_STATE, 0, sub_as_is(&b.p, state)},
+			 output = {SUB_TO_OUTPUT, 0, later.value}, few = later;
 	sub_ref weight = param(&b, 0, b.i, b.k);
 	later.value.value.i = 99, few.value.vars = 1;
 	tap_ok(store_breaks(&b, SUB_LEAF, 0, later, "does not come before"), "a store of what is not there");

@@ -52,7 +52,8 @@ static void test_merging(void)
 static void test_measuring(int threads)
 {
 	struct machine m;
-	bool all = machine_measure(&m, threads, MACHINE_MEMORY, NULL) && m.threads == threads && m.sets > 8 && m.peak > 0;
+	bool all = machine_measure(&m, threads, MACHINE_MEMORY, NULL) && m.threads == threads && m.sets > 8 &&
+		   m.peak > 0;
 	for (int set = 0; all && set < m.sets; set++)
 		all = m.bandwidth[set] > 0;
 	tap_ok(all && (threads > 1 ? m.barrier > 0 : m.barrier == 0), "%d threads are measured", threads);

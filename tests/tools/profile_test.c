@@ -135,7 +135,8 @@ static void test_floor(void)
 /* Rows of level 1 one by one, whose edges select 300 bytes each. */
 static void test_edges(void)
 {
-	esp_range one_by_one[] = {{GATES, 1, 1, 8, 1, 0, 0, 1}, {GATES, 1, 1, 8, 1, 0, 1, 2}, {GATES, 1, 0, 9, 1, 0, 2, 3}};
+	esp_range one_by_one[] = {
+	    {GATES, 1, 1, 8, 1, 0, 0, 1}, {GATES, 1, 1, 8, 1, 0, 1, 2}, {GATES, 1, 0, 9, 1, 0, 2, 3}};
 	size_t tokens[] = {0, 4, 1};
 	esp_step other[STEPS];
 	struct recording r = made_up;

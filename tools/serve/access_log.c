@@ -81,8 +81,9 @@ static void put_line(FILE *to, const struct request *r)
 	put_text(to, "path", path);
 	fprintf(to, ",\"status\":%d,\"bytes\":%zu", r->status, r->sent);
 	put_text(to, "model", r->instance ? r->instance->name : r->name);
-	fprintf(to, ",\"nodes\":%zu,\"queue_us\":%" PRId64 ",\"compute_us\":%" PRId64 ",\"whole_us\":%" PRId64, r->nodes,
-		r->queued / 1000, r->computed / 1000, (esp_clock() - r->begin) / 1000);
+	fprintf(to,
+		",\"nodes\":%zu,\"queue_us\":%" PRId64 ",\"compute_us\":%" PRId64 ",\"whole_us\":%" PRId64,
+		r->nodes, r->queued / 1000, r->computed / 1000, (esp_clock() - r->begin) / 1000);
 	fprintf(to, ",\"generation\":%" PRIu64, r->generation);
 	put_text(to, "request_id", r->id);
 	fputs("}\n", to);

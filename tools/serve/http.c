@@ -80,8 +80,9 @@ static void announce_body(struct request *r, enum MHD_Result *result)
 	if (coding && strcasecmp(coding, "identity") != 0)
 		*result = answer_error(r, 415, "Content-Encoding '%.40s' is not read: send the body as it is", coding);
 	else if (bytes > body_limit(r->server))
-		*result = answer_error(r, 413, "the body has %llu bytes, more than the %zu that --body-bytes allows", bytes,
-				       body_limit(r->server));
+		*result = answer_error(r, 413,
+				       "the body has %llu bytes, more than the %zu that --body-bytes allows",
+				       bytes, body_limit(r->server));
 	else if (!reserve_body(r, bytes))
 		*result = answer_error(r, 503, "there is no memory for the body now");
 }
@@ -160,7 +161,8 @@ static enum MHD_Result handle(void *server, struct MHD_Connection *connection, c
 	enum MHD_Result result = MHD_YES;
 	(void)version;
 	if (!r) {
-		struct client *c = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+		struct client *c =
+		    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 		*request = r = begin_request(server, c, connection, path, method);
 		if (!r)
 			return MHD_NO;
@@ -266,9 +268,12 @@ static void drop_message(void *user, const char *format, va_list args)
 
 bool http_start(struct server *s)
 {
-	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
-				   NULL, NULL, handle, s, MHD_OPTION_EXTERNAL_LOGGER, drop_message, NULL,
-				   MHD_OPTION_NOTIFY_COMPLETED, complete, s, MHD_OPTION_NOTIFY_CONNECTION, notice_client, s,
+	const unsigned flags =
+	    MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	s->http = MHD_start_daemon(flags, 0, NULL, NULL, handle, s,
+				   MHD_OPTION_EXTERNAL_LOGGER, drop_message, NULL,
+				   MHD_OPTION_NOTIFY_COMPLETED, complete, s,
+				   MHD_OPTION_NOTIFY_CONNECTION, notice_client, s,
 				   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 				   MHD_OPTION_CONNECTION_LIMIT, 1u << 20, MHD_OPTION_END);
 	if (!s->http)

@@ -252,7 +252,9 @@ int serve_models(const struct options *o)
 		return EXIT_USAGE;
 	}
 	if (o->operands > 1 && (o->weights || o->schedule)) {
-		complain("--weights and --schedule are for one model: put the weights beside each, as NAME.safetensors");
+		complain(
+		    "--weights and --schedule are for one model: put the weights beside each, as "
+		    "NAME.safetensors");
 		return EXIT_USAGE;
 	}
 	struct server s = {.options = o};

@@ -85,7 +85,8 @@ static bool put_models(FILE *to, struct models *m)
 
 static void put_http(FILE *to, const struct server *s)
 {
-	put_head(to, "http_requests_total", "counter", "Requests by the status of their answers; 408: the client was too slow; 499: it had gone.");
+	put_head(to, "http_requests_total", "counter",
+		 "Requests by the status of their answers; 408: the client was too slow; 499: it had gone.");
 	for (int i = 0; i < STATUSES; i++)
 		if (s->answers[i])
 			fprintf(to, "espalier_http_requests_total{status=\"%d\"} %" PRIu64 "\n", i, s->answers[i]);

@@ -180,7 +180,8 @@ static bool find_model(struct request *r, enum MHD_Result *result)
 		r->generation = instance_generation(r->instance, NULL);
 		return check_version(r, result);
 	case FOUND_LOADING:
-		*result = answer_error(r, 503, "%s", *r->name ? "the model is being loaded" : "models are being loaded");
+		*result = answer_error(r, 503, "%s",
+				       *r->name ? "the model is being loaded" : "models are being loaded");
 		return false;
 	case FOUND_SEVERAL:
 		*result = answer_error(r, 400, "there are several models: name one, as in /v1/run/NAME");
