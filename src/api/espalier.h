@@ -185,7 +185,8 @@ typedef struct esp_context_options {
 	 * out, LLVM ends the process (std::bad_alloc, or a message of its own, and abort), and the library cannot
 	 * prevent that.  ESP_COMPILE_IN_HELPER: in espalier-compile, a program that is installed with the library
 	 * and started (posix_spawn) for each compilation; it is looked for in the folders of
-	 * ESPALIER_BACKEND_PATH, as plug-ins are, then where it was installed.  Whatever happens to it, this process goes on: the call fails with a diagnostic,
+	 * ESPALIER_BACKEND_PATH, as plug-ins are, then in the folder "espalier" beside the library and where it was installed.
+	 * Whatever happens to it, this process goes on: the call fails with a diagnostic,
 	 * ESP_ERROR_MEMORY or ESP_ERROR_BACKEND, and may be made again.  The code is the same to the byte. */
 	int compile_in;
 	/* The most data the helper may have [bytes], whatever it is compiling with; 0 = no limit but the process's
@@ -462,7 +463,12 @@ typedef struct esp_input {
 	const size_t *shape;
 	int64_t limit; /* a token must lie in 0 .. limit - 1; 0 = it only tells cases apart, by any value */
 	int on_edges;  /* carried by edges: a row for each of `children`, not for each node */
+	int at_leaves, at_inner; /* whether it is read at leaves, and at nodes with children; 0 and 0 of one on edges */
 } esp_input;
+
+/* Which structures the program takes: how many children every inner node has, -1 = any number of at least one, 1 also of a
+ * sequence; *shared, which may be NULL, is 1 when a node may be the child of several, as in a DAG. */
+int esp_program_children(const esp_program *, int *shared);
 
 size_t esp_program_inputs(const esp_program *);
 /* NULL past the last; belongs to the program. */
@@ -563,6 +569,24 @@ esp_status esp_forest_create(esp_program *, esp_forest **out, esp_error **error)
  * ESP_ERROR_INPUT: what is wrong with it; ESP_ERROR_ARGUMENT: an array is missing. */
 esp_status esp_forest_add(esp_forest *, const esp_structure *, esp_error **error);
 
+/* Structures whose arrays stand one after the other, as data sets and other languages keep them.  Structure i has the nodes
+ * node_begin[i] .. node_begin[i + 1] - 1 of the arrays; its children and its root are named by their numbers within it, from
+ * 0.  node_begin[0] may be above 0: then the structures are a part of larger arrays. */
+typedef struct esp_structures {
+	size_t size; /* sizeof(esp_structures) */
+	size_t structures;
+	const int32_t *node_begin;  /* structures + 1, ascending from 0 or more */
+	const int32_t *child_begin; /* node_begin[structures] + 1; node n has children[child_begin[n]] and so on */
+	const int32_t *children;
+	const int32_t *root;	 /* of each structure; NULL = its last node */
+	const void *const *data; /* as of esp_structure: row n belongs to node n of the arrays, row e to children[e] */
+} esp_structures;
+
+/* Copies all of the structures into the minibatch, or none when one is wrong: by one call for each structure
+ * (esp_forest_add), the same minibatch takes longer.  Errors are those of esp_forest_add; ESP_ERROR_ARGUMENT also when
+ * node_begin does not ascend. */
+esp_status esp_forest_add_many(esp_forest *, const esp_structures *, esp_error **error);
+
 /* A structure as the caller has it: nodes linked by pointers, which mean nothing to the library but their
  * identity.  The functions are called for each node that the root reaches, once; `user` is passed through.
  * They must not call the library. */
@@ -620,6 +644,8 @@ typedef struct esp_treebank esp_treebank;
 esp_status esp_vocab_open(esp_context *, const char *path, esp_vocab **out, esp_error **error);
 /* How many words it has. */
 size_t esp_vocab_words(const esp_vocab *);
+/* The token of a word of `length` bytes, looked up as above; -1 = it is not there, nor is "<unk>". */
+int32_t esp_vocab_find(const esp_vocab *, const char *word, size_t length);
 void esp_vocab_free(esp_vocab *);
 
 /* Brackets, (3 (2 It) (4 (2 works) (2 .))); CoNLL-U, a line for each word; JSON, an object for each

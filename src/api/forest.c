@@ -149,7 +149,7 @@ void esp_forest_trim(esp_forest *f)
 		free_structures(f);
 }
 
-/* --- adding --- */
+/* --- rows --- */
 
 size_t forest_row_bytes(const struct image_input *in)
 {
@@ -182,82 +182,6 @@ bool forest_reserve(esp_forest *f, int input, size_t rows, struct diags *diags)
 	f->data[input] = p;
 	f->capacities[input] = capacity;
 	return true;
-}
-
-/* Writes after the last row of the forest; the rows count once the nodes are appended. */
-static bool copy_data(esp_forest *f, const esp_structure *s, int input, struct diags *diags)
-{
-	bool edges = f->program->interface.input[input].on_edge;
-	size_t first = edges ? (size_t)s->child_begin[0] : 0;
-	size_t rows = edges ? (size_t)s->child_begin[s->nodes] - first : s->nodes;
-	if (!forest_reserve(f, input, rows, diags))
-		return false;
-	if (rows)
-		memcpy(forest_rows_end(f, input), (const char *)s->data[input] + first * forest_row_bytes(&f->program->interface.input[input]),
-		       rows * forest_row_bytes(&f->program->interface.input[input]));
-	return true;
-}
-
-/* Checks child_begin before edges are counted by it. */
-static bool check_edges(const esp_structure *s, struct diags *diags)
-{
-	struct lin_forest f = {.nodes = s->nodes, .child_begin = s->child_begin, .children = s->children};
-	return lin_check_sizes(&f, diags);
-}
-
-/* All memory is reserved before anything is appended, so that a failure changes nothing. */
-bool forest_add(esp_forest *f, const esp_structure *s, const struct lin_origin *from, struct diags *diags)
-{
-	int64_t first = f->collect.nodes;
-	if (s->nodes > (size_t)(INT32_MAX - 1 - first))
-		return diag_add(diags, DIAG_TOO_MANY_NODES, (struct diag_at){0},
-				"run fewer structures at a time",
-				"%zu nodes more than %lld; at most %d can be numbered", s->nodes,
-				(long long)first, INT32_MAX - 1);
-	if (!check_edges(s, diags))
-		return false;
-	for (int i = 0; i < f->program->interface.inputs; i++)
-		if (!copy_data(f, s, i, diags))
-			return false;
-	if (!from)
-		return lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root,
-					      diags);
-	return lin_collect_add_read(&f->collect, s->nodes, s->child_begin, s->children, s->root, from, diags);
-}
-
-static bool has_edges(const esp_structure *s)
-{
-	return s->child_begin[s->nodes] != s->child_begin[0];
-}
-
-static bool check_arguments(const esp_forest *f, const esp_structure *s, struct diags *diags)
-{
-	const char *function = "esp_forest_add";
-	if (s->nodes > INT32_MAX)
-		return api_bad_argument(diags, function, "structure->nodes", "must be below 2^31");
-	if (!s->child_begin)
-		return api_bad_argument(diags, function, "structure->child_begin", "must not be NULL");
-	if (!s->children && has_edges(s))
-		return api_bad_argument(diags, function, "structure->children",
-					"must not be NULL when nodes have children");
-	if (!s->data && f->program->interface.inputs)
-		return api_bad_argument(diags, function, "structure->data",
-					"must not be NULL: the program has inputs");
-	for (int i = 0; i < f->program->interface.inputs; i++)
-		if (!s->data[i] && (!f->program->interface.input[i].on_edge || has_edges(s)))
-			return api_bad_argument(diags, function, "structure->data",
-						"must hold an array for each input of the program");
-	return true;
-}
-
-esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, esp_error **error)
-{
-	struct api_call call = api_begin(forest);
-	esp_structure s;
-	bool ok = api_need(&call, forest) && api_need(&call, structure) &&
-		  api_take_struct(&call.diags, __func__, "structure", structure, &s, sizeof s) &&
-		  check_arguments(forest, &s, &call.diags) && forest_add(forest, &s, NULL, &call.diags);
-	return api_end(&call, ok, error);
 }
 
 /* Removes the rows that a structure has of an input: moves the later rows down. */

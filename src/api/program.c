@@ -37,7 +37,9 @@ static void describe_inputs(esp_program *p)
 					   .rank = from->rank,
 					   .shape = api_shape(&p->arena, from->shape, from->rank),
 					   .limit = from->token ? from->limit : 0,
-					   .on_edges = from->on_edge};
+					   .on_edges = from->on_edge,
+					   .at_leaves = !from->on_edge && from->at_leaf,
+					   .at_inner = !from->on_edge && from->at_inner};
 	}
 }
 
@@ -561,6 +563,13 @@ const char *esp_program_size(const esp_program *p, size_t i, int64_t *size)
 	if (size)
 		*size = p->interface.dimension[i].size;
 	return p->interface.dimension[i].name;
+}
+
+int esp_program_children(const esp_program *p, int *shared)
+{
+	if (shared)
+		*shared = p && p->interface.shared_children;
+	return p ? p->interface.children : 0;
 }
 
 size_t esp_program_inputs(const esp_program *p)

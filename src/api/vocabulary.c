@@ -49,6 +49,11 @@ size_t esp_vocab_words(const esp_vocab *v)
 	return v ? (size_t)v->words->n : 0;
 }
 
+int32_t esp_vocab_find(const esp_vocab *v, const char *word, size_t length)
+{
+	return v && (word || !length) ? io_vocab_find(v->words, word ? word : "", length) : -1;
+}
+
 void esp_vocab_free(esp_vocab *v)
 {
 	object_release(v);

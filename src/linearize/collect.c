@@ -47,10 +47,9 @@ static bool reserve_array(struct lin_collect *c, struct lin_array *a, size_t n)
 }
 
 /* Children are checked before they are appended: one outside of its input would become a node of another. */
-static bool check_input(const struct lin_collect *c, const struct lin_forest *f, struct diags *diags)
+static bool check_input(long long input, const struct lin_forest *f, struct diags *diags)
 {
 	struct diag_at at = {0};
-	long long input = c->inputs;
 	if (f->nodes == 0)
 		return diag_add(diags, DIAG_EMPTY_INPUT, at, "an input has at least one node",
 				"input %lld has no node", input);
@@ -65,11 +64,15 @@ static bool check_input(const struct lin_collect *c, const struct lin_forest *f,
 				    "child %d of node %d of input %lld is node %d, but the input has nodes "
 				    "0 to %lld only",
 				    i - f->child_begin[n], n, input, f->children[i], (long long)f->nodes - 1);
+	if (f->root[0] < 0 || f->root[0] >= f->nodes)
+		return diag_add(diags, DIAG_BAD_ROOT, at, "the root is one of the input's own nodes",
+				"the root of input %lld is node %d, but the input has %lld nodes", input, f->root[0],
+				(long long)f->nodes);
 	return true;
 }
 
 /* Memory for one edge more than there are, so that a forest without edges has an array of them too. */
-static bool reserve_input(struct lin_collect *c, int64_t nodes, int64_t edges, struct diags *diags)
+static bool reserve_inputs(struct lin_collect *c, int64_t inputs, int64_t nodes, int64_t edges, struct diags *diags)
 {
 	int64_t all_nodes = c->nodes + nodes, all_edges = c->edges + edges;
 	if (all_nodes >= INT32_MAX || all_edges >= INT32_MAX)
@@ -77,17 +80,18 @@ static bool reserve_input(struct lin_collect *c, int64_t nodes, int64_t edges, s
 				"with input %lld there are %lld nodes and %lld edges; at most %d of each can be numbered",
 				(long long)c->inputs, (long long)all_nodes, (long long)all_edges, INT32_MAX - 1);
 	if (reserve_array(c, &c->child_begin, all_nodes + 1) &&
-	    reserve_array(c, &c->children, all_edges + 1) && reserve_array(c, &c->root, c->inputs + 1) &&
-	    reserve_array(c, &c->input_begin, c->inputs + 1))
+	    reserve_array(c, &c->children, all_edges + 1) && reserve_array(c, &c->root, c->inputs + inputs) &&
+	    reserve_array(c, &c->input_begin, c->inputs + inputs))
 		return true;
 	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
 			"no memory for %lld nodes more", (long long)nodes);
 }
 
-static void append_input(struct lin_collect *c, const struct lin_forest *f, int64_t edges)
+static void append_input(struct lin_collect *c, const struct lin_forest *f)
 {
 	int32_t *begin = c->child_begin.at + c->nodes;
 	int32_t first = f->child_begin[0], shift = (int32_t)c->edges - first;
+	int64_t edges = f->child_begin[f->nodes] - first;
 	for (int64_t n = 0; n <= f->nodes; n++)
 		begin[n] = f->child_begin[n] + shift;
 	for (int64_t i = 0; i < edges; i++)
@@ -99,23 +103,53 @@ static void append_input(struct lin_collect *c, const struct lin_forest *f, int6
 	c->inputs++;
 }
 
+/* One of several inputs as a forest of its own; `root` receives its root. */
+static struct lin_forest pick_input(const struct lin_inputs *in, int64_t i, int32_t *root)
+{
+	int64_t first = in->input_begin[i], nodes = in->input_begin[i + 1] - first;
+	*root = in->root ? in->root[i] : (int32_t)nodes - 1;
+	return (struct lin_forest){.nodes = nodes,
+				   .inputs = 1,
+				   .child_begin = in->child_begin + first,
+				   .children = in->children,
+				   .root = root};
+}
+
+bool lin_collect_add_many(struct lin_collect *c, const struct lin_inputs *in, struct diags *diags)
+{
+	int32_t root, first = in->input_begin[0], end = in->input_begin[in->inputs];
+	for (int64_t i = 0; i < in->inputs; i++) {
+		struct lin_forest f = pick_input(in, i, &root);
+		if (!check_input(c->inputs + i, &f, diags))
+			return false;
+	}
+	if (!in->inputs)
+		return true;
+	if (!reserve_inputs(c, in->inputs, end - first, in->child_begin[end] - in->child_begin[first], diags))
+		return false;
+	for (int64_t i = 0; i < in->inputs; i++) {
+		struct lin_forest f = pick_input(in, i, &root);
+		append_input(c, &f);
+	}
+	return true;
+}
+
+/* A number that is no node of an input that has at most 2^31 - 1. */
+static int32_t clamp_root(int64_t root)
+{
+	return root < 0 ? -1 : root > INT32_MAX ? INT32_MAX : (int32_t)root;
+}
+
 bool lin_collect_add_rooted(struct lin_collect *c, int64_t nodes, const int32_t *child_begin,
 			    const int32_t *children, int64_t root, struct diags *diags)
 {
-	int32_t root_id = (int32_t)root;
+	int32_t root_id = clamp_root(root);
 	struct lin_forest f = {
 	    .nodes = nodes, .inputs = 1, .child_begin = child_begin, .children = children, .root = &root_id};
-	if (!check_input(c, &f, diags))
+	if (!check_input(c->inputs, &f, diags) ||
+	    !reserve_inputs(c, 1, nodes, child_begin[nodes] - child_begin[0], diags))
 		return false;
-	if (root < 0 || root >= nodes)
-		return diag_add(diags, DIAG_BAD_ROOT, (struct diag_at){0},
-				"the root is one of the input's own nodes",
-				"the root of input %lld is node %lld, but the input has %lld nodes",
-				(long long)c->inputs, (long long)root, (long long)nodes);
-	int64_t edges = child_begin[nodes] - child_begin[0];
-	if (!reserve_input(c, nodes, edges, diags))
-		return false;
-	append_input(c, &f, edges);
+	append_input(c, &f);
 	return true;
 }
 

@@ -274,7 +274,19 @@ bool lin_collect_add(struct lin_collect *, int64_t nodes, const int32_t *child_b
 bool lin_collect_add_rooted(struct lin_collect *, int64_t nodes, const int32_t *child_begin,
 			    const int32_t *children, int64_t root, struct diags *);
 
-/* The same for an input that was read from a file, whose name must live as long as the input. */
+/* Inputs that stand one after the other in arrays.  Input i has the nodes input_begin[i] .. input_begin[i + 1] - 1; its
+ * children and its root are named by their numbers within it. */
+struct lin_inputs {
+	int64_t inputs;
+	const int32_t *input_begin; /* inputs + 1, ascending */
+	const int32_t *child_begin, *children;
+	const int32_t *root; /* NULL = the last node of each */
+};
+
+/* Appends all of them, or none after a diagnostic. */
+bool lin_collect_add_many(struct lin_collect *, const struct lin_inputs *, struct diags *);
+
+/* The same as lin_collect_add_rooted for an input that was read from a file, whose name must live as long as the input. */
 bool lin_collect_add_read(struct lin_collect *, int64_t nodes, const int32_t *child_begin,
 			  const int32_t *children, int64_t root, const struct lin_origin *, struct diags *);
 
