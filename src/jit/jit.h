@@ -86,7 +86,7 @@ const char *jit_backend_name(int i);
 const char *jit_backend_usual(struct arena *);
 
 /* Loads espalier-NAME.so from the folders of ESPALIER_BACKEND_PATH (colons between them; ignored in a process
- * with raised rights), then from the library's own.  It stays loaded until the process ends; loading it again
+ * with raised rights), then from the folder "espalier" beside the library, then from where it is installed.  It stays loaded until the process ends; loading it again
  * is cheap and returns the same.  NULL after diagnostics.  Any number of threads may call at once. */
 const struct jit_backend *jit_backend_load(const char *name, struct diags *);
 /* The file that jit_backend_load would load, without loading it; NULL = there is none. */

@@ -47,8 +47,30 @@ static const char *look_in(struct arena *arena, const char *folder, size_t lengt
 	return NULL;
 }
 
-/* A process with more rights than its caller ignores the caller's folders. */
-static const char *find_file(struct arena *arena, const char *own_folder, const char *file,
+/* The folder "espalier" beside the shared library, where a library that was moved after its installation has its plug-ins;
+ * NULL in a program that is linked statically. */
+static const char *find_own_folder(struct arena *arena)
+{
+	static const char anchor;
+	Dl_info at;
+	const char *slash = dladdr(&anchor, &at) && at.dli_fname ? strrchr(at.dli_fname, '/') : NULL;
+	if (!slash || !strstr(slash, ".so"))
+		return NULL;
+	struct str folder = str_in(arena);
+	str_add(&folder, at.dli_fname, (size_t)(slash - at.dli_fname));
+	str_printf(&folder, "/espalier");
+	return folder.text;
+}
+
+static const char *look_beside_library(struct arena *arena, const char *installed, const char *file, struct str *looked)
+{
+	const char *own = find_own_folder(arena);
+	return own && strcmp(own, installed) != 0 ? look_in(arena, own, strlen(own), file, looked) : NULL;
+}
+
+/* A process with more rights than its caller ignores the caller's folders.  A library that was moved finds what was moved
+ * with it before what is installed. */
+static const char *find_file(struct arena *arena, const char *installed, const char *file,
 			     struct str *looked)
 {
 	const char *folders = secure_getenv("ESPALIER_BACKEND_PATH"), *found = NULL;
@@ -58,7 +80,9 @@ static const char *find_file(struct arena *arena, const char *own_folder, const 
 			found = look_in(arena, folders, n, file, looked);
 		folders += n + (folders[n] == ':');
 	}
-	return found ? found : look_in(arena, own_folder, strlen(own_folder), file, looked);
+	if (!found)
+		found = look_beside_library(arena, installed, file, looked);
+	return found ? found : look_in(arena, installed, strlen(installed), file, looked);
 }
 
 static const char *find_backend(struct search *s)
