@@ -121,6 +121,7 @@ setup_check()
 	local log=$1/test-suite.log start=$SECONDS status=0
 	passed=0 failed=1 skipped=0
 	rm -f "$log"
+	setup_packages test || setup_say "Tests that need these packages are skipped."
 	setup_step "compile the tests in $1" setup_make -C "$1" test-programs "${@:2}" || return 1
 	setup_run setup_make -C "$1" check "${@:2}" || status=1
 	read -r passed failed skipped < <(setup_counts "$log") || passed=0 failed=0 skipped=0

@@ -69,6 +69,7 @@ unit_tests = \
 	%D%/api/limits_test \
 	%D%/api/machine_test \
 	%D%/api/linked_test \
+	%D%/api/many_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
 	%D%/api/numbers_test %D%/api/elements_test \
@@ -221,6 +222,8 @@ shell_tests = \
 	%D%/bench/contestants_test.sh \
 	%D%/bench/load_test.sh \
 	%D%/jit/machines_test.sh \
+	%D%/jit/moved_test.sh \
+	%D%/python/package_test.sh \
 	%D%/sched/names_test.sh
 
 # Folders and files that tests read.

@@ -68,13 +68,16 @@ bool forest_add(esp_forest *f, const esp_structure *s, const struct lin_origin *
 	return lin_collect_add_read(&f->collect, s->nodes, s->child_begin, s->children, s->root, from, diags);
 }
 
-/* Checks the arrays that a structure, or several, have in common.  `begin` and `end`: elements of child_begin between which
- * their edges are; they are read only where an array is missing, before which nothing is known of child_begin. */
-static bool check_arrays(const esp_forest *f, const char *function, const int32_t *children, const int32_t *begin,
-			 const int32_t *end, const void *const *data, struct diags *diags)
+/* Checks the arrays that a structure, or several, have in common.  `begin` and `end`: elements of child_begin
+ * between which their edges are; they are read only where an array is missing, before which nothing is known
+ * of child_begin. */
+static bool check_arrays(const esp_forest *f, const char *function, const int32_t *children,
+			 const int32_t *begin, const int32_t *end, const void *const *data,
+			 struct diags *diags)
 {
 	if (!children && *begin != *end)
-		return api_bad_argument(diags, function, "children", "must not be NULL when nodes have children");
+		return api_bad_argument(diags, function, "children",
+					"must not be NULL when nodes have children");
 	if (!data && f->program->interface.inputs)
 		return api_bad_argument(diags, function, "data", "must not be NULL: the program has inputs");
 	for (int i = 0; i < f->program->interface.inputs; i++)

@@ -8,7 +8,7 @@ cd "${srcdir:-.}" || exit 1
 named()
 {
 	local fragment
-	find src tools doc cmake examples bench tests debian -name local.mk | while read -r fragment; do
+	find src tools doc cmake examples bench tests debian python -name local.mk | while read -r fragment; do
 		sed -e 's/#.*//' -e "s,%D%,${fragment%/local.mk},g" "$fragment" | tr -s ' \t\\' '\n' | grep -E '^[a-z][a-z0-9_./-]*/'
 	done | sort -u
 }
@@ -16,7 +16,7 @@ named()
 # Sources and tests that no fragment names; a unit test is named without its ending.
 missing()
 {
-	comm -23 <(find src tools doc bench tests -path '*/*.c' -o -path 'src/*.h' -o -name '*.def' -o -path 'doc/*.md' -o -path 'tools/*.ra' -o -name README.md -o -path '*_test.sh' | sort) \
+	comm -23 <(find src tools doc bench tests python -path '*/*.c' -o -path 'python/*.h' -o -path 'python/*.py' -o -path 'python/*.pyi' -o -path 'src/*.h' -o -name '*.def' -o -path 'doc/*.md' -o -path 'tools/*.ra' -o -name README.md -o -path '*_test.sh' | sort) \
 		<({ named; named | sed 's/$/.c/'; } | sort -u)
 }
 

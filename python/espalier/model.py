@@ -1,0 +1,277 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
+"""Models that are ready to run."""
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Union
+
+from . import _adapt, _native
+from .builder import Builder
+from .result import Result, StructureResult
+
+__all__ = ["Input", "Model", "Output", "Result", "State", "StructureResult", "load"]
+
+PathLike = Union[str, "os.PathLike[str]"]
+MAGIC = b"espimg\r\n"  # of a saved program
+_AT = {None: 0, "root": 1, "all": 2}
+_BINARIZE = {None: 0, "left": 1, "right": 2}
+_GRAPH = {"basic": 0, "enhanced": 1}
+
+
+class Input(NamedTuple):
+    """What nodes carry or, with `on_edges`, the edges to their children."""
+
+    name: str
+    is_token: bool
+    dtype: str
+    shape: tuple[int, ...]
+    on_edges: bool
+    limit: int  # tokens are below it; 0 = any
+
+
+class Output(NamedTuple):
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    at_root: bool  # a row for each structure, otherwise one for each node
+    labels: tuple[str, ...]
+
+
+class State(NamedTuple):
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+# --- contexts ---
+
+_contexts: dict[int, _native.Context] = {}
+
+
+def default_context() -> _native.Context:
+    """The context of models that are loaded without one: one for the process, and another one after a fork."""
+    here = os.getpid()
+    if here not in _contexts:
+        _contexts[here] = _native.Context()
+    return _contexts[here]
+
+
+# --- what load() takes ---
+
+
+def _is_saved(source: Any) -> bool:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return True
+    if not isinstance(source, (str, os.PathLike)) or "\n" in os.fspath(source):
+        return False
+    try:
+        with open(source, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def _read_model(context: _native.Context, source: Any) -> _native.ModelText:
+    if isinstance(source, _native.ModelText):
+        return source
+    if isinstance(source, Builder):
+        return source.finish()
+    text = os.fspath(source)
+    if "\n" in text:
+        return _native.ModelText.parse(context, "model", text)
+    return _native.ModelText.parse(context, text, None)
+
+
+def _read_weights(context: _native.Context, source: Any) -> _native.Weights | None:
+    if source is None or isinstance(source, _native.Weights):
+        return source
+    if isinstance(source, Mapping):
+        from ._arrays import pack_weights
+
+        source = pack_weights(source)
+    return _native.Weights(context, source)
+
+
+def _read_vocab(context: _native.Context, source: Any) -> _native.Vocab:
+    if isinstance(source, (str, os.PathLike)):
+        return _native.Vocab(context, source)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as file:
+        file.writelines(f"{word}\n" for word in source)
+        file.flush()
+        return _native.Vocab(context, file.name)
+
+
+def _read_vocabs(context: _native.Context, vocab: Any, tokens: list[str]) -> dict[str, _native.Vocab]:
+    """The vocabulary of each token input."""
+    if vocab is None:
+        return {}
+    if not isinstance(vocab, Mapping):
+        of_all = _read_vocab(context, vocab)
+        return {name: of_all for name in tokens}
+    unknown = sorted(set(vocab) - set(tokens))
+    if unknown:
+        raise ValueError(f"vocab: the model has no token input '{unknown[0]}'; it has {', '.join(tokens) or 'none'}")
+    return {name: _read_vocab(context, of_input) for name, of_input in vocab.items()}
+
+
+def load(
+    model: Any,
+    weights: Any = None,
+    *,
+    vocab: Any = None,
+    context: _native.Context | None = None,
+    at: str | None = None,
+    backend: str | None = None,
+    target: str | None = None,
+    schedule: str | None = None,
+    math: str | None = None,
+    rules: str | None = None,
+    weights_as: str | None = None,
+    table_bytes: int = 0,
+    continuous: bool = False,
+    lazy: bool = False,
+    columns: Mapping[str, str] | None = None,
+    graph: str = "basic",
+    collapse: bool = False,
+    binarize: str | None = None,
+    cut_labels: bool = False,
+) -> Model:
+    """A model that is ready to run.
+
+    model       the path of a model text (.ra), a text (which has newlines), a `Builder`, or a saved program: its path, or its
+                bytes
+    weights     the path of a safetensors file, its bytes, or a mapping from names to arrays or tensors; None for a program
+                that was saved with weights
+    vocab       the path of a vocabulary, a word a line, or the words; of all token inputs, or a mapping from inputs to these
+    context     threads, memory and cache (`espalier.Context`); None = one that the process shares
+    at          where outputs are computed: "root", "all" (at every node), None = as the model says
+    backend     "llvm", "gccjit", "interpreter"; `target`, `schedule`, `math`, `rules`, `weights_as`, `table_bytes`: see
+                esp_program_options in espalier.h
+    continuous  whether the model is to serve requests that come one by one (`Model.submit`, `Model.stream`)
+    lazy        rows of embeddings are read when a run first needs them: the first result comes sooner
+    columns     of texts: from inputs to columns, such as {"tag": "upos"}; `graph` ("basic" or "enhanced", of CoNLL-U),
+                `collapse`, `binarize` ("left", "right") and `cut_labels`: see esp_treebank_options in espalier.h
+    """
+    context = context or default_context()
+    bound = _read_weights(context, weights)
+    if _is_saved(model):
+        program = _native.Program.load(context, model, bound, lazy)
+    else:
+        if bound is None:
+            raise TypeError("load() needs weights: only a program that was saved with weights has its own")
+        program = _native.Program.compile(
+            context, _read_model(context, model), bound, lazy=lazy, at=_AT[at], backend=backend, target=target, schedule=schedule,
+            math=math, rules=rules, table_bytes=table_bytes, weights_as=weights_as, continuous=continuous,
+        )  # fmt: skip
+    tokens = [name for name, is_token, *_ in program.inputs if is_token]
+    vocabs = _read_vocabs(context, vocab, tokens)
+    reading = (dict(columns or {}), _GRAPH[graph], int(collapse), _BINARIZE[binarize], int(cut_labels))
+    program.read(_adapt.structure, vocabs, *reading)
+    return Model(program, bound, vocab, reading)
+
+
+class Model:
+    """A compiled model with its weights.  Any number of threads may call it at once."""
+
+    def __init__(self, program: _native.Program, weights: _native.Weights | None, vocab: Any, reading: tuple[Any, ...]) -> None:
+        self._program = program
+        self._weights = weights
+        self._vocab = vocab
+        self._reading = reading
+        self.inputs = tuple(Input(*each) for each in program.inputs)
+        self.outputs = tuple(Output(*each) for each in program.outputs)
+        self.states = tuple(State(*each) for each in program.states)
+        self._names = {each.name: number for number, each in enumerate(self.outputs)}
+        self._state_names = {each.name: number for number, each in enumerate(self.states)}
+
+    def __repr__(self) -> str:
+        def shown(each: Any) -> str:
+            return each.name + (f"[{', '.join(map(str, each.shape))}]" if each.shape else "")
+
+        inputs = ", ".join(each.name if each.is_token else shown(each) for each in self.inputs)
+        return f"<espalier.Model of a {self.structure}: {inputs} -> {', '.join(map(shown, self.outputs))}>"
+
+    def __call__(self, batch: Any) -> Result:
+        """Runs a minibatch: a list, a generator or another iterator of structures, or a single structure.
+
+        A structure is
+
+        - nested tuples or lists, ((0, 1), 2): a tuple is an inner node, anything else a leaf that carries this word, number
+          or array.  (At the top a list is a minibatch.)
+        - a dict, {"word": "works", "children": [...]}: a node with what it carries, by input; what the edge to a child carries
+          is among what the child carries, or in "edges", a list of dicts beside "children"
+        - a text of brackets, CoNLL-U, JSON or lines of words (doc/structures.md), with any number of structures
+        - a tree of nltk, a sentence of conllu, a directed graph of networkx whose edges lead to children
+        - `espalier.Structures`: arrays
+        - for a model of sequences a tuple or an array of what the elements carry
+        """
+        return Result(self._program.run(batch), self)
+
+    @property
+    def structure(self) -> str:
+        """What structures it takes: "sequence", "tree" or "dag"."""
+        return self._program.structure
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The dimensions of the model."""
+        return self._program.sizes
+
+    @property
+    def generation(self) -> int:
+        """1, and one more with every swap."""
+        return self._program.generation
+
+    def prepare(self) -> Model:
+        """Makes all of its code now, so that no run waits for the compiler."""
+        self._program.prepare()
+        return self
+
+    def swap(self, weights: Any) -> None:
+        """Exchanges the weights for others of the same shapes, while other threads run it."""
+        bound = _read_weights(self._program.context, weights)
+        self._program.swap(bound)
+        self._weights = bound
+
+    def explain(self, json: bool = False) -> str:
+        """What the model was rewritten to, and what that saves."""
+        return self._program.explain(json)
+
+    def dump(self, stage: str) -> str:
+        """The program after a stage of the compiler; `espalier._native.dump_stages()` names them."""
+        return self._program.dump(stage)
+
+    def times(self) -> str:
+        """Where the time of compiling went."""
+        return self._program.times()
+
+    # --- saving ---
+
+    def save(self, path: PathLike, pack: bool = True) -> None:
+        """Writes a program that runs without a compiler, with its weights (`pack`) or without."""
+        self._program.save(path, self._weights if pack else None)
+
+    def __bytes__(self) -> bytes:
+        """The program with its weights, as `save` writes it and `load` takes it."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program"
+            self.save(path)
+            return path.read_bytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        vocab = self._vocab
+        if vocab is not None and not isinstance(vocab, (str, os.PathLike, Mapping)):
+            vocab = list(vocab)
+        return _unpickle, (bytes(self), vocab, self._reading)
+
+
+def _unpickle(saved: bytes, vocab: Any, reading: tuple[Any, ...]) -> Model:
+    columns, graph, collapse, binarize, cut_labels = reading
+    graphs, sides = {n: w for w, n in _GRAPH.items()}, {n: w for w, n in _BINARIZE.items()}
+    return load(
+        saved, vocab=vocab, columns=columns, graph=graphs[graph], collapse=bool(collapse), binarize=sides[binarize],
+        cut_labels=bool(cut_labels),
+    )  # fmt: skip

@@ -1,0 +1,115 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
+"""Whatever is wrong is said: what, where, and what to do."""
+import numpy as np
+import pytest
+from conftest import TREE, WEIGHTS, load
+from test_structures import VECTORS, W
+
+import espalier
+from espalier import Structures
+
+
+def refused(call, id, text, kind=espalier.InputError):
+    with pytest.raises(kind) as caught:
+        call()
+    error = caught.value
+    assert id in [each.id for each in error.diagnostics]
+    assert text in str(error) and str(error).count("error: ") == len(error.diagnostics)
+    assert isinstance(error, espalier.Error)
+    return error.diagnostics[0]
+
+
+def test_models(tmp_path):
+    first = refused(lambda: load(TREE.replace("left.h", "left.g"), WEIGHTS), "unknown-name", "hint: did you mean")
+    assert first.line == 10 and first.column > 0 and first.source and first.hint
+    path = tmp_path / "bad.ra"
+    path.write_text("model\n")
+    assert refused(lambda: load(path, WEIGHTS), "syntax", "bad.ra").file == str(path)
+    refused(lambda: load(tmp_path / "none.ra", WEIGHTS), "cannot-read", "none.ra")
+    assert issubclass(espalier.InputError, ValueError) and issubclass(espalier.OutOfMemoryError, MemoryError)
+    message, explanation, fix = espalier.explain_error("unknown-name")
+    assert message and explanation and fix
+    with pytest.raises(KeyError):
+        espalier.explain_error("no-such-id")
+
+
+def test_weights(tmp_path):
+    refused(lambda: load(TREE, {**WEIGHTS, "W": np.ones((3, 2), np.float32)}), "extent-conflict", "W")
+    refused(lambda: load(TREE, {"E": WEIGHTS["E"]}), "missing-weight", "W")
+    refused(lambda: load(TREE, b"nothing"), "bad-weights", "")
+    with pytest.raises(TypeError, match="weights"):
+        load(TREE, None)
+    with pytest.raises(espalier.InputError, match="complex"):
+        load(TREE, {**WEIGHTS, "W": np.ones((2, 2), np.complex64)})
+
+
+def test_nodes(tree):
+    assert refused(lambda: tree([(0, 1), (0, 9)]), "token-out-of-range", "hint").structure == 1
+    at = refused(lambda: tree([(0, 1), ((0, 1), 2.5)]), "bad-argument", "is no token: 2.5")
+    assert (at.structure, at.node) == (1, 3)
+    refused(lambda: tree([(0, 2**40)]), "bad-argument", "too large")
+    refused(lambda: tree([(0, None)]), "missing-data", "carries no 'word'")
+    refused(lambda: tree([(0, {"children": [1, 2, 3]})]), "wrong-arity", "3 children")
+    refused(lambda: tree("(1 red"), "unbalanced-tree", "text:1:1")
+    refused(lambda: load(TREE, WEIGHTS)([("red", 0)]), "bad-argument", "vocab=")
+    refused(lambda: load(TREE, WEIGHTS, vocab=["red"])([("red", "blue")]), "unknown-word", "<unk>")
+    assert tree([(0, 1)])["total"].tolist() == [10]
+
+
+def test_cycles(tree):
+    node = [0, 0]
+    node[1] = node
+    refused(lambda: tree([node]), "cycle", "below itself")
+    record = {"children": [0]}
+    record["children"].append(record)
+    refused(lambda: tree([record]), "cycle", "below itself")
+
+
+def test_arrays(tree):
+    good = dict(child_begin=[0, 0, 0, 2], children=[0, 1], node_begin=None, root=None)
+
+    def given(data=None, **changed):
+        return lambda: tree(Structures(*{**good, **changed}.values(), **(data or {"word": [0, 1, -1]})))
+
+    assert given()()["total"].tolist() == [10]
+    refused(given(child_begin=[]), "bad-argument", "child_begin")
+    refused(given(child_begin=[0, 0, 0, 3]), "bad-argument", "'children' has 2 elements")
+    refused(given(child_begin=[0, 5, 0, 2]), "bad-child-begin", "")
+    refused(given(child_begin=[-4, 0, 0, 2]), "bad-child-begin", "")
+    refused(given(children=[0, 7]), "dangling-child", "")
+    refused(given(node_begin=[0, 9]), "bad-argument", "child_begin")
+    refused(given(node_begin=[]), "bad-argument", "node_begin")
+    refused(given(node_begin=[3, 0]), "bad-argument", "ascend", espalier.ArgumentError)
+    refused(given(node_begin=[-2, 3]), "bad-argument", "ascend", espalier.ArgumentError)
+    refused(given(root=[1, 2]), "bad-argument", "root")
+    refused(given(root=[9]), "bad-root", "")
+    refused(given(data={"word": [0, 1]}), "shape-mismatch", "3 rows of 1")
+    refused(given(data={"words": [0, 1, 2]}), "missing-data", "'word'")
+    with pytest.raises(espalier.InputError, match="floats"):
+        given(data={"word": np.zeros(3)})()
+    with pytest.raises(espalier.InputError, match="cannot hold"):
+        given(data={"word": np.array([0, 1, 2**40])})()
+    with pytest.raises(espalier.InputError, match="no array|objects|dimension"):
+        given(children=[[0], [1, 2]])()
+
+
+class OnGpu:
+    dtype = "float32"
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_vectors():
+    model = load(VECTORS.format(structure="tree(*)", rest=" + sum(k.h for k in children)"), W)
+    x = np.ones(2, np.float32)
+    assert model([x])["y"].tolist() == [[11, 1100]]
+    refused(lambda: model([np.ones(3, np.float32)]), "shape-mismatch", "has 3 elements; the model takes 2")
+    refused(lambda: model([{"children": [x]}]), "missing-data", "carries no 'x'")
+    for wrong, text in ((np.ones(2), "float64"), (OnGpu(), "another device"), (np.ones(2, np.int32), "integers"), ("red", "")):
+        with pytest.raises(espalier.InputError, match=text):
+            model([{"x": wrong, "children": []}])
+    with pytest.raises(espalier.InputError, match="another device"):
+        model(Structures([0, 0], [], x=OnGpu()))
+    with pytest.raises(espalier.InputError, match="another device"):
+        load(TREE, {**WEIGHTS, "W": OnGpu()})
