@@ -37,7 +37,7 @@ script_programs += %D%/serve
 bench_serve_CPPFLAGS = $(tools_cppflags)
 bench_serve_LDADD = $(tools_libraries)
 script_programs += %D%/load/load
-bench_load_load_SOURCES = %D%/load/main.c %D%/load/drive.c %D%/load/jitter.c %D%/load/queue.c %D%/load/requests.c %D%/load/service.c
+bench_load_load_SOURCES = %D%/load/main.c %D%/load/alone.c %D%/load/drive.c %D%/load/jitter.c %D%/load/measure.c %D%/load/queue.c %D%/load/report.c %D%/load/requests.c %D%/load/service.c
 bench_load_load_CPPFLAGS = $(tools_cppflags) -I$(srcdir)/bench
 bench_load_load_LDADD = $(tools_libraries) -lm
 # Inside the library, hence not against its interface.

@@ -17,6 +17,7 @@ static void sleep_until(int64_t due)
 
 static void submit(struct server *s, struct arrival *a)
 {
+	a->submitted = esp_clock();
 	s->kind->submit(s->self, a);
 }
 
@@ -72,34 +73,66 @@ static bool traffic_make(struct traffic *t, struct server *s, size_t n)
 
 /* --- figures --- */
 
-/* Of what was due from `begin` to `end`. */
-static bool summarize(const struct traffic *t, int64_t begin, int64_t end, struct figures *f)
+/* Times of requests [ns], and nodes that were computed for them. */
+struct sample {
+	int64_t *time;
+	size_t n, due, good;
+	uint64_t good_nodes, all_good_nodes;
+};
+
+static void add_arrival(struct sample *s, const struct traffic *t, const struct arrival *a, bool counts)
 {
-	size_t n = 0, good = 0, due = 0;
-	int64_t *latency = malloc((t->n + 1) * sizeof *latency);
-	if (!latency)
+	bool done = a->outcome == OUTCOME_DONE;
+	int64_t took = a->ended - a->due;
+	bool good = done && (!t->deadline || took <= t->deadline);
+	s->all_good_nodes += good ? arrival_nodes(a) : 0;
+	if (!counts)
+		return;
+	s->due++;
+	s->good += good;
+	s->good_nodes += good ? arrival_nodes(a) : 0;
+	if (done)
+		s->time[s->n++] = took;
+}
+
+static double median_lateness(const struct traffic *t, int64_t *time)
+{
+	size_t n = atomic_load(&t->next);
+	for (size_t i = 0; i < n; i++)
+		time[i] = t->arrival[i].submitted - t->arrival[i].due;
+	qsort(time, n, sizeof *time, compare_times);
+	return (double)percentile(time, n, 0.5) * 1e-3;
+}
+
+/* Of what was due from `begin` to `end`, while the server computed so many nodes. */
+static bool summarize(const struct traffic *t, int64_t begin, int64_t end, uint64_t computed, struct figures *f)
+{
+	struct sample s = {.time = malloc((t->n + 1) * sizeof *s.time)};
+	double seconds = (double)(end - begin) * 1e-9;
+	if (!s.time)
 		return complain("no memory for latencies");
 	for (size_t i = 0; i < atomic_load(&t->next); i++) {
 		const struct arrival *a = &t->arrival[i];
 		f->n++;
 		f->outcome[a->outcome]++;
-		if (a->due < begin || a->due >= end)
-			continue;
-		due++;
-		if (a->outcome != OUTCOME_DONE)
-			continue;
-		latency[n] = a->ended - a->due;
-		good += !t->deadline || latency[n] <= t->deadline;
-		n++;
+		add_arrival(&s, t, a, a->due >= begin && a->due < end);
 	}
-	qsort(latency, n, sizeof *latency, compare_times);
-	f->p50 = (double)percentile(latency, n, 0.5) * 1e-3;
-	f->p99 = (double)percentile(latency, n, 0.99) * 1e-3;
-	f->p999 = (double)percentile(latency, n, 0.999) * 1e-3;
-	f->rate = (double)due / ((double)(end - begin) * 1e-9);
-	f->good = (double)good / ((double)(end - begin) * 1e-9);
-	free(latency);
+	qsort(s.time, s.n, sizeof *s.time, compare_times);
+	f->p50 = (double)percentile(s.time, s.n, 0.5) * 1e-3;
+	f->p99 = (double)percentile(s.time, s.n, 0.99) * 1e-3;
+	f->p999 = (double)percentile(s.time, s.n, 0.999) * 1e-3;
+	f->rate = (double)s.due / seconds;
+	f->good = (double)s.good / seconds;
+	f->good_nodes = (double)s.good_nodes / seconds;
+	f->useful = computed ? (double)s.all_good_nodes / (double)computed : 0;
+	f->late = median_lateness(t, s.time);
+	free(s.time);
 	return !f->outcome[OUTCOME_FAILED] || complain("%zu requests failed", f->outcome[OUTCOME_FAILED]);
+}
+
+static uint64_t count_nodes(const struct server *s)
+{
+	return s->kind->count ? s->kind->count(s->self) : 0;
 }
 
 /* --- a closed loop --- */
@@ -111,13 +144,14 @@ bool measure_closed(struct server *s, long flight, double seconds, struct figure
 	*f = (struct figures){0};
 	bool ok = traffic_make(&t, s, (size_t)(seconds * most) + (size_t)flight);
 	int64_t begin = esp_clock(), warm = begin + (int64_t)(seconds * 1e8);
+	uint64_t nodes = count_nodes(s);
 	t.stop = begin + (int64_t)(seconds * 1e9);
 	for (long i = 0; ok && i < flight; i++)
 		submit_next(s);
 	if (ok) {
 		sleep_until(t.stop);
 		wait_for_end(&t);
-		ok = summarize(&t, warm, t.stop, f);
+		ok = summarize(&t, warm, t.stop, count_nodes(s) - nodes, f);
 	}
 	free(t.arrival);
 	return ok;
@@ -154,32 +188,52 @@ static int64_t thread_time(void)
 	return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
 }
 
+/* Sleeps until a request is due, but at least `grain` behind the last time that it did [ns]. */
+static void sleep_until_due(int64_t due, int64_t grain, int64_t *woke)
+{
+	if (due <= esp_clock())
+		return;
+	sleep_until(due > *woke + grain ? due : *woke + grain);
+	*woke = esp_clock();
+}
+
+static bool is_full(struct traffic *t, long flight)
+{
+	return flight && atomic_load(&t->next) - atomic_load(&t->ended) >= (size_t)flight;
+}
+
 /* Returns the processor time that the calling thread took [ns]. */
-static int64_t generate(struct server *s)
+static int64_t generate(struct server *s, int64_t grain, long flight)
 {
 	struct traffic *t = s->traffic;
-	int64_t began = thread_time();
+	int64_t began = thread_time(), woke = 0;
 	for (size_t i = 0; i < t->n; i++) {
-		sleep_until(t->arrival[i].due);
+		struct arrival *a = &t->arrival[i];
+		sleep_until_due(a->due, grain, &woke);
+		bool full = is_full(t, flight);
 		atomic_fetch_add(&t->next, 1);
-		submit(s, &t->arrival[i]);
+		if (full)
+			a->submitted = esp_clock(), traffic_end(a, OUTCOME_REFUSED);
+		else
+			submit(s, a);
 	}
 	return thread_time() - began;
 }
 
 static struct jitter jitter;
 
-static bool drive(struct server *s, int64_t begin, int64_t end, struct figures *f)
+static bool drive(struct server *s, int64_t grain, long flight, int64_t begin, int64_t end, struct figures *f)
 {
+	uint64_t nodes = count_nodes(s);
 	if (!jitter_start(&jitter))
 		return false;
-	f->generator = (double)generate(s) / (double)(end - begin);
+	f->generator = (double)generate(s, grain, flight) / (double)(end - begin);
 	wait_for_end(s->traffic);
 	jitter_stop(&jitter, &f->jitter, &f->jitter_most);
-	return summarize(s->traffic, begin + (end - begin) / 10, end, f);
+	return summarize(s->traffic, begin + (end - begin) / 10, end, count_nodes(s) - nodes, f);
 }
 
-bool measure_open(struct server *s, const struct load_options *o, double rate, double deadline,
+bool measure_open(struct server *s, const struct load_options *o, double rate, double deadline, long flight,
 		  struct figures *f)
 {
 	enum { LEAD = 2000000 /* before the first request [ns] */ };
@@ -190,7 +244,7 @@ bool measure_open(struct server *s, const struct load_options *o, double rate, d
 	int64_t begin = esp_clock() + LEAD, end = begin + (int64_t)(o->seconds * 1e9);
 	if (ok) {
 		draw_arrivals(&t, rate, o->burst, begin, end, o->seed);
-		ok = drive(s, begin, end, f);
+		ok = drive(s, (int64_t)(o->grain * 1e3), flight, begin, end, f);
 	}
 	free(t.arrival);
 	return ok;

@@ -22,6 +22,8 @@ struct load_options {
 	double rate;	     /* requests a second; 0 = shares of the capacity */
 	double overload;     /* times the capacity; 0 = no overload is measured */
 	double deadline;     /* of requests in overload [us]; 0 = 20 times the latency without load */
+	double grain;	     /* the generator wakes at most once in so long [us]; 0 = whenever a request is due */
+	long rounds;	     /* of capacity and overload */
 	long burst;	     /* requests that come together */
 	long flight;	     /* requests in a closed loop, and of a minibatch at most */
 	long streams, rows, requests; /* rows, requests: of esp_service_options */
@@ -50,7 +52,7 @@ struct server;
 
 struct arrival {
 	struct server *server;
-	int64_t due, ended; /* of esp_clock */
+	int64_t due, submitted, ended; /* of esp_clock */
 	enum outcome outcome;
 };
 
@@ -84,12 +86,14 @@ struct server_kind {
 	void *(*open)(const struct load *, const struct server_kind *);
 	void (*submit)(void *, struct arrival *);
 	void (*close)(void *);
-	int64_t window; /* of one that waits for company [ns] */
+	uint64_t (*count)(const void *); /* nodes that were computed so far; NULL = not counted */
+	int64_t window;			 /* of one that waits for company [ns] */
 };
 
 struct server {
 	const struct server_kind *kind;
 	void *self;
+	const struct requests *requests;
 	struct traffic *traffic; /* the current one */
 	double unloaded, unloaded_p99; /* latency [us] */
 	double capacity;	       /* requests a second */
@@ -97,7 +101,7 @@ struct server {
 
 extern const struct server_kind server_kinds[];
 enum { SERVER_KINDS = 5 };
-/* threads.c and service.c: the functions of server_kinds. */
+/* queue.c and service.c: the functions of server_kinds. */
 void *threads_open(const struct load *, const struct server_kind *);
 void *window_open(const struct load *, const struct server_kind *);
 void queue_submit(void *, struct arrival *);
@@ -105,14 +109,23 @@ void queue_close(void *);
 void *cells_open(const struct load *, const struct server_kind *);
 void cells_submit(void *, struct arrival *);
 void cells_close(void *);
+uint64_t cells_count(const void *);
 void *streams_open(const struct load *, const struct server_kind *);
 void streams_submit(void *, struct arrival *);
 void streams_close(void *);
+uint64_t streams_count(const void *);
 
 /* The request that an arrival asks for, as a number. */
 static inline size_t arrival_number(const struct arrival *a)
 {
 	return (size_t)(a - a->server->traffic->arrival);
+}
+
+/* The nodes that are computed for an arrival. */
+static inline uint64_t arrival_nodes(const struct arrival *a)
+{
+	const struct requests *r = a->server->requests;
+	return a->server->kind->streams ? 1 : r->structure[arrival_number(a) % r->n].nodes;
 }
 
 /* --- measuring --- */
@@ -122,15 +135,19 @@ struct figures {
 	double good;			 /* answered before their deadline [1/s] */
 	double p50, p99, p999;		 /* latency of those that were answered [us] */
 	size_t n, outcome[OUTCOMES];	 /* requests */
+	double good_nodes;		 /* nodes of those answered before their deadline [1/s] */
+	double useful;			 /* the share of these in the nodes that were computed; 0 = not counted */
 	double jitter, jitter_most;	 /* lateness of a thread that only sleeps: 99th percentile, most [us] */
 	double generator;		 /* the generator's share of a processor */
+	double late;			 /* median of the time from when a request was due to its submission [us] */
 };
 
 /* Keeps `flight` requests in flight for so long.  All requests have ended when these return; both are false
  * after a message. */
 bool measure_closed(struct server *, long flight, double seconds, struct figures *);
-/* Submits requests at such a rate, by a Poisson process, `burst` at a time. */
-bool measure_open(struct server *, const struct load_options *, double rate, double deadline,
+/* Submits requests at such a rate, by a Poisson process, `burst` at a time; each has so long until its
+ * deadline [us], 0 = none.  Where so many are in `flight` the generator refuses more; 0 = it never does. */
+bool measure_open(struct server *, const struct load_options *, double rate, double deadline, long flight,
 		  struct figures *);
 
 /* A thread that sleeps for a millisecond again and again, and notes how late it wakes. */
@@ -143,6 +160,32 @@ struct jitter {
 bool jitter_start(struct jitter *);
 /* Microseconds: the 99th percentile and the most. */
 void jitter_stop(struct jitter *, double *p99, double *most);
+
+/* What a request takes without any queue [us], medians. */
+struct alone {
+	double session;	     /* a run by a session, one after the other */
+	double rested;	     /* the same after a pause of a millisecond */
+	double wake, wake_p99; /* from a signal until a thread that waits for it has woken, after such a pause */
+};
+/* False after a message. */
+bool measure_alone(const struct load *, struct alone *);
+
+/* Measure one server, and print: its capacity, and the latency of a closed loop of one; latencies at shares of the capacity,
+ * and the rate up to which the 99th percentile is at most `limit` [us]; requests with a deadline, at a multiple of the
+ * capacity.  False after a message. */
+bool measure_capacity(struct server *, const struct load_options *);
+bool measure_shares(struct server *, const struct load_options *, double limit);
+bool measure_overload(struct server *, const struct load_options *, double unloaded);
+
+/* --- results: report.c --- */
+
+/* Opens the file of records, NULL = none.  False after a message. */
+bool report_open(const char *path);
+bool report_close(void);
+void report_record(const struct server *, const char *what, double share, const struct figures *);
+void report_alone(const struct alone *);
+void report_head(const char *title);
+void report_row(const char *name, const struct figures *);
 
 /* The value below which such a part of the sorted values lies. */
 int64_t percentile(const int64_t *sorted, size_t n, double part);

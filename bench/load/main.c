@@ -23,8 +23,8 @@ struct name {
 #define NAME(name, kind) {#name, offsetof(struct load_options, name), kind}
 static const struct name names[] = {
     NAME(servers, 't'), NAME(tsv, 't'),	   NAME(seconds, 'n'), NAME(rate, 'n'),	   NAME(overload, 'n'),
-    NAME(deadline, 'n'), NAME(burst, 'c'), NAME(flight, 'c'),  NAME(streams, 'c'), NAME(rows, 'c'),
-    NAME(requests, 'c'), NAME(seed, 'c'),
+    NAME(deadline, 'n'), NAME(grain, 'n'), NAME(rounds, 'c'),  NAME(burst, 'c'),   NAME(flight, 'c'),
+    NAME(streams, 'c'),	 NAME(rows, 'c'),  NAME(requests, 'c'), NAME(seed, 'c'),
 };
 
 static bool set_value(void *at, char kind, const char *value)
@@ -54,156 +54,22 @@ static bool read_word(struct load_options *o, const char *word)
 /* Reads the words before --; *first is where the operands of the bench begin, less one. */
 static bool read_words(struct load_options *o, int argc, char **argv, int *first)
 {
-	*o = (struct load_options){.seconds = 2, .burst = 1, .flight = 32, .streams = 1024, .requests = 4096,
-				   .seed = 1};
+	*o = (struct load_options){.seconds = 2, .rounds = 3, .burst = 1, .flight = 32, .streams = 1024,
+				   .requests = 4096, .seed = 1};
 	for (*first = 1; *first < argc && strcmp(argv[*first], "--"); ++*first)
 		if (!read_word(o, argv[*first]))
 			return false;
 	return true;
 }
 
-/* --- records --- */
-
-static FILE *tsv;
-
-static void write_record(const struct server *s, const char *what, double share, const struct figures *f)
-{
-	if (!tsv)
-		return;
-	fprintf(tsv, "%s\t%s\t%.3f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f", s->kind->name, what, share, f->rate,
-		f->good, f->p50, f->p99, f->p999);
-	fprintf(tsv, "\t%zu\t%zu\t%zu\t%zu\t%.1f\t%.1f\t%.4f\n", f->n, f->outcome[OUTCOME_DONE],
-		f->outcome[OUTCOME_REFUSED], f->outcome[OUTCOME_EXPIRED], f->jitter, f->jitter_most,
-		f->generator);
-}
-
-static void open_records(const char *path)
-{
-	tsv = path ? fopen(path, "w") : NULL;
-	if (tsv)
-		fputs("server\twhat\tshare\trate\tgood\tp50_us\tp99_us\tp999_us\trequests\tdone\trefused\t"
-		      "expired\tjitter_p99_us\tjitter_most_us\tgenerator\n",
-		      tsv);
-}
-
-static void print_head(const char *title)
-{
-	printf("\n%s\n%-10s %9s %9s %9s %9s %9s %9s %9s | %9s %9s %6s\n", title, "", "rate/s", "good/s",
-	       "requests", "refused", "p50 us", "p99 us", "p99.9 us", "jitter99", "most us", "gen. %");
-}
-
-static void print_row(const char *name, const struct figures *f)
-{
-	printf("%-10s %9.0f %9.0f %9zu %9zu %9.0f %9.0f %9.0f | %9.0f %9.0f %6.1f\n", name, f->rate, f->good,
-	       f->n, f->outcome[OUTCOME_REFUSED] + f->outcome[OUTCOME_EXPIRED], f->p50, f->p99, f->p999,
-	       f->jitter, f->jitter_most, 100 * f->generator);
-	fflush(stdout);
-}
-
-/* --- measuring a server --- */
-
-enum { ROUNDS = 3 };
-
-static bool measure_capacity(struct server *s, const struct load_options *o)
-{
-	double rate[ROUNDS];
-	struct figures f = {0};
-	long flight = s->kind->streams ? o->streams : o->flight;
-	bool ok = measure_closed(s, 1, o->seconds / 2, &f);
-	s->unloaded = f.p50;
-	s->unloaded_p99 = f.p99;
-	write_record(s, "unloaded", 0, &f);
-	for (int i = 0; ok && i < ROUNDS; i++) {
-		ok = measure_closed(s, flight, o->seconds / 2, &f);
-		rate[i] = f.rate;
-		write_record(s, "closed", 1, &f);
-	}
-	if (!ok)
-		return false;
-	for (int i = 1; i < ROUNDS; i++)
-		for (int k = i; k > 0 && rate[k] < rate[k - 1]; k--) {
-			double t = rate[k];
-			rate[k] = rate[k - 1];
-			rate[k - 1] = t;
-		}
-	s->capacity = rate[ROUNDS / 2];
-	printf("%-10s %10.0f %10.0f %8ld %10.0f %10.0f\n", s->kind->name, s->capacity, rate[ROUNDS - 1], flight,
-	       s->unloaded, s->unloaded_p99);
-	fflush(stdout);
-	return s->capacity > 0 || complain("%s answered nothing", s->kind->name);
-}
-
-static bool measure_at(struct server *s, const struct load_options *o, const char *what, double rate,
-		       struct figures *f)
-{
-	char name[32];
-	if (!measure_open(s, o, rate, 0, f))
-		return false;
-	write_record(s, what, rate / s->capacity, f);
-	snprintf(name, sizeof name, "%.0f %%", 100 * rate / s->capacity);
-	print_row(name, f);
-	return f->n == f->outcome[OUTCOME_DONE] + f->outcome[OUTCOME_REFUSED] ||
-	       complain("%s lost requests", s->kind->name);
-}
-
-/* The largest rate found by bisection whose 99th percentile is at most `limit` [us]. */
-static bool find_limit(struct server *s, const struct load_options *o, double limit)
-{
-	enum { STEPS = 6 };
-	double low = 0, high = 1.2 * s->capacity;
-	struct figures f, best = {0};
-	for (int i = 0; i < STEPS; i++) {
-		double rate = (low + high) / 2;
-		if (!measure_open(s, o, rate, 0, &f))
-			return false;
-		if (f.p99 <= limit && !f.outcome[OUTCOME_REFUSED])
-			low = rate, best = f;
-		else
-			high = rate;
-	}
-	write_record(s, "limit", low / s->capacity, &best);
-	printf("99th percentile within %.0f us: %.0f requests/s, %.0f %% of the capacity\n", limit, low,
-	       100 * low / s->capacity);
-	return true;
-}
-
-static bool measure_shares(struct server *s, const struct load_options *o, double limit)
-{
-	static const double shares[] = {0.1, 0.3, 0.5, 0.7, 0.9};
-	struct figures f;
-	print_head(s->kind->name);
-	if (o->rate)
-		return measure_at(s, o, "rate", o->rate, &f);
-	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
-		if (!measure_at(s, o, "open", shares[i] * s->capacity, &f))
-			return false;
-	return find_limit(s, o, limit);
-}
-
-/* All requests have a deadline; what is answered in time is to be near the capacity. */
-static bool measure_overload(struct server *s, const struct load_options *o, double unloaded)
-{
-	enum { DEADLINE = 20 };
-	struct figures f;
-	double deadline = o->deadline ? o->deadline : DEADLINE * unloaded;
-	if (!measure_open(s, o, o->overload * s->capacity, deadline, &f))
-		return false;
-	write_record(s, "overload", o->overload, &f);
-	print_row(s->kind->name, &f);
-	printf("           in time: %.0f %% of the capacity; %zu refused, %zu expired\n",
-	       100 * f.good / s->capacity, f.outcome[OUTCOME_REFUSED], f.outcome[OUTCOME_EXPIRED]);
-	return f.n == f.outcome[OUTCOME_DONE] + f.outcome[OUTCOME_REFUSED] + f.outcome[OUTCOME_EXPIRED] ||
-	       complain("%s lost requests", s->kind->name);
-}
-
 /* --- all servers --- */
 
 const struct server_kind server_kinds[SERVER_KINDS] = {
-    {"threads", false, threads_open, queue_submit, queue_close, 0},
-    {"window1", false, window_open, queue_submit, queue_close, 1000000},
-    {"window5", false, window_open, queue_submit, queue_close, 5000000},
-    {"cells", false, cells_open, cells_submit, cells_close, 0},
-    {"streams", true, streams_open, streams_submit, streams_close, 0},
+    {"threads", false, threads_open, queue_submit, queue_close, NULL, 0},
+    {"window1", false, window_open, queue_submit, queue_close, NULL, 1000000},
+    {"window5", false, window_open, queue_submit, queue_close, NULL, 5000000},
+    {"cells", false, cells_open, cells_submit, cells_close, cells_count, 0},
+    {"streams", true, streams_open, streams_submit, streams_close, streams_count, 0},
 };
 
 /* Without a list, all but streams, which not every model has. */
@@ -228,7 +94,7 @@ static bool measure_servers(struct server *s, int n, const struct load_options *
 	for (int i = 0; ok && i < n && !o->overload; i++)
 		ok = measure_shares(&s[i], o, 5 * unloaded);
 	if (ok && o->overload)
-		print_head("overload");
+		report_head("overload");
 	for (int i = 0; ok && i < n && o->overload; i++)
 		ok = measure_overload(&s[i], o, unloaded);
 	return ok;
@@ -237,13 +103,17 @@ static bool measure_servers(struct server *s, int n, const struct load_options *
 static bool measure_all(const struct load *l)
 {
 	struct server server[SERVER_KINDS] = {0};
-	bool ok = true;
+	struct alone alone;
+	bool ok = measure_alone(l, &alone);
+	if (ok)
+		report_alone(&alone);
 	int n = 0;
 	for (int i = 0; ok && i < SERVER_KINDS; i++) {
 		if (!is_wanted(&l->options, &server_kinds[i]))
 			continue;
 		server[n] = (struct server){.kind = &server_kinds[i],
-					    .self = server_kinds[i].open(l, &server_kinds[i])};
+					    .self = server_kinds[i].open(l, &server_kinds[i]),
+					    .requests = &l->requests};
 		ok = server[n].self;
 		n += ok;
 	}
@@ -293,13 +163,11 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	prctl(PR_SET_TIMERSLACK, 1);
-	open_records(l.options.tsv);
-	int status = l.options.tsv && !tsv ? (complain("cannot write '%s'", l.options.tsv), EXIT_INPUT)
-					   : open_load(&l, &options);
+	int status = report_open(l.options.tsv) ? open_load(&l, &options) : EXIT_INPUT;
 	if (!status && !measure_all(&l))
 		status = EXIT_INPUT;
 	close_load(&l);
-	if (tsv && fclose(tsv))
+	if (!report_close())
 		status = EXIT_INPUT;
 	return status;
 }

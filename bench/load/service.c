@@ -74,6 +74,18 @@ void cells_submit(void *self, struct arrival *a)
 		traffic_end(a, outcome_of_refusal(status));
 }
 
+static uint64_t count_nodes(const esp_service *s)
+{
+	esp_service_counts c = {.size = sizeof c};
+	esp_service_count(s, &c);
+	return c.nodes;
+}
+
+uint64_t cells_count(const void *self)
+{
+	return count_nodes(((const struct cells *)self)->service);
+}
+
 void cells_close(void *self)
 {
 	struct cells *c = self;
@@ -198,6 +210,11 @@ static bool make_elements(struct streams *s)
 			return complain("no memory for elements");
 	}
 	return true;
+}
+
+uint64_t streams_count(const void *self)
+{
+	return count_nodes(((const struct streams *)self)->service);
 }
 
 void *streams_open(const struct load *load, const struct server_kind *kind)

@@ -47,10 +47,17 @@ load seconds=0.1 servers=cells,threads rate=500 burst=4 seed=7
 tap_is "$(column requests rate)" "$first" "the same seed gives the same requests"
 tap_is "$(column requests rate | sort -u | wc -l)" 1 "to each server"
 
-load seconds=0.1 overload=3 requests=40
+load seconds=0.1 overload=3 requests=40 rounds=1 grain=500
 tap_ok $? "servers are overloaded"
 kept overload
 tap_ok $? "what is refused or expires is counted"
+kept beside
+tap_ok $? "and what the generator refuses"
+tap_is "$(column server overload | tr '\n' ' ')$(column server beside | tr '\n' ' ')" "threads window1 window5 cells threads window1 window5 cells " \
+	"each server beside the generator, too"
+awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $1 == "cells" && $2 == "closed" { n++; bad += $at["useful"] < 0.999 || $at["useful"] > 1 } END { exit !n || bad }' "$work/tsv"
+tap_ok $? "without deadlines all that is computed is of use"
+tap_is "$(column server session)$(column server rested)$(column server wake)" "machinemachinemachine" "what a request takes without a server is recorded"
 
 "$builddir/bench/load/load" tsv="$work/tsv" servers=streams streams=50 seconds=0.05 -- "$srcdir/bench/models/lstm.ra" --sizes D=4,E=3 \
 	--backend interpreter --no-cache --length 5 >/dev/null 2>"$work/err" && kept open && kept closed
