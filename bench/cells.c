@@ -226,6 +226,13 @@ static double serve_minibatches(int batch)
 	return served / (now - begin);
 }
 
+static void admit_next(struct serve_engine *e, int *at)
+{
+	const struct serve_entry of = {&joined.binding, &requests[(*at)++ % made].minibatch, 0, NULL, 0};
+	struct serve_request *r;
+	need(serve_admit(e, &of, &r, &joined.diags) == SERVE_ADMITTED, "admit", &joined.diags);
+}
+
 static double serve_cells(int in_flight, bool with_team, struct serve_counts *counts)
 {
 	struct serve_limits limits = {16384, 1024};
@@ -235,18 +242,14 @@ static double serve_cells(int in_flight, bool with_team, struct serve_counts *co
 	need(e, "engine", &joined.diags);
 	int threads = with_team ? rt_team_enter(&team, 1e12) : 0;
 	double begin = read_clock(), now;
-	for (int i = 0; i < in_flight; i++) {
-		struct serve_request *r;
-		serve_admit(e, &joined.binding, &requests[at++ % made].minibatch, 0, NULL, &r, &joined.diags);
-	}
+	for (int i = 0; i < in_flight; i++)
+		admit_next(e, &at);
 	do {
 		need(serve_advance(e, &team, threads, &joined.diags), "superstep", &joined.diags);
 		for (struct serve_request *r; (r = serve_take(e)); served++) {
 			sink += *(const char *)serve_row(r, 0, 0);
 			serve_release(e, r);
-			need(serve_admit(e, &joined.binding, &requests[at++ % made].minibatch, 0, NULL, &r,
-					 &joined.diags) == SERVE_ADMITTED,
-			     "admit", &joined.diags);
+			admit_next(e, &at);
 		}
 		now = read_clock();
 	} while (now < begin + seconds);

@@ -178,6 +178,7 @@ unit_tests = \
 	%D%/runtime/team_test \
 	%D%/runtime/strategies_test \
 	%D%/serve/counters_test \
+	%D%/serve/forecast_test \
 	%D%/serve/refuse_requests_test \
 	%D%/serve/service_test \
 	%D%/serve/serve_test \

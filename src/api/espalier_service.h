@@ -76,8 +76,8 @@ typedef struct esp_submit_options {
 	int priority; /* larger ones come first, see head_start; from -1000 to 1000 */
 	/* Not 0: esp_service_next returns the ticket when it has ended. */
 	int event;
-	/* A request that has not ended then is computed no further, nor one that would not end in time with the
-	 * others in flight, as far as can be foreseen; 0 = none. */
+	/* A request that has not ended then is computed no further, nor is one that would hardly end in time with
+	 * the others in flight, by what supersteps and requests took lately; 0 = none. */
 	int64_t deadline;
 	/* Called once when the ticket has ended, by the service's thread, one call after the other; not when
 	 * the ticket was freed before.  It may call anything but esp_context_close, and may free the ticket;

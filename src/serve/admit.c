@@ -143,6 +143,38 @@ static int64_t count_rows(const struct serve_engine *e, struct serve_request *r)
 	return most;
 }
 
+/* --- deadlines --- */
+
+/* What a request adds to a superstep, about [nodes]. */
+static int64_t width_of(int64_t nodes, int64_t levels)
+{
+	return nodes / (levels + 1) + 1;
+}
+
+/* How long a request takes beside those in flight; 0 = unknown, or there are none. */
+static double expect_time(const struct serve_engine *e, int64_t nodes, int64_t levels)
+{
+	return e->in_flight.first ? serve_expect(&e->forecast, levels * e->steps.traversals,
+						 e->width + width_of(nodes, levels))
+				  : 0;
+}
+
+/* If requests were computed that cannot end in time, none would where there are too many: the oldest come first.  One
+ * without company always has a chance. */
+static bool is_late(const struct serve_engine *e, const struct serve_entry *of, int64_t levels)
+{
+	double expected = levels ? expect_time(e, of->minibatch->forest.nodes, levels) : 0;
+	return expected && serve_is_late(&e->forecast, expected, of->deadline - rt_nanoseconds());
+}
+
+/* The levels before a request is linearized, which costs more than to count them; 0 = unknown, or not needed. */
+static int64_t count_levels(struct serve_engine *e, struct serve_request *r, const struct serve_entry *of)
+{
+	const struct lin_forest *f = &of->minibatch->forest;
+	bool wanted = of->deadline && e->in_flight.first && f->nodes > 0 && f->nodes < INT32_MAX;
+	return wanted && f->children && reserve_nodes(e, r, (size_t)f->nodes) ? serve_count_levels(f, r->row) : 0;
+}
+
 /* --- admission --- */
 
 static int64_t most_edges(const struct serve_request *r)
@@ -151,17 +183,18 @@ static int64_t most_edges(const struct serve_request *r)
 	return f->nodes ? f->child_begin[f->nodes] - f->child_begin[0] : 0;
 }
 
-static bool prepare_request(struct serve_engine *e, struct serve_request *r, const struct rt_binding *binding,
-			    const struct rt_minibatch *m, struct diags *diags)
+static bool prepare_request(struct serve_engine *e, struct serve_request *r, const struct serve_entry *of,
+			    struct diags *diags)
 {
+	const struct rt_minibatch *m = of->minibatch;
 	r->minibatch = *m;
-	if (!rt_linearize(&r->order, e->image, e->rules, m, diags) || !rt_need_rows(binding, m, diags))
+	if (!rt_linearize(&r->order, e->image, e->rules, m, diags) || !rt_need_rows(of->binding, m, diags))
 		return false;
 	return (reserve_nodes(e, r, r->order.nodes) && reserve_results(e, r)) || report_no_memory(diags);
 }
 
-/* Sets `full` when it cannot be admitted only for now. */
-static bool reserve_request(struct serve_engine *e, struct serve_request *r, bool *full, struct diags *diags)
+/* Refused after a diagnostic, or full for now. */
+static enum serve_outcome reserve_request(struct serve_engine *e, struct serve_request *r, struct diags *diags)
 {
 	r->rows = count_rows(e, r);
 	r->edges = most_edges(r);
@@ -169,9 +202,26 @@ static bool reserve_request(struct serve_engine *e, struct serve_request *r, boo
 		return diag_add(diags, DIAG_REQUEST_TOO_LARGE, (struct diag_at){0},
 				"raise the limit of rows, or divide the structure",
 				"the request needs %lld rows at once, and there are %lld", (long long)r->rows,
-				(long long)e->limits.rows);
-	*full = e->rows + r->rows > e->limits.rows;
-	return !*full && serve_reserve_rows(e, e->edges + r->edges, e->inputs + r->order.inputs, diags);
+				(long long)e->limits.rows),
+		       SERVE_REFUSED;
+	if (e->rows + r->rows > e->limits.rows)
+		return SERVE_FULL;
+	bool room = serve_reserve_rows(e, e->edges + r->edges, e->inputs + r->order.inputs, diags);
+	return room ? SERVE_ADMITTED : SERVE_REFUSED;
+}
+
+/* Whether a request can join now; nothing of the engine was changed. */
+static enum serve_outcome check_request(struct serve_engine *e, struct serve_request *r, const struct serve_entry *of,
+					struct diags *diags)
+{
+	int64_t levels = count_levels(e, r, of);
+	if (is_late(e, of, levels))
+		return SERVE_LATE;
+	if (!prepare_request(e, r, of, diags))
+		return SERVE_REFUSED;
+	if (of->deadline && !levels && is_late(e, of, r->order.batches))
+		return SERVE_LATE;
+	return reserve_request(e, r, diags);
 }
 
 static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t rank)
@@ -184,9 +234,13 @@ static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t
 		r->row[n] = -1;
 	if (serve_returns_rows(e, 0))
 		serve_count_uses(e, r);
+	r->expected = expect_time(e, r->order.nodes, r->order.batches);
+	r->joined = rt_nanoseconds();
+	r->width = width_of(r->order.nodes, r->order.batches);
 	e->rows += r->rows;
 	e->edges += r->edges;
 	e->inputs += r->order.inputs;
+	e->width += r->width;
 	if (r->carry && r->carry->begun) {
 		serve_load_carry(e, r);
 		r->level = 1;
@@ -194,27 +248,26 @@ static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t
 	serve_insert(&e->in_flight, r);
 }
 
-enum serve_outcome serve_admit(struct serve_engine *e, const struct rt_binding *binding,
-			       const struct rt_minibatch *m, int64_t rank, struct serve_carry *carry,
-			       struct serve_request **out, struct diags *diags)
+enum serve_outcome serve_admit(struct serve_engine *e, const struct serve_entry *of, struct serve_request **out,
+			       struct diags *diags)
 {
 	struct serve_request *r = new_request(e);
-	bool full = false;
 	*out = NULL;
 	if (!r) {
 		report_no_memory(diags);
 		return SERVE_REFUSED;
 	}
-	if (!prepare_request(e, r, binding, m, diags) || !reserve_request(e, r, &full, diags)) {
+	enum serve_outcome outcome = check_request(e, r, of, diags);
+	if (outcome != SERVE_ADMITTED) {
 		serve_append(&e->spare, r);
-		return full ? SERVE_FULL : SERVE_REFUSED;
+		return outcome;
 	}
 	r->owner = NULL;
-	r->binding = binding;
-	r->carry = carry;
+	r->binding = of->binding;
+	r->carry = of->carry;
 	*out = r;
 	if (r->order.nodes) {
-		join_engine(e, r, rank);
+		join_engine(e, r, of->rank);
 		return SERVE_ADMITTED;
 	}
 	r->rows = r->edges = 0;
@@ -233,6 +286,7 @@ void serve_end(struct serve_engine *e, struct serve_request *r, enum serve_state
 	e->rows -= r->rows;
 	e->edges -= r->edges;
 	e->inputs -= r->order.inputs;
+	e->width -= r->width;
 	serve_remove(&e->in_flight, r);
 	r->state = state;
 }

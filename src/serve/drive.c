@@ -58,15 +58,6 @@ static void put_back(struct serve_service *s, struct serve_ticket *t)
 	serve_put_ticket_behind(&s->waiting, behind ? behind->before : s->waiting.last, t);
 }
 
-/* Whether a ticket that was admitted would, with its company, hardly end before its deadline.  If such
- * requests were computed, none would end in time where there are too many: the oldest are the first to be computed. */
-static bool is_hopeless(const struct serve_service *s, const struct serve_ticket *t)
-{
-	const double margin = 1.5;
-	int64_t left = t->of.deadline - rt_nanoseconds();
-	return t->of.deadline && (double)left < margin * serve_expected_time(s->engine, t->request);
-}
-
 /* Admits a ticket without the lock; false when it must wait. */
 static bool admit_ticket(struct serve_service *s, struct serve_ticket *t)
 {
@@ -74,15 +65,13 @@ static bool admit_ticket(struct serve_service *s, struct serve_ticket *t)
 	s->waiting_nodes -= t->of.minibatch.forest.nodes;
 	serve_remove_ticket(&s->waiting, t);
 	pthread_mutex_unlock(&s->lock);
-	enum serve_outcome outcome =
-	    serve_admit(s->engine, t->of.binding, &t->of.minibatch, t->rank, t->of.carry,
-			&t->request, &t->diags);
+	const struct serve_entry entry = {t->of.binding, &t->of.minibatch, t->rank, t->of.carry, t->of.deadline};
+	enum serve_outcome outcome = serve_admit(s->engine, &entry, &t->request, &t->diags);
 	if (outcome == SERVE_ADMITTED)
 		*serve_owner(t->request) = t;
-	bool hopeless = outcome == SERVE_ADMITTED && is_hopeless(s, t);
 	pthread_mutex_lock(&s->lock);
-	if (outcome == SERVE_REFUSED || hopeless) {
-		serve_end_ticket(s, t, hopeless ? SERVE_EXPIRED : SERVE_REJECTED);
+	if (outcome == SERVE_REFUSED || outcome == SERVE_LATE) {
+		serve_end_ticket(s, t, outcome == SERVE_LATE ? SERVE_EXPIRED : SERVE_REJECTED);
 	} else if (outcome == SERVE_FULL) {
 		put_back(s, t);
 	} else {

@@ -212,32 +212,11 @@ void serve_free(struct serve_engine *e)
 	rt_free(e->allocator, e);
 }
 
-/* What a request adds to a superstep, about. */
-static int64_t nodes_at_once(const struct serve_request *r)
-{
-	return r->order.nodes / (r->order.batches + 1) + 1;
-}
-
 double serve_operations(const struct serve_engine *e)
 {
 	const struct serve_request *r = e->in_flight.first;
-	int64_t nodes = 0;
-	if (r && !r->after) /* several levels, perhaps all */
-		return rt_worker_operations(e->image, r->order.nodes);
-	for (; r; r = r->after)
-		nodes += nodes_at_once(r);
-	return rt_worker_operations(e->image, nodes);
-}
-
-double serve_expected_time(const struct serve_engine *e, const struct serve_request *r)
-{
-	int64_t levels = (int64_t)r->order.batches * e->steps.traversals, nodes = 0;
-	const struct serve_request *first = e->in_flight.first;
-	if (!first || !first->after)
-		return 0;
-	for (const struct serve_request *other = first; other; other = other->after)
-		nodes += nodes_at_once(other);
-	return e->node_time * (double)levels * (double)nodes;
+	/* several levels, perhaps all, of one that is alone */
+	return rt_worker_operations(e->image, r && !r->after ? r->order.nodes : e->width);
 }
 
 bool serve_is_busy(const struct serve_engine *e)

@@ -3,6 +3,7 @@
 #ifndef ESPALIER_SERVE_ENGINE_H
 #define ESPALIER_SERVE_ENGINE_H
 
+#include "serve/forecast.h"
 #include "serve/give_rows.h"
 #include "serve/serve.h"
 
@@ -41,6 +42,9 @@ struct serve_request {
 	int32_t *uses;	     /* by id: how often the row will be read in the last traversal */
 	size_t capacity;     /* of both */
 	int64_t rows, edges; /* that were reserved for it */
+	int64_t width;	     /* what it adds to a superstep, about [nodes] */
+	int64_t joined;	     /* when [ns] */
+	double expected;     /* how long it was expected to take then [ns]; 0 = unknown */
 	char *result;	     /* outputs one after the other */
 	size_t result_capacity;
 	size_t *output_at; /* by output: where it begins */
@@ -85,13 +89,14 @@ struct serve_engine {
 	int32_t **child;
 	struct serve_rows pool;
 	int64_t rows, edges, inputs; /* that are reserved for requests in flight */
+	int64_t width;		     /* of these */
 	struct serve_list in_flight, ended, spare;
 	struct serve_pick *pick;
 	size_t picks, pick_capacity;
 	struct serve_part part[SERVE_TRAVERSALS];
 	int32_t *case_begins;
 	double level_time; /* of a request without company [ns], averaged; 0 = unknown */
-	double node_time;  /* of a superstep, divided by its nodes [ns], averaged; 0 = unknown */
+	struct serve_forecast forecast;
 	int64_t ended_at;  /* when the last superstep ended, if requests were left in flight [ns]; 0 = none were */
 	int64_t step_begin, step_end; /* of the last superstep [ns] */
 	int64_t next_edge, next_parent, next_input, next_member; /* of the index arrays, in this superstep */

@@ -24,6 +24,7 @@ struct serve_limits {
 enum serve_outcome {
 	SERVE_REFUSED, /* after a diagnostic: it can never be admitted */
 	SERVE_FULL,    /* not now: there are not enough rows until others have ended */
+	SERVE_LATE,    /* it would hardly end before its deadline beside those in flight */
 	SERVE_ADMITTED
 };
 
@@ -47,12 +48,18 @@ struct serve_engine *serve_create(const struct allocator *, const struct image *
 /* Requests that are in flight are dropped. */
 void serve_free(struct serve_engine *);
 
-/* Admits a minibatch, most often of one structure, into the next superstep.  Smaller ranks come first, then
- * older requests.  The binding and the arrays of the minibatch must stay as they are until the
- * request has ended; the carry, NULL = none, must as well, and is written at the end of a request with
- * results. Requests of several bindings take turns, superstep by superstep. */
-enum serve_outcome serve_admit(struct serve_engine *, const struct rt_binding *, const struct rt_minibatch *,
-			       int64_t rank, struct serve_carry *, struct serve_request **, struct diags *);
+/* What is to be computed.  All of it must stay as it is until the request has ended. */
+struct serve_entry {
+	const struct rt_binding *binding;
+	const struct rt_minibatch *minibatch; /* most often of one structure; the struct itself is copied */
+	int64_t rank;			      /* smaller ones come first, then older requests */
+	struct serve_carry *carry;	      /* written at the end of a request with results; NULL = none */
+	int64_t deadline;		      /* of CLOCK_MONOTONIC [ns], 0 = none */
+};
+
+/* Admits a minibatch into the next superstep.  Requests of several bindings take turns, superstep by superstep. */
+enum serve_outcome serve_admit(struct serve_engine *, const struct serve_entry *, struct serve_request **,
+			       struct diags *);
 /* Runs one superstep, on so many threads of a team that was entered; below 2 alone.  False after a
  * diagnostic: then all requests in flight have failed. */
 bool serve_advance(struct serve_engine *, struct rt_team *, int threads, struct diags *);
@@ -63,9 +70,6 @@ double serve_operations(const struct serve_engine *);
 bool serve_can_carry(const struct serve_engine *, struct diags *);
 /* Bytes of the states of a carry. */
 size_t serve_carry_bytes(const struct image *);
-/* How long a request in flight will take together with the others, by what the last supersteps took [ns]; 0 =
- * unknown, or there are no others. */
-double serve_expected_time(const struct serve_engine *, const struct serve_request *);
 /* Whether requests are in flight. */
 bool serve_is_busy(const struct serve_engine *);
 /* The request that ended first and was not taken yet; NULL = there is none. */

@@ -151,6 +151,7 @@ static void advance_request(struct serve_engine *e, const struct serve_pick *p)
 			serve_count_uses(e, r);
 		return;
 	}
+	serve_note_time(&e->forecast, r->expected, e->step_end - r->joined);
 	serve_end(e, r, SERVE_ENDED);
 	serve_append(&e->ended, r);
 	e->requests++;
@@ -189,8 +190,8 @@ static void average(double *of, double value)
 	*of += *of ? (value - *of) / WEIGHT : value;
 }
 
-/* Averages what a level takes without company; and a node, with what the driver does between supersteps, if
- * it does not just come late. */
+/* Notes what nodes take, with what the driver does between supersteps if it does not just come late, and averages what a
+ * level takes without company. */
 static void note_times(struct serve_engine *e, int64_t begin)
 {
 	int64_t end = rt_nanoseconds(), since = e->ended_at > 2 * begin - end ? e->ended_at : 2 * begin - end;
@@ -198,7 +199,7 @@ static void note_times(struct serve_engine *e, int64_t begin)
 	for (size_t i = 0; i < e->picks; i++)
 		nodes += e->pick[i].end - e->pick[i].begin;
 	if (nodes)
-		average(&e->node_time, (double)(end - (e->ended_at ? since : begin)) / nodes);
+		serve_note_step(&e->forecast, nodes, end - (e->ended_at ? since : begin));
 	if (levels)
 		average(&e->level_time, (double)(end - begin) / levels);
 	e->ended_at = end;

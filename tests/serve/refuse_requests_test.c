@@ -84,7 +84,8 @@ static void forget_diags(struct place *p)
 static enum serve_outcome admit_forest(struct place *p, const struct test_forest *f, int64_t rank,
 				       struct serve_request **r)
 {
-	return serve_admit(p->engine, &p->run.binding, &f->minibatch, rank, NULL, r, &p->diags);
+	return serve_admit(p->engine, &(struct serve_entry){&p->run.binding, &f->minibatch, rank, NULL, 0}, r,
+			   &p->diags);
 }
 
 static bool serve_until_idle(struct place *p)
@@ -144,6 +145,41 @@ static void test_requests(void)
 	close_place(&p);
 }
 
+/* --- deadlines --- */
+
+static enum serve_outcome admit_until(struct place *p, const struct rt_minibatch *m, int64_t deadline)
+{
+	struct serve_request *r;
+	return serve_admit(p->engine, &(struct serve_entry){&p->run.binding, m, 0, NULL, deadline}, &r, &p->diags);
+}
+
+/* The deadline is past, so that nothing depends on how fast the machine is. */
+static void test_late(void)
+{
+	static const int32_t begin[] = {0, 2, 2, 2}, children[] = {1, 2}, root[] = {0}, words[] = {0, 1, 2};
+	const void *data[MAX_INPUTS] = {words};
+	const struct rt_minibatch parents_first = {
+	    {.nodes = 3, .inputs = 1, .child_begin = begin, .children = children, .root = root}, data};
+	struct place p;
+	struct test_forest f;
+	struct serve_request *r;
+	open_place(&p, tree, sizes, continuous, (struct serve_limits){640, 0});
+	random_state = 3;
+	make_shaped_forest(&f, &p.run.image, 1, 40, FOREST_DEEP);
+	tap_ok(admit_until(&p, &f.minibatch, 1) == SERVE_ADMITTED, "one without company is not late");
+	tap_ok(admit_until(&p, &f.minibatch, 1) == SERVE_ADMITTED, "nor while nothing is known of supersteps");
+	serve_advance(p.engine, NULL, 0, &p.diags);
+	tap_ok(admit_until(&p, &f.minibatch, 1) == SERVE_LATE, "one that cannot end in time is late");
+	tap_ok(admit_until(&p, &parents_first, 1) == SERVE_LATE, "also where children come behind their parents");
+	tap_ok(admit_until(&p, &parents_first, INT64_MAX) == SERVE_ADMITTED && admit_forest(&p, &f, 0, &r) == SERVE_ADMITTED,
+	       "others are admitted");
+	tap_ok(serve_until_idle(&p) && serve_count(p.engine).requests == 4 && p.engine->width == 0, "and end");
+	while ((r = serve_take(p.engine)))
+		serve_release(p.engine, r);
+	free_forest(&f);
+	close_place(&p);
+}
+
 static void test_empty(void)
 {
 	struct place p;
@@ -151,7 +187,7 @@ static void test_empty(void)
 	const void *data[MAX_INPUTS] = {NULL};
 	struct rt_minibatch none = {.data = data};
 	open_place(&p, tree, sizes, continuous, (struct serve_limits){64, 0});
-	tap_ok(serve_admit(p.engine, &p.run.binding, &none, 0, NULL, &r, &p.diags) == SERVE_ADMITTED &&
+	tap_ok(serve_admit(p.engine, &(struct serve_entry){&p.run.binding, &none, 0, NULL, 0}, &r, &p.diags) == SERVE_ADMITTED &&
 		   serve_take(p.engine) == r && serve_succeeded(r),
 	       "a request of no nodes ends at once");
 	serve_release(p.engine, r);
@@ -162,7 +198,7 @@ static void test_empty(void)
 static void test_sequence(void)
 {
 	struct place p;
-	struct test_forest f;
+	struct test_forest f = {0};
 	struct serve_request *r;
 	open_place(&p, "examples/lstm/lstm.ra", "D=5 E=4 V=30 C=3", continuous, (struct serve_limits){3, 0});
 	lin_collect_init(&f.collect, &allocator_default);
@@ -233,7 +269,7 @@ static bool serve_with_budget(struct place *p, const struct test_forest *f, cons
 {
 	struct serve_engine *e = serve_create(a, &p->run.image, (struct serve_limits){256, 16}, diags);
 	struct serve_request *r = NULL;
-	bool ok = e && serve_admit(e, &p->run.binding, &f->minibatch, 0, NULL, &r, diags) == SERVE_ADMITTED;
+	bool ok = e && serve_admit(e, &(struct serve_entry){&p->run.binding, &f->minibatch, 0, NULL, 0}, &r, diags) == SERVE_ADMITTED;
 	while (ok && serve_is_busy(e))
 		ok = serve_advance(e, NULL, 0, diags);
 	ok = ok && serve_take(e) == r && serve_succeeded(r);
@@ -274,6 +310,7 @@ int main(void)
 	test_programs();
 	test_requests();
 	test_empty();
+	test_late();
 	test_sequence();
 	test_order();
 	test_rows();

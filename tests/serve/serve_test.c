@@ -128,8 +128,10 @@ static bool serve_all(struct company *c, struct serve_engine *e, int each, struc
 		for (int n = draw_joining(e, each); n > 0 && next < REQUESTS; n--) {
 			struct serve_request *r;
 			enum serve_outcome outcome =
-			    serve_admit(e, &c->joined.binding, &c->forest[next].minibatch, random_below(3),
-					NULL, &r, &c->joined.diags);
+			    serve_admit(e,
+					&(struct serve_entry){&c->joined.binding, &c->forest[next].minibatch,
+							      random_below(3), NULL, 0},
+					&r, &c->joined.diags);
 			if (outcome == SERVE_FULL)
 				break;
 			if (outcome == SERVE_REFUSED)
