@@ -30,6 +30,7 @@ archive_shell_tests = \
 	%D%/cli/serve_clients_test.sh \
 	%D%/cli/serve_endure_test.sh \
 	%D%/cli/serve_examples_test.sh \
+	%D%/cli/serve_faults_test.sh \
 	%D%/cli/serve_requests_test.sh \
 	%D%/cli/serve_signals_test.sh \
 	%D%/cli/state_dict_test.sh \
@@ -231,7 +232,7 @@ shell_tests = \
 test_data = \
 	%D%/golden/cell %D%/golden/cell-parent %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/labels %D%/golden/nest %D%/golden/sorted %D%/golden/steps %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/serve.sh %D%/cli/serve_clients.py %D%/cli/serve_endure.py %D%/cli/serve_requests.py %D%/cli/serve_signals.py %D%/cli/serving.py %D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/depthwise.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/matrix.ra %D%/golden/nest.ra %D%/golden/steps.ra %D%/models/mixed.ra \
+	%D%/cli/serve.sh %D%/cli/serve_clients.py %D%/cli/serve_endure.py %D%/cli/serve_faults.py %D%/cli/serve_requests.py %D%/cli/serve_signals.py %D%/cli/serving.py %D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/depthwise.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/matrix.ra %D%/golden/nest.ra %D%/golden/steps.ra %D%/models/mixed.ra \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/dgl.ra %D%/models/order.ra %D%/models/pairs.ra %D%/models/selected.ra %D%/models/tagged.ra %D%/models/parts.ra \
 	%D%/models/bilstm.ra %D%/models/choices.ra %D%/models/edgekinds.ra %D%/models/mixedgates.ra %D%/models/numbered.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra %D%/models/types.ra \
 	%D%/models/axes.ra %D%/models/matrices.ra %D%/models/nests.ra %D%/models/products.ra %D%/models/ragged.ra %D%/models/slots.ra %D%/models/strides.ra %D%/models/ternary.ra %D%/models/transposed.ra \
@@ -278,6 +279,11 @@ check_LTLIBRARIES += espalier-counting.la
 espalier_counting_la_SOURCES = %D%/jit/counting_backend.c
 espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
+# An allocator that fails, to be preloaded.
+check_LTLIBRARIES += %D%/faults/refuse_memory.la
+%C%_faults_refuse_memory_la_SOURCES = %D%/faults/refuse_memory.c
+%C%_faults_refuse_memory_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
+
 noinst_HEADERS = \
 	%D%/api/built.h %D%/api/serving.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/options.h %D%/models/atoms.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
@@ -314,7 +320,8 @@ test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 
 # What takes minutes: every float through exp, log, sigmoid, tanh and sqrt, every failing request and call.
 check-long:
-	ESPALIER_STRIDE=1 $(MAKE) check TESTS='%D%/jit/functions_test %D%/api/failures_test %D%/faults/faults_test'
+	ESPALIER_STRIDE=1 $(MAKE) check TESTS='%D%/jit/functions_test %D%/api/failures_test %D%/faults/faults_test \
+		%D%/cli/serve_faults_test.sh'
 .PHONY: check-long
 
 # Writes the expected texts of these tests anew: read the difference before you keep it.
