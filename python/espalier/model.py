@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from pickle import PickleBuffer
 from typing import Any, NamedTuple, Union
 
 from . import _adapt, _native
@@ -62,10 +63,18 @@ def default_context() -> _native.Context:
 # --- what load() takes ---
 
 
+def _is_buffer(source: Any) -> bool:
+    try:
+        memoryview(source)
+    except TypeError:
+        return False
+    return True
+
+
 def _is_saved(source: Any) -> bool:
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return True
-    if not isinstance(source, (str, os.PathLike)) or "\n" in os.fspath(source):
+    if not isinstance(source, (str, os.PathLike)):
+        return _is_buffer(source)
+    if "\n" in os.fspath(source):
         return False
     try:
         with open(source, "rb") as file:
@@ -141,8 +150,9 @@ def load(
 ) -> Model:
     """A model that is ready to run.
 
-    model       the path of a model text (.ra), a text (which has newlines), a `Builder`, or a saved program: its path, or its
-                bytes
+    model       the path of a model text (.ra), a text (which has newlines), a `Builder`, or a saved program: its path, or an
+                object with its bytes.  Bytes that are read-only and begin at a multiple of 64 are used where they are and kept,
+                so that processes that map them share the weights; others are copied
     weights     the path of a safetensors file, its bytes, or a mapping from names to arrays or tensors; None for a program
                 that was saved with weights
     vocab       the path of a vocabulary, a word a line, or the words; of all token inputs, or a mapping from inputs to these
@@ -261,14 +271,22 @@ class Model:
             self.save(path)
             return path.read_bytes()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        vocab = self._vocab
-        if vocab is not None and not isinstance(vocab, (str, os.PathLike, Mapping)):
-            vocab = list(vocab)
-        return _unpickle, (bytes(self), vocab, self._reading)
+    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
+        """The program is a buffer of its own, which pickle's protocol 5 lets others put where no copy is needed; words are
+        carried along, as another machine may lack their file."""
+        saved = bytes(self)
+        return _unpickle, (PickleBuffer(saved) if protocol >= 5 else saved, _carried_vocab(self._vocab), self._reading)
 
 
-def _unpickle(saved: bytes, vocab: Any, reading: tuple[Any, ...]) -> Model:
+def _carried_vocab(vocab: Any) -> Any:
+    if isinstance(vocab, Mapping):
+        return {name: _carried_vocab(of_input) for name, of_input in vocab.items()}
+    if isinstance(vocab, (str, os.PathLike)):
+        return Path(vocab).read_bytes().decode().removesuffix("\n").split("\n")
+    return vocab if vocab is None else list(vocab)
+
+
+def _unpickle(saved: Any, vocab: Any, reading: tuple[Any, ...]) -> Model:
     columns, graph, collapse, binarize, cut_labels = reading
     graphs, sides = {n: w for w, n in _GRAPH.items()}, {n: w for w, n in _BINARIZE.items()}
     return load(

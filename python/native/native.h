@@ -130,7 +130,8 @@ struct py_program {
 	PyObject *context;
 	esp_binding *binding;
 	PyObject *kept;	 /* what must stay as long as the program: weights that are read later, or None */
-	void *image;	 /* bytes of a program that was loaded from memory */
+	Py_buffer bytes; /* that a program was loaded from and uses where they are */
+	void *copy;	 /* of those that it cannot use there, or NULL */
 	PyObject *texts; /* of the columns */
 	PyObject *adapt; /* turns objects of other libraries into structures that this module knows */
 	struct reader *reader;

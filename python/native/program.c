@@ -2,8 +2,11 @@
 /* Programs: a model that is compiled for its weights, which are bound to it. */
 #include "native.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { ALIGNMENT = 64 }; /* of the bytes of a program */
 
 static struct py_program *take_program(PyObject *context)
 {
@@ -26,7 +29,8 @@ static void end_program(PyObject *self)
 	}
 	PyMem_Free(p->reader);
 	PyMem_Free(p->column);
-	free(p->image);
+	PyBuffer_Release(&p->bytes);
+	free(p->copy);
 	Py_XDECREF(p->kept);
 	Py_XDECREF(p->adapt);
 	Py_XDECREF(p->texts);
@@ -131,28 +135,35 @@ static PyObject *compile_program(PyObject *cls, PyObject *args, PyObject *names)
 	return finish_program(p, status, error);
 }
 
-static esp_status load_bytes(struct py_program *p, esp_context *c, const Py_buffer *bytes, esp_error **error)
+/* Bytes that cannot be used where they are, because something may change them or they are not aligned. */
+static bool copy_bytes(struct py_program *p)
 {
-	size_t size = ((size_t)bytes->len + 63) / 64 * 64;
-	p->image = aligned_alloc(64, size ? size : 64);
-	if (!p->image) {
-		PyErr_NoMemory();
+	size_t size = ((size_t)p->bytes.len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	if (p->bytes.readonly && (uintptr_t)p->bytes.buf % ALIGNMENT == 0)
+		return true;
+	p->copy = aligned_alloc(ALIGNMENT, size ? size : ALIGNMENT);
+	if (!p->copy)
+		return PyErr_NoMemory() != NULL;
+	memcpy(p->copy, p->bytes.buf, (size_t)p->bytes.len);
+	return true;
+}
+
+static esp_status load_bytes(struct py_program *p, esp_context *c, PyObject *source, esp_error **error)
+{
+	if (PyObject_GetBuffer(source, &p->bytes, PyBUF_SIMPLE) || !copy_bytes(p))
 		return ESP_OK;
-	}
-	memcpy(p->image, bytes->buf, (size_t)bytes->len);
-	return esp_program_load_memory(c, p->image, (size_t)bytes->len, &p->at, error);
+	size_t length = (size_t)p->bytes.len;
+	if (p->copy)
+		PyBuffer_Release(&p->bytes);
+	return esp_program_load_memory(c, p->copy ? p->copy : p->bytes.buf, length, &p->at, error);
 }
 
 static esp_status load_from(struct py_program *p, esp_context *c, PyObject *source, esp_error **error)
 {
 	PyObject *path = NULL;
-	Py_buffer bytes;
 	esp_status status = ESP_OK;
 	if (PyObject_CheckBuffer(source)) {
-		if (PyObject_GetBuffer(source, &bytes, PyBUF_SIMPLE))
-			return ESP_OK;
-		status = load_bytes(p, c, &bytes, error);
-		PyBuffer_Release(&bytes);
+		status = load_bytes(p, c, source, error);
 	} else if (PyUnicode_FSConverter(source, &path)) {
 		status = esp_program_load(c, PyBytes_AsString(path), &p->at, error);
 		Py_DECREF(path);

@@ -1,6 +1,7 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """Loading, running, results and how long they live; saving; threads and processes."""
 import gc
+import mmap
 import os
 import pickle
 import subprocess
@@ -168,6 +169,38 @@ def test_saved(tmp_path):
     assert bytes(espalier.load(bytes(model)))
     with pytest.raises(espalier.InputError):
         espalier.load(b"no program", WEIGHTS)
+
+
+def test_bytes_are_used_where_they_are(tmp_path):
+    expected = load(TREE, WEIGHTS)
+    espalier.load(TREE, WEIGHTS).save(tmp_path / "m.espalier")
+    for access, is_copied in ((mmap.ACCESS_READ, False), (mmap.ACCESS_COPY, True)):
+        with open(tmp_path / "m.espalier", "rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=access)
+        model = espalier.load(mapped)
+        if not is_copied:
+            with pytest.raises(BufferError):
+                mapped.close()
+            out = model([(0, 1)])
+            del model
+            with pytest.raises(BufferError):
+                mapped.close()
+            assert out["total"].tolist() == expected([(0, 1)])["total"].tolist()
+            del out
+        mapped.close()
+        if is_copied:
+            assert model([(0, 1)])["total"].tolist() == expected([(0, 1)])["total"].tolist()
+
+
+def test_pickled_out_of_band(tmp_path):
+    (tmp_path / "words").write_text("".join(f"{word}\n" for word in WORDS))
+    model = espalier.load(TREE, WEIGHTS, vocab=tmp_path / "words")
+    buffers = []
+    rest = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    assert [bytes(buffer) for buffer in buffers] == [bytes(model)] and len(rest) < 1000
+    (tmp_path / "words").unlink()
+    again = pickle.loads(rest, buffers=buffers)
+    assert again([("red", "green")])["total"].tolist() == model([("red", "green")])["total"].tolist()
 
 
 def test_threads(tree):
