@@ -2,10 +2,12 @@
 # The package for Python, which setuptools builds: tests/python/package_test.sh, or pip install ./python.
 EXTRA_DIST += \
 	%D%/README.md %D%/pyproject.toml %D%/setup.cfg %D%/setup.py \
-	%D%/espalier/__init__.py %D%/espalier/_adapt.py %D%/espalier/_arrays.py %D%/espalier/_command.py %D%/espalier/builder.py \
-	%D%/espalier/model.py %D%/espalier/py.typed %D%/espalier/result.py \
+	%D%/bench/overhead.py \
+	%D%/espalier/__init__.py %D%/espalier/_adapt.py %D%/espalier/_arrays.py %D%/espalier/_command.py %D%/espalier/_native.pyi \
+	%D%/espalier/builder.py %D%/espalier/draw.py %D%/espalier/model.py %D%/espalier/profile.py %D%/espalier/py.typed \
+	%D%/espalier/result.py %D%/espalier/service.py \
 	%D%/native/arrays.c %D%/native/builder.c %D%/native/context.c %D%/native/describe.c %D%/native/dlpack.c %D%/native/errors.c \
-	%D%/native/flat.c %D%/native/model.c %D%/native/module.c %D%/native/native.h %D%/native/program.c %D%/native/read_batch.c \
-	%D%/native/result.c %D%/native/rows.c %D%/native/rows.h %D%/native/runner.c %D%/native/values.c %D%/native/walk.c \
-	%D%/native/weights.c \
-	%D%/tests/conftest.py %D%/tests/test_builder.py %D%/tests/test_errors.py %D%/tests/test_models.py %D%/tests/test_structures.py
+	%D%/native/flat.c %D%/native/model.c %D%/native/module.c %D%/native/native.h %D%/native/profile.c %D%/native/program.c \
+	%D%/native/read_batch.c %D%/native/result.c %D%/native/rows.c %D%/native/rows.h %D%/native/runner.c %D%/native/service.c \
+	%D%/native/stream.c %D%/native/ticket.c %D%/native/values.c %D%/native/walk.c %D%/native/weights.c \
+	%D%/tests/conftest.py %D%/tests/test_builder.py %D%/tests/test_errors.py %D%/tests/test_models.py %D%/tests/test_serving.py %D%/tests/test_structures.py

@@ -58,6 +58,8 @@ def copy_library(build: Path, to: Path) -> None:
     if helper.exists():
         shutil.copy(helper, to / "espalier" / helper.name)
     shutil.copy(made / "espalier", to / "bin" / "espalier")
+    if shutil.which("patchelf"):  # otherwise _command.py alone says where the library is
+        run("patchelf", "--set-rpath", "$ORIGIN/..", str(to / "bin" / "espalier"), cwd=to)
     for file in to.rglob("*"):
         if file.is_file() and shutil.which("strip"):
             run("strip", "--strip-unneeded", str(file), cwd=to)

@@ -30,6 +30,8 @@ from ._native import (
 from ._native import version as __version__
 from .builder import Builder
 from .model import Input, Model, Output, Result, State, StructureResult, load
+from .profile import Profile
+from .service import Service, Stream, Ticket
 
 __all__ = [
     "ArgumentError",
@@ -49,11 +51,15 @@ __all__ = [
     "ModelText",
     "OutOfMemoryError",
     "Output",
+    "Profile",
     "Result",
+    "Service",
     "State",
     "StructureResult",
+    "Stream",
     "Structures",
     "SystemRefusedError",
+    "Ticket",
     "__version__",
     "explain_error",
     "load",

@@ -24,8 +24,9 @@ def _graph(graph: Any) -> Any:
 
 def structure(value: Any) -> Any:
     """A structure that the extension module reads: a tuple, a dict, a text or arrays."""
-    if hasattr(value, "serialize") and isinstance(value, list):  # TokenList of conllu
-        return value.serialize()
+    serialize = getattr(value, "serialize", None)  # of a TokenList of conllu
+    if serialize is not None and isinstance(value, list):
+        return serialize()
     if _is_graph(value):
         return _graph(value)
     return value

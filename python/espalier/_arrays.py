@@ -52,7 +52,7 @@ def coerce(value: Any, dtype: str, what: str) -> np.ndarray:
         return np.ascontiguousarray(array)
     own = not hasattr(value, "dtype")
     if wanted.kind in "iu" and array.dtype.kind in "iu":
-        limits = np.iinfo(wanted)
+        limits: Any = np.iinfo(wanted.name)
         if array.size and (array.min() < limits.min or array.max() > limits.max):
             raise _refuse(f"'{what}' has numbers that {dtype} cannot hold")
     elif array.size == 0 and own or wanted.kind == "f" and own and array.dtype.kind in "iuf":
@@ -74,7 +74,7 @@ def _tensor(name: str, value: Any) -> tuple[str, np.ndarray]:
     value = on_this_processor(value, name)
     kind = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if kind == "bfloat16" and hasattr(value, "view") and not isinstance(value, np.ndarray):
-        import torch
+        import torch  # type: ignore[import-not-found,unused-ignore]
 
         return "BF16", np.ascontiguousarray(value.contiguous().view(torch.int16).numpy())
     array = np.asarray(value)

@@ -151,10 +151,10 @@ class Builder:
 
     # --- declarations ---
 
-    def _declare(self, kind: str, name: str, shape: str | None) -> Any:
+    def _declare(self, kind: str, name: str, shape: str | None) -> Value:
+        """What is declared; of states and inputs on edges it is no value, and is not passed on."""
         self._note_place()
-        number = self._raw.declare(kind, name, shape)
-        return None if number is None else Value(self, number)
+        return Value(self, self._raw.declare(kind, name, shape) or 0)
 
     def param(self, name: str, shape: str = "") -> Value:
         """A parameter: a tensor of the weights."""

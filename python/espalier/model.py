@@ -7,11 +7,16 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from pickle import PickleBuffer
-from typing import Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, Union
+from weakref import WeakKeyDictionary
 
 from . import _adapt, _native
 from .builder import Builder
 from .result import Result, StructureResult
+
+if TYPE_CHECKING:
+    from .profile import Profile
+    from .service import AsyncService, Service
 
 __all__ = ["Input", "Model", "Output", "Result", "State", "StructureResult", "load"]
 
@@ -195,10 +200,11 @@ class Model:
         self.outputs = tuple(Output(*each) for each in program.outputs)
         self.states = tuple(State(*each) for each in program.states)
         self._names = {each.name: number for number, each in enumerate(self.outputs)}
+        self._services: WeakKeyDictionary[Any, AsyncService] = WeakKeyDictionary()
         self._state_names = {each.name: number for number, each in enumerate(self.states)}
 
     def __repr__(self) -> str:
-        def shown(each: Any) -> str:
+        def shown(each: Input | Output) -> str:
             return each.name + (f"[{', '.join(map(str, each.shape))}]" if each.shape else "")
 
         inputs = ", ".join(each.name if each.is_token else shown(each) for each in self.inputs)
@@ -243,6 +249,8 @@ class Model:
     def swap(self, weights: Any) -> None:
         """Exchanges the weights for others of the same shapes, while other threads run it."""
         bound = _read_weights(self._program.context, weights)
+        if bound is None:
+            raise TypeError("swap() needs weights")
         self._program.swap(bound)
         self._weights = bound
 
@@ -258,6 +266,36 @@ class Model:
         """Where the time of compiling went."""
         return self._program.times()
 
+    def profile(self, batch: Any) -> Profile:
+        """Runs a minibatch and records where the time goes.  Run it before, so that nothing is compiled meanwhile."""
+        from .profile import Profile
+
+        recorded = self._program.record(batch).profile
+        if recorded is None:
+            raise _native.OutOfMemoryError("there was no memory for the record of the run")
+        return Profile(recorded)
+
+    # --- serving ---
+
+    def service(self, **options: int) -> Service:
+        """A service, for requests that come one by one: the model must have been loaded with continuous=True."""
+        from .service import Service
+
+        return Service(self, **options)
+
+    async def submit(self, batch: Any, *, priority: int = 0, deadline: float | None = None) -> Result:
+        """Submits a structure, or a minibatch, to the service that the running event loop has of this model, and waits.
+        Requests that are under way at the same time are computed together.  `deadline`: seconds from now."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        service = self._services.get(loop)
+        if service is None:
+            from .service import AsyncService
+
+            service = self._services[loop] = AsyncService(self, loop)
+        return await service.submit(batch, priority, deadline)
+
     # --- saving ---
 
     def save(self, path: PathLike, pack: bool = True) -> None:
@@ -271,11 +309,11 @@ class Model:
             self.save(path)
             return path.read_bytes()
 
-    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         """The program is a buffer of its own, which pickle's protocol 5 lets others put where no copy is needed; words are
         carried along, as another machine may lack their file."""
         saved = bytes(self)
-        return _unpickle, (PickleBuffer(saved) if protocol >= 5 else saved, _carried_vocab(self._vocab), self._reading)
+        return _unpickle, (PickleBuffer(saved) if int(protocol) >= 5 else saved, _carried_vocab(self._vocab), self._reading)
 
 
 def _carried_vocab(vocab: Any) -> Any:

@@ -145,5 +145,33 @@ class StructureResult(_Outputs):
         """The children of each node, by their numbers."""
         return self._raw.children(self._structure)
 
+    def texts(self, name: str | None = None) -> list[str]:
+        """A text for each node: the label of an output at every node or, of one without labels, its largest element or its
+        number; without a name the numbers of the nodes."""
+        if name is None:
+            return [str(node) for node in range(self.nodes)]
+        rows = self[name]
+        labels = next(each.labels for each in self._model.outputs if each.name == name)
+        if len(rows) != self.nodes or rows.ndim > 2:
+            raise ValueError(f"'{name}' is no output of one axis at every node")
+        if rows.ndim == 1:
+            return [f"{each:.3g}" for each in rows]
+        return [labels[i] if labels else str(i) for i in rows.argmax(axis=1).tolist()]
+
+    def draw(self, name: str | None = None, texts: list[str] | None = None, axes: Any = None) -> Any:
+        """Draws the structure by matplotlib, with what `texts` returns or the texts that are given; returns the axes."""
+        from . import draw
+
+        return draw.on_axes(self.children, self.root_node, texts or self.texts(name), axes)
+
+    def svg(self, name: str | None = None, texts: list[str] | None = None) -> str:
+        """The same as SVG, without matplotlib."""
+        from . import draw
+
+        return draw.as_svg(self.children, self.root_node, texts or self.texts(name))
+
+    def _repr_svg_(self) -> str | None:
+        return self.svg() if self.nodes <= 500 else None
+
     def __repr__(self) -> str:
         return f"<espalier.StructureResult {self._structure} of {self.nodes} nodes: {', '.join(self.keys())}>"

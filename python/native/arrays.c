@@ -216,8 +216,8 @@ static bool add_viewed(struct py_program *p, esp_forest *forest, struct py_struc
 			return false;
 	esp_error *error = NULL;
 	esp_status status;
-	Py_BEGIN_ALLOW_THREADS status = esp_forest_add_many(forest, &s, &error);
-	Py_END_ALLOW_THREADS return status ? raise_error(status, error) != NULL : true;
+	WITHOUT_LOCK(status = esp_forest_add_many(forest, &s, &error));
+	return status ? raise_error(status, error) != NULL : true;
 }
 
 bool add_arrays(struct py_program *p, esp_forest *forest, struct py_structures *in)

@@ -38,8 +38,8 @@ static PyObject *close_context(PyObject *self, PyObject *none)
 	(void)none;
 	esp_error *error = NULL;
 	esp_status status;
-	Py_BEGIN_ALLOW_THREADS status = esp_context_close(((struct py_context *)self)->at, &error);
-	Py_END_ALLOW_THREADS return status ? raise_error(status, error) : Py_NewRef(Py_None);
+	WITHOUT_LOCK(status = esp_context_close(((struct py_context *)self)->at, &error));
+	return status ? raise_error(status, error) : Py_NewRef(Py_None);
 }
 
 static PyObject *describe_machine(PyObject *self, PyObject *args, PyObject *names)
@@ -51,9 +51,8 @@ static PyObject *describe_machine(PyObject *self, PyObject *args, PyObject *name
 	esp_status status;
 	if (!PyArg_ParseTupleAndKeywords(args, names, "|$p", known, &measure))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS status =
-	    esp_context_machine(((struct py_context *)self)->at, measure, &text, &error);
-	Py_END_ALLOW_THREADS return status ? raise_error(status, error) : take_text(text);
+	WITHOUT_LOCK(status = esp_context_machine(((struct py_context *)self)->at, measure, &text, &error));
+	return status ? raise_error(status, error) : take_text(text);
 }
 
 static PyObject *get_threads(PyObject *self, void *none)

@@ -35,10 +35,8 @@ static PyObject *parse_model(PyObject *cls, PyObject *args)
 	esp_context *c = ok ? ((struct py_context *)context)->at : NULL;
 	const char *file = PyBytes_AsString(name);
 	if (ok) {
-		Py_BEGIN_ALLOW_THREADS status =
-		    text ? esp_model_parse(c, file, text, (size_t)length, &made, &error)
-			 : esp_model_read(c, file, &made, &error);
-		Py_END_ALLOW_THREADS
+		WITHOUT_LOCK(status = text ? esp_model_parse(c, file, text, (size_t)length, &made, &error)
+					   : esp_model_read(c, file, &made, &error));
 	}
 	Py_DECREF(name);
 	if (status)

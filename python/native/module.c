@@ -115,7 +115,8 @@ static bool fill_module(PyObject *m)
 {
 	return PyModule_AddStringConstant(m, "version", esp_version()) == 0 && add_errors(m) &&
 	       add_context(m) && add_model(m) && add_builder(m) && add_weights(m) && add_vocab(m) &&
-	       add_structures(m) && add_program(m) && add_result(m) && add_rows(m);
+	       add_structures(m) && add_program(m) && add_result(m) && add_rows(m) && add_service(m) &&
+	       add_ticket(m) && add_stream(m);
 }
 
 PyMODINIT_FUNC PyInit__native(void)

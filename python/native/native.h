@@ -19,6 +19,13 @@
 
 #include <stdbool.h>
 
+/* Runs a statement with the interpreter's lock released. */
+#define WITHOUT_LOCK(...)                                                                                    \
+	do {                                                                                                 \
+		Py_BEGIN_ALLOW_THREADS __VA_ARGS__;                                                          \
+		Py_END_ALLOW_THREADS                                                                         \
+	} while (0)
+
 /* --- module.c --- */
 
 /* The types of the module, made when it is imported. */
@@ -145,6 +152,9 @@ struct py_program {
 bool add_program(PyObject *module);
 
 struct runner *take_runner(struct py_program *);
+/* One without a session: the structures of a request. */
+struct runner *new_request(struct py_program *);
+void free_runner(struct runner *);
 void give_runner_back(struct py_program *, struct runner *);
 void free_runners(struct py_program *);
 extern PyGetSetDef program_properties[]; /* describe.c */
@@ -188,8 +198,10 @@ bool add_arrays(struct py_program *, esp_forest *, struct py_structures *);
 struct py_result {
 	PyObject_HEAD struct py_program *program;
 	struct runner *runner;
+	PyObject *ticket; /* whose results they are, with its runner; NULL = the session's */
 };
-PyObject *new_result(struct py_program *, struct runner *);
+/* Takes the runner, unless it is a ticket's. */
+PyObject *new_result(struct py_program *, struct runner *, PyObject *ticket);
 
 /* An array of elements: a view of memory that `owner` keeps, or `copy`. */
 struct rows_shape {
@@ -204,6 +216,35 @@ struct rows_shape {
 PyObject *new_rows(PyObject *owner, const struct rows_shape *, char *copy);
 /* The letter of NumPy's and the struct module's formats. */
 const char *dtype_format(esp_dtype);
+
+/* --- service.c, ticket.c, stream.c --- */
+
+struct py_service {
+	PyObject_HEAD struct py_program *program;
+	esp_service *at;
+};
+struct py_ticket {
+	PyObject_HEAD PyObject *service;
+	struct runner *runner; /* the structures, and where results are counted */
+	esp_ticket *at;
+};
+bool add_service(PyObject *module);
+bool add_ticket(PyObject *module);
+bool add_stream(PyObject *module);
+PyObject *new_service(struct py_program *, PyObject *args, PyObject *names);
+/* A ticket that is still to be submitted, with these structures, which it takes. */
+struct py_ticket *new_ticket(PyObject *service, struct runner *);
+/* How requests are submitted: keyword arguments priority, deadline (seconds from now), event. */
+bool read_submission(PyObject *names, esp_submit_options *);
+/* Prepares the options: a ticket with an event is held by the service until next() has returned it. */
+void expect_ticket(struct py_ticket *, esp_submit_options *);
+/* Returns the ticket that was submitted or, after a failure, ends it. */
+PyObject *submitted(struct py_ticket *, const esp_submit_options *, esp_status, esp_error *);
+PyObject *open_stream(PyObject *service, PyObject *saved);
+
+/* --- profile.c --- */
+
+PyObject *describe_profile(const esp_profile *);
 
 /* --- dlpack.c --- */
 

@@ -92,9 +92,10 @@ static esp_status bind(struct py_program *p, PyObject *weights, bool lazy, esp_e
 {
 	esp_weights *w = weights == Py_None ? NULL : ((struct py_weights *)weights)->at;
 	esp_status status;
-	Py_BEGIN_ALLOW_THREADS status = lazy && w ? esp_binding_open(p->at, w, &p->binding, error)
-						  : esp_binding_create(p->at, w, &p->binding, error);
-	Py_END_ALLOW_THREADS if (!status && lazy) p->kept = Py_NewRef(weights);
+	WITHOUT_LOCK(status = lazy && w ? esp_binding_open(p->at, w, &p->binding, error)
+					: esp_binding_create(p->at, w, &p->binding, error));
+	if (!status && lazy)
+		p->kept = Py_NewRef(weights);
 	return status;
 }
 
@@ -129,9 +130,10 @@ static PyObject *compile_program(PyObject *cls, PyObject *args, PyObject *names)
 	esp_status status;
 	if (!p)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS status = esp_program_create(
-	    ((struct py_model *)model)->at, ((struct py_weights *)weights)->at, &o, &p->at, &error);
-	Py_END_ALLOW_THREADS if (!status) status = bind(p, weights, lazy, &error);
+	WITHOUT_LOCK(status = esp_program_create(((struct py_model *)model)->at,
+						 ((struct py_weights *)weights)->at, &o, &p->at, &error));
+	if (!status)
+		status = bind(p, weights, lazy, &error);
 	return finish_program(p, status, error);
 }
 
@@ -225,25 +227,43 @@ static PyObject *set_reading(PyObject *self, PyObject *args)
 
 /* --- runs --- */
 
-static esp_status run_session(struct runner *r, esp_error **error)
+static esp_status run_session(struct runner *r, bool record, esp_error **error)
 {
-	esp_status status;
-	Py_BEGIN_ALLOW_THREADS status = esp_session_run(r->session, r->forest, error);
-	Py_END_ALLOW_THREADS return status;
+	esp_status status = record ? esp_session_record(r->session, 1, error) : ESP_OK;
+	if (status)
+		return status;
+	WITHOUT_LOCK(status = esp_session_run(r->session, r->forest, error));
+	if (record)
+		esp_session_record(r->session, 0, NULL);
+	return status;
 }
 
-static PyObject *run_batch(PyObject *self, PyObject *batch)
+static PyObject *run(struct py_program *p, PyObject *batch, bool record)
 {
-	struct py_program *p = (struct py_program *)self;
 	struct runner *r = take_runner(p);
 	esp_error *error = NULL;
 	if (!r)
 		return NULL;
 	esp_status status = ESP_OK;
-	if (read_batch(p, r, batch) && !(status = run_session(r, &error)))
-		return new_result(p, r);
+	if (read_batch(p, r, batch) && !(status = run_session(r, record, &error)))
+		return new_result(p, r, NULL);
 	give_runner_back(p, r);
 	return status ? raise_error(status, error) : NULL;
+}
+
+static PyObject *run_batch(PyObject *self, PyObject *batch)
+{
+	return run((struct py_program *)self, batch, false);
+}
+
+static PyObject *record_batch(PyObject *self, PyObject *batch)
+{
+	return run((struct py_program *)self, batch, true);
+}
+
+static PyObject *make_service(PyObject *self, PyObject *args, PyObject *names)
+{
+	return new_service((struct py_program *)self, args, names);
 }
 
 static PyObject *prepare_program(PyObject *self, PyObject *none)
@@ -252,8 +272,8 @@ static PyObject *prepare_program(PyObject *self, PyObject *none)
 	esp_error *error = NULL;
 	esp_status status;
 	(void)none;
-	Py_BEGIN_ALLOW_THREADS status = esp_program_prepare(p->at, &error);
-	Py_END_ALLOW_THREADS return status ? raise_error(status, error) : Py_NewRef(Py_None);
+	WITHOUT_LOCK(status = esp_program_prepare(p->at, &error));
+	return status ? raise_error(status, error) : Py_NewRef(Py_None);
 }
 
 static PyObject *swap_weights(PyObject *self, PyObject *weights)
@@ -263,9 +283,9 @@ static PyObject *swap_weights(PyObject *self, PyObject *weights)
 	esp_status status;
 	if (!need_type(weights, types.weights, "weights"))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS status =
-	    esp_binding_swap(p->binding, ((struct py_weights *)weights)->at, &error);
-	Py_END_ALLOW_THREADS if (status) return raise_error(status, error);
+	WITHOUT_LOCK(status = esp_binding_swap(p->binding, ((struct py_weights *)weights)->at, &error));
+	if (status)
+		return raise_error(status, error);
 	if (p->kept)
 		replace_object(&p->kept, Py_NewRef(weights));
 	return Py_NewRef(Py_None);
@@ -284,8 +304,7 @@ static PyObject *save_program(PyObject *self, PyObject *args)
 	if (weights == Py_None || need_type(weights, types.weights, "weights")) {
 		o.weights = weights == Py_None ? NULL : ((struct py_weights *)weights)->at;
 		const char *name = PyBytes_AsString(path);
-		Py_BEGIN_ALLOW_THREADS status = esp_program_save(p->at, name, &o, &error);
-		Py_END_ALLOW_THREADS
+		WITHOUT_LOCK(status = esp_program_save(p->at, name, &o, &error));
 	}
 	Py_DECREF(path);
 	if (PyErr_Occurred())
@@ -308,9 +327,9 @@ static PyObject *explain_program(PyObject *self, PyObject *args)
 	esp_status status;
 	if (!PyArg_ParseTuple(args, "|p", &json))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS status = esp_program_explain(
-	    ((struct py_program *)self)->at, json ? ESP_FORM_JSON : ESP_FORM_TEXT, &text, &error);
-	Py_END_ALLOW_THREADS return finish_text(status, error, text);
+	WITHOUT_LOCK(status = esp_program_explain(((struct py_program *)self)->at,
+						  json ? ESP_FORM_JSON : ESP_FORM_TEXT, &text, &error));
+	return finish_text(status, error, text);
 }
 
 static PyObject *dump_program(PyObject *self, PyObject *args)
@@ -321,9 +340,8 @@ static PyObject *dump_program(PyObject *self, PyObject *args)
 	esp_status status;
 	if (!PyArg_ParseTuple(args, "s", &stage))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS status =
-	    esp_program_dump(((struct py_program *)self)->at, stage, &text, &error);
-	Py_END_ALLOW_THREADS return finish_text(status, error, text);
+	WITHOUT_LOCK(status = esp_program_dump(((struct py_program *)self)->at, stage, &text, &error));
+	return finish_text(status, error, text);
 }
 
 static PyObject *time_program(PyObject *self, PyObject *none)
@@ -332,8 +350,8 @@ static PyObject *time_program(PyObject *self, PyObject *none)
 	char *text = NULL;
 	esp_error *error = NULL;
 	esp_status status;
-	Py_BEGIN_ALLOW_THREADS status = esp_program_times(((struct py_program *)self)->at, &text, &error);
-	Py_END_ALLOW_THREADS return finish_text(status, error, text);
+	WITHOUT_LOCK(status = esp_program_times(((struct py_program *)self)->at, &text, &error));
+	return finish_text(status, error, text);
 }
 
 /* --- the type --- */
@@ -345,6 +363,8 @@ static PyMethodDef methods[] = {
      "Reads a saved program."},
     {"read", set_reading, METH_VARARGS, "How structures are read."},
     {"run", run_batch, METH_O, "Runs a minibatch, or a single structure."},
+    {"record", record_batch, METH_O, "The same, and records where its time goes."},
+    {"service", (PyCFunction)(void (*)(void))make_service, METH_VARARGS | METH_KEYWORDS, "A service of it."},
     {"prepare", prepare_program, METH_NOARGS, "Makes all of its code now."},
     {"swap", swap_weights, METH_O, "Exchanges the weights."},
     {"save", save_program, METH_VARARGS, "Writes the program, with weights or without."},

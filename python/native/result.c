@@ -4,23 +4,27 @@
 
 #include <string.h>
 
-PyObject *new_result(struct py_program *p, struct runner *r)
+PyObject *new_result(struct py_program *p, struct runner *r, PyObject *ticket)
 {
 	allocfunc take = PyType_GetSlot(types.result, Py_tp_alloc);
 	struct py_result *result = (struct py_result *)take(types.result, 0);
 	if (!result) {
-		give_runner_back(p, r);
+		if (!ticket)
+			give_runner_back(p, r);
 		return NULL;
 	}
 	result->program = (struct py_program *)Py_NewRef((PyObject *)p);
 	result->runner = r;
+	result->ticket = Py_XNewRef(ticket);
 	return (PyObject *)result;
 }
 
 static void end_result(PyObject *self)
 {
 	struct py_result *r = (struct py_result *)self;
-	give_runner_back(r->program, r->runner);
+	if (!r->ticket)
+		give_runner_back(r->program, r->runner);
+	Py_XDECREF(r->ticket);
 	Py_DECREF((PyObject *)r->program);
 	free_object(self);
 }
@@ -32,14 +36,26 @@ enum kind { OUTPUT, STATE, ROOT };
 /* Rows of a result, one after the other. */
 struct source {
 	const struct runner *runner;
+	const esp_ticket *ticket;
 	enum kind kind;
 	bool per_node;
 	size_t index, structure, node, structures; /* the next row; `structures`: where to stop */
 };
 
-static const void *next_row(struct source *s)
+static const void *row_at(const struct source *s)
 {
 	const esp_session *session = s->runner->session;
+	if (s->ticket)
+		return esp_ticket_output_elements(s->ticket, s->index, s->structure, s->node);
+	if (s->kind == STATE)
+		return esp_session_state_elements(session, s->index, s->structure, s->node);
+	if (s->kind == ROOT)
+		return esp_session_root_elements(session, s->index, s->structure);
+	return esp_session_output_elements(session, s->index, s->structure, s->node);
+}
+
+static const void *next_row(struct source *s)
+{
 	while (s->per_node && s->structure < s->structures &&
 	       s->node >= esp_forest_nodes(s->runner->forest, s->structure)) {
 		s->structure++;
@@ -47,10 +63,9 @@ static const void *next_row(struct source *s)
 	}
 	if (s->structure >= s->structures)
 		return NULL;
-	const void *row =
-	    s->kind == STATE  ? esp_session_state_elements(session, s->index, s->structure, s->node)
-	    : s->kind == ROOT ? esp_session_root_elements(session, s->index, s->structure)
-			      : esp_session_output_elements(session, s->index, s->structure, s->node);
+	if (s->kind == ROOT)
+		s->node = esp_forest_root(s->runner->forest, s->structure);
+	const void *row = row_at(s);
 	s->node++;
 	s->structure += !s->per_node;
 	return row;
@@ -103,11 +118,16 @@ static bool describe_rows(const struct py_program *p, struct source *s, struct r
 	return true;
 }
 
+static const esp_ticket *ticket_of(const struct py_result *r)
+{
+	return r->ticket ? ((struct py_ticket *)r->ticket)->at : NULL;
+}
+
 /* rows(kind, index, structure): of all structures (-1) or of one. */
 static PyObject *get_rows(PyObject *self, PyObject *args)
 {
 	struct py_result *r = (struct py_result *)self;
-	struct source s = {.runner = r->runner};
+	struct source s = {.runner = r->runner, .ticket = ticket_of(r)};
 	struct rows_shape shape;
 	int kind, index;
 	Py_ssize_t structure, structures = (Py_ssize_t)esp_forest_structures(r->runner->forest);
@@ -123,6 +143,10 @@ static PyObject *get_rows(PyObject *self, PyObject *args)
 	s.structures = structure < 0 ? (size_t)structures : (size_t)structure + 1;
 	if (!describe_rows(r->program, &s, &shape))
 		return NULL;
+	if (s.ticket && s.kind == STATE) {
+		PyErr_SetString(PyExc_TypeError, "a service keeps no states of nodes: run the model");
+		return NULL;
+	}
 	size_t bytes = shape.row_elements * esp_dtype_size(shape.dtype);
 	char *copy = NULL;
 	if (!find_stride(s, &shape) && !(copy = gather(s, &shape, bytes)))
@@ -184,9 +208,19 @@ static Py_ssize_t count_structures(PyObject *self)
 
 static PyObject *get_generation(PyObject *self, void *none)
 {
+	const struct py_result *r = (struct py_result *)self;
 	(void)none;
-	return PyLong_FromUnsignedLongLong(
-	    esp_session_generation(((struct py_result *)self)->runner->session));
+	return PyLong_FromUnsignedLongLong(r->ticket ? esp_ticket_generation(ticket_of(r))
+						     : esp_session_generation(r->runner->session));
+}
+
+/* Of a run that was recorded; None of others. */
+static PyObject *get_profile(PyObject *self, void *none)
+{
+	const struct runner *r = ((struct py_result *)self)->runner;
+	const esp_profile *profile = r->session ? esp_session_profile(r->session) : NULL;
+	(void)none;
+	return profile ? describe_profile(profile) : Py_NewRef(Py_None);
 }
 
 static PyMethodDef methods[] = {
@@ -196,6 +230,7 @@ static PyMethodDef methods[] = {
     {"children", list_children, METH_O, "The children of each of its nodes."},
     {0}};
 static PyGetSetDef properties[] = {{"generation", get_generation, NULL, "Of the weights of the run.", NULL},
+				   {"profile", get_profile, NULL, "Of a run that was recorded.", NULL},
 				   {0}};
 static PyType_Slot slots[] = {{Py_tp_doc, "Results of a run."}, {Py_tp_dealloc, end_result},
 			      {Py_tp_methods, methods},		{Py_tp_getset, properties},

@@ -6,7 +6,7 @@
 
 enum { IDLE = 16 }; /* kept for later at most */
 
-static void free_runner(struct runner *r)
+void free_runner(struct runner *r)
 {
 	esp_session_free(r->session);
 	esp_forest_free(r->forest);
@@ -14,21 +14,29 @@ static void free_runner(struct runner *r)
 	PyMem_Free(r);
 }
 
-static struct runner *new_runner(struct py_program *p)
+struct runner *new_request(struct py_program *p)
 {
 	struct runner *r = PyMem_Calloc(1, sizeof *r);
 	esp_error *error = NULL;
-	esp_status status;
 	if (!r)
 		return (void *)PyErr_NoMemory();
-	if (!flat_init(&r->flat, p->inputs))
-		status = ESP_OK;
-	else if (!(status = esp_forest_create(p->at, &r->forest, &error)))
-		status = esp_session_create(p->binding, &r->session, &error);
-	if (r->session)
+	esp_status status =
+	    flat_init(&r->flat, p->inputs) ? esp_forest_create(p->at, &r->forest, &error) : ESP_OK;
+	if (r->forest)
 		return r;
 	free_runner(r);
-	return PyErr_Occurred() ? NULL : (void *)raise_error(status, error);
+	return status ? (void *)raise_error(status, error) : NULL;
+}
+
+static struct runner *new_runner(struct py_program *p)
+{
+	struct runner *r = new_request(p);
+	esp_error *error = NULL;
+	esp_status status = r ? esp_session_create(p->binding, &r->session, &error) : ESP_OK;
+	if (!status)
+		return r;
+	free_runner(r);
+	return (void *)raise_error(status, error);
 }
 
 struct runner *take_runner(struct py_program *p)

@@ -24,8 +24,8 @@ static esp_status open_weights(struct py_weights *w, esp_context *c, PyObject *s
 	if (!PyUnicode_FSConverter(source, &path))
 		return ESP_OK;
 	const char *name = PyBytes_AsString(path);
-	Py_BEGIN_ALLOW_THREADS status = esp_weights_open(c, name, &w->at, error);
-	Py_END_ALLOW_THREADS Py_DECREF(path);
+	WITHOUT_LOCK(status = esp_weights_open(c, name, &w->at, error));
+	Py_DECREF(path);
 	return status;
 }
 
