@@ -279,10 +279,10 @@ check_LTLIBRARIES += espalier-counting.la
 espalier_counting_la_SOURCES = %D%/jit/counting_backend.c
 espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
-# An allocator that fails, to be preloaded.
-check_LTLIBRARIES += %D%/faults/refuse_memory.la
-%C%_faults_refuse_memory_la_SOURCES = %D%/faults/refuse_memory.c
-%C%_faults_refuse_memory_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
+# Calls that fail, to be preloaded.
+check_LTLIBRARIES += %D%/faults/refuse.la
+%C%_faults_refuse_la_SOURCES = %D%/faults/refuse.c
+%C%_faults_refuse_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
 noinst_HEADERS = \
 	%D%/api/built.h %D%/api/serving.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \

@@ -1,22 +1,25 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-"""Memory runs out in a server: whichever allocation fails while a request is received, computed or answered, it is
-answered rightly, or with an error, or its connection is closed; nothing is lost, and the next request is answered.
-Every ESPALIER_STRIDE-th allocation fails, alone and with all that follow it; every 5th without it."""
+"""Memory runs out in a server, or the system refuses something: whichever allocation or call fails while a request is
+received, computed or answered, it is answered rightly, or with an error, or its connection is closed; nothing is lost,
+and the next request is answered. Every ESPALIER_STRIDE-th allocation fails, alone and with all that follow it; every
+5th without it."""
+import collections
+import errno
 import mmap
 
 from serving import *
 
 stride = int(os.environ.get("ESPALIER_STRIDE", "5"))
-library = os.environ["builddir"] + "/tests/faults/.libs/refuse_memory.so"
+library = os.environ["builddir"] + "/tests/faults/.libs/refuse.so"
 
 
 class Account:
-    """What the allocator of tests/faults/refuse_memory.c shares: four integers of 64 bits."""
+    """What tests/faults/refuse.c shares: six integers of 64 bits."""
 
     def __init__(self, path):
-        self.path = write(path, "\0" * 32)
+        self.path = write(path, "\0" * 48)
         with open(path, "r+b") as f:
-            self.shared = mmap.mmap(f.fileno(), 32)
+            self.shared = mmap.mmap(f.fileno(), 48)
         self.disarm()
 
     def put(self, i, value):
@@ -25,17 +28,36 @@ class Account:
     def get(self, i):
         return struct.unpack("q", self.shared[8 * i : 8 * i + 8])[0]
 
-    def arm(self, n, on):
-        """From now on n allocations succeed, and then one fails, or all do."""
-        self.put(2, 0)
-        self.put(1, on)
-        self.put(0, n)
+    def arm(self, fault, n):
+        """From now on n calls of a kind succeed, and then one fails, or all do."""
+        for i, value in enumerate((fault.kind, fault.error)):
+            self.put(i, value)
+        self.put(4, 0)
+        self.put(3, fault.on)
+        self.put(2, n)
 
     def disarm(self):
-        self.put(0, -1)
+        self.put(2, -1)
 
-    refused = property(lambda self: self.get(2))
-    blocks = property(lambda self: self.get(3))
+    refused = property(lambda self: self.get(4))
+    blocks = property(lambda self: self.get(5))
+
+
+MEMORY, ACCEPT, RECEIVE, SEND, WATCH, WAIT, WRITE = range(7)
+Fault = collections.namedtuple("Fault", "what kind error on", defaults=(False,))
+faults = [
+    Fault("there is no memory", MEMORY, errno.ENOMEM),
+    Fault("there is no memory any more", MEMORY, errno.ENOMEM, True),
+    Fault("accept: too many files", ACCEPT, errno.EMFILE),
+    Fault("accept: the client has gone", ACCEPT, errno.ECONNABORTED),
+    Fault("receive: the connection is lost", RECEIVE, errno.ECONNRESET),
+    Fault("receive: no memory", RECEIVE, errno.ENOMEM),
+    Fault("send: the connection is lost", SEND, errno.ECONNRESET),
+    Fault("send: no memory", SEND, errno.ENOBUFS),
+    Fault("epoll: no memory", WATCH, errno.ENOMEM),
+    Fault("epoll: interrupted", WAIT, errno.EINTR),
+    Fault("log: the disk is full", WRITE, errno.ENOSPC),
+]
 
 
 def tensor(name, datatype, *data):
@@ -103,19 +125,20 @@ def judge(found, good, path):
     return status == 200 and frame(text) == frame(good[1]) if path == "/metrics" else found == good
 
 
-def try_request(s, account, request, good, on):
-    """How many allocations failed, and what went wrong."""
+def try_request(s, account, request, good, fault):
+    """How many calls failed, and what went wrong."""
     global rest
     wrong, tried, n = [], 0, 0
     while True:
-        account.arm(n, on)
+        account.arm(fault, n)
         found = attempt(s, request)
         within(lambda: account.blocks <= rest, 0.2)
         account.disarm()
         if not judge(found, good, request[1]):
             wrong.append("%d: %r" % (n, found))
         if s.process.poll() is not None:
-            return tried, wrong + ["%d: the server has ended" % n]
+            ok(False, "%s at %d: the server goes on" % (fault.what, n), s.text())
+            done()
         again = attempt(s, request)
         if again != good and not (request[1] == "/metrics" and judge(again, good, "/metrics")):
             wrong.append("after %d: %r" % (n, again))
@@ -125,11 +148,11 @@ def try_request(s, account, request, good, on):
         if not account.refused:
             return tried, wrong
         tried += account.refused
-        n += stride
+        n += stride if fault.kind == MEMORY else 1
 
 
 account = Account(tmp + "/account")
-s = Server("--at", "model", env={**os.environ, "LD_PRELOAD": library, "REFUSE_MEMORY": account.path})
+s = Server("--at", "model", env={**os.environ, "LD_PRELOAD": library, "REFUSE": account.path})
 for _ in range(50):
     for request in requests.values():
         attempt(s, request)
@@ -138,13 +161,9 @@ rest = account.blocks
 ok(rest > 0, "the server's allocations are counted")
 for name, request in requests.items():
     good = attempt(s, request)
-    for on in (False, True):
-        tried, wrong = try_request(s, account, request, good, on)
-        ok(
-            tried and not wrong,
-            "%s: of %d allocations %s" % (name, tried, "all may fail" if on else "each may fail alone"),
-            "\n".join(wrong[:5]),
-        )
+    for fault in faults:
+        tried, wrong = try_request(s, account, request, good, fault)
+        ok(tried and not wrong, "%s, %s: %d times" % (name, fault.what, tried), "\n".join(wrong[:5]))
 page = dict(line.rsplit(" ", 1) for line in attempt(s, requests["counters"])[1].splitlines() if line[0] != "#")
 
 
