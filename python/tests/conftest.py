@@ -31,8 +31,19 @@ WORDS = ["red", "green", "blue", "<unk>"]
 
 def pytest_runtest_logreport(report):
     """A line for each test: its outcome, its name, why it was skipped."""
+    if report.when == "call" or report.outcome != "passed":
+        note(report)
+
+
+def pytest_collectreport(report):
+    """And one for each file that is skipped, or cannot be read."""
+    if report.outcome != "passed":
+        note(report)
+
+
+def note(report):
     path = os.environ.get("ESPALIER_REPORT")
-    if not path or (report.when != "call" and report.outcome == "passed"):
+    if not path:
         return
     name = report.nodeid.split("/")[-1].replace("\t", " ").replace("#", "no. ")
     why = str(report.longrepr[2]) if report.outcome == "skipped" and isinstance(report.longrepr, tuple) else ""

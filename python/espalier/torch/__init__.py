@@ -1,0 +1,23 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
+"""Models from PyTorch: a cell or a module is traced, written in the language, compiled, and compared with PyTorch.
+
+    model = espalier.torch.compile(
+        net.cell.node_forward, structure="tree(*)", module=net,
+        arguments={"inputs": "emb.weight[word][1, 300]", "child_c": "children.c", "child_h": "children.h"},
+        states="c[150], h[150]", leaf="zeros", outputs={"logits": (net.linear, "h")})
+    print(model.text)
+
+PyTorch is needed for compiling only: a model runs, and can be saved and loaded, without it.
+"""
+
+import torch
+
+if not hasattr(getattr(torch, "export", None), "default_decompositions"):
+    raise ImportError(f"espalier.torch needs PyTorch 2.6 or later; this is {torch.__version__}")
+
+from .convert import Leaf as leaf
+from .convert import Output, compile, output
+from .errors import TraceError
+from .operators import OPERATORS
+
+__all__ = ["OPERATORS", "Output", "TraceError", "compile", "leaf", "output"]
