@@ -85,19 +85,22 @@ static bool is_wanted(const struct load_options *o, const struct server_kind *k)
 static bool measure_servers(struct server *s, int n, const struct load_options *o)
 {
 	double unloaded = INFINITY;
-	bool ok = true;
-	printf("%-10s %10s %10s %8s %10s %10s\n", "", "capacity/s", "most", "flight", "alone us", "p99");
-	for (int i = 0; ok && i < n; i++) {
-		ok = measure_capacity(&s[i], o);
-		unloaded = s[i].unloaded < unloaded ? s[i].unloaded : unloaded;
-	}
-	for (int i = 0; ok && i < n && !o->overload; i++)
-		ok = measure_shares(&s[i], o, 5 * unloaded);
-	if (ok && o->overload)
+	struct load_options first = *o;
+	first.rounds = o->overload ? 1 : o->rounds; /* each round of an overload measures its own capacity */
+	if (!measure_capacities(s, n, &first))
+		return false;
+	for (int i = 0; i < n; i++)
+		unloaded = fmin(unloaded, s[i].unloaded);
+	if (o->rate)
+		return measure_rate(s, n, o);
+	if (o->overload)
 		report_head("overload");
-	for (int i = 0; ok && i < n && o->overload; i++)
-		ok = measure_overload(&s[i], o, unloaded);
-	return ok;
+	else if (!measure_shares(s, n, o))
+		return false;
+	for (int i = 0; i < n; i++)
+		if (!(o->overload ? measure_overload(&s[i], o, unloaded) : measure_limit(&s[i], o, 5 * unloaded)))
+			return false;
+	return true;
 }
 
 static bool measure_all(const struct load *l)

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Measures one server: its capacity, latencies at shares of it, and overload. */
+/* Measures servers: their capacities, latencies at shares of these, and overload. */
 #include "load/load.h"
 
 #include <stdlib.h>
@@ -19,47 +19,50 @@ static long flight_of(const struct server *s, const struct load_options *o)
 	return s->kind->streams ? o->streams : o->flight;
 }
 
-bool measure_capacity(struct server *s, const struct load_options *o)
+/* One of several rounds: the best counts, as other guests of a machine only slow servers. */
+static bool measure_round_of(struct server *s, const struct load_options *o)
 {
-	double rate[MOST_ROUNDS];
-	struct figures f = {0};
-	long flight = flight_of(s, o), rounds = o->rounds < MOST_ROUNDS ? o->rounds : MOST_ROUNDS;
-	bool ok = measure_closed(s, 1, o->seconds / 2, &f);
-	s->unloaded = f.p50;
-	s->unloaded_p99 = f.p99;
-	report_record(s, "unloaded", 0, &f);
-	for (int i = 0; ok && i < rounds; i++) {
-		ok = measure_closed(s, flight, o->seconds / 2, &f);
-		rate[i] = f.rate;
-		report_record(s, "closed", 1, &f);
-	}
-	if (!ok)
+	struct figures one, all;
+	if (!measure_closed(s, 1, o->seconds / 2, &one) || !measure_closed(s, flight_of(s, o), o->seconds / 2, &all))
 		return false;
-	qsort(rate, (size_t)rounds, sizeof *rate, compare_numbers);
-	s->capacity = rate[rounds / 2];
-	printf("%-10s %10.0f %10.0f %8ld %10.0f %10.0f\n", s->kind->name, s->capacity, rate[rounds - 1], flight,
-	       s->unloaded, s->unloaded_p99);
-	fflush(stdout);
+	report_record(s, "unloaded", 0, &one);
+	report_record(s, "closed", 1, &all);
+	if (!s->unloaded || one.p50 < s->unloaded) {
+		s->unloaded = one.p50;
+		s->unloaded_p99 = one.p99;
+	}
+	s->capacity = all.rate > s->capacity ? all.rate : s->capacity;
 	return s->capacity > 0 || complain("%s answered nothing", s->kind->name);
+}
+
+bool measure_capacities(struct server *s, int n, const struct load_options *o)
+{
+	for (long round = 0; round < o->rounds; round++)
+		for (int i = 0; i < n; i++)
+			if (!measure_round_of(&s[i], o))
+				return false;
+	printf("%-10s %10s %8s %10s %10s\n", "", "capacity/s", "flight", "alone us", "p99");
+	for (int i = 0; i < n; i++)
+		printf("%-10s %10.0f %8ld %10.0f %10.0f\n", s[i].kind->name, s[i].capacity, flight_of(&s[i], o),
+		       s[i].unloaded, s[i].unloaded_p99);
+	return true;
 }
 
 /* --- latencies --- */
 
-static bool measure_at(struct server *s, const struct load_options *o, const char *what, double rate,
-		       struct figures *f)
+static bool measure_at(struct server *s, const struct load_options *o, const char *what, double rate)
 {
-	char name[32];
-	if (!measure_open(s, o, rate, 0, 0, f))
+	struct figures f;
+	if (!measure_open(s, o, rate, 0, 0, &f))
 		return false;
-	report_record(s, what, rate / s->capacity, f);
-	snprintf(name, sizeof name, "%.0f %%", 100 * rate / s->capacity);
-	report_row(name, f);
-	return f->n == f->outcome[OUTCOME_DONE] + f->outcome[OUTCOME_REFUSED] ||
+	report_record(s, what, rate / s->capacity, &f);
+	report_row(s->kind->name, &f);
+	return f.n == f.outcome[OUTCOME_DONE] + f.outcome[OUTCOME_REFUSED] ||
 	       complain("%s lost requests", s->kind->name);
 }
 
 /* The largest rate found by bisection whose 99th percentile is at most `limit` [us]. */
-static bool find_limit(struct server *s, const struct load_options *o, double limit)
+bool measure_limit(struct server *s, const struct load_options *o, double limit)
 {
 	enum { STEPS = 6 };
 	double low = 0, high = 1.2 * s->capacity;
@@ -74,22 +77,33 @@ static bool find_limit(struct server *s, const struct load_options *o, double li
 			high = rate;
 	}
 	report_record(s, "limit", low / s->capacity, &best);
-	printf("99th percentile within %.0f us: %.0f requests/s, %.0f %% of the capacity\n", limit, low,
+	printf("%-10s 99th percentile within %.0f us: %.0f requests/s, %.0f %% of the capacity\n", s->kind->name, limit, low,
 	       100 * low / s->capacity);
 	return true;
 }
 
-bool measure_shares(struct server *s, const struct load_options *o, double limit)
+/* All servers at one share, then at the next, so that a slow time of the machine is none of one server's. */
+bool measure_shares(struct server *s, int n, const struct load_options *o)
 {
 	static const double shares[] = {0.1, 0.3, 0.5, 0.7, 0.9};
-	struct figures f;
-	report_head(s->kind->name);
-	if (o->rate)
-		return measure_at(s, o, "rate", o->rate, &f);
-	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
-		if (!measure_at(s, o, "open", shares[i] * s->capacity, &f))
+	for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
+		char title[32];
+		snprintf(title, sizeof title, "%.0f %% of the capacity", 100 * shares[k]);
+		report_head(title);
+		for (int i = 0; i < n; i++)
+			if (!measure_at(&s[i], o, "open", shares[k] * s[i].capacity))
+				return false;
+	}
+	return true;
+}
+
+bool measure_rate(struct server *s, int n, const struct load_options *o)
+{
+	report_head("at the given rate");
+	for (int i = 0; i < n; i++)
+		if (!measure_at(&s[i], o, "rate", o->rate))
 			return false;
-	return find_limit(s, o, limit);
+	return true;
 }
 
 /* --- overload --- */
