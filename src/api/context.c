@@ -1,16 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/objects.h"
-#include "base/quota.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { USUAL_OPERATORS = 20000 };
+
+_Static_assert((int)ESP_THREADS_MAX == (int)RT_THREADS_MAX, "a team of the runtime has as many threads as a context");
 
 const char *esp_version(void)
 {
@@ -208,17 +207,6 @@ static bool copy_cache_dir(esp_context *c, const char *path)
 	return true;
 }
 
-/* Counts the processors that the process may run on, or as many as its CPU quota allows, if fewer. */
-static int count_processors(void)
-{
-	cpu_set_t set;
-	long n =
-	    sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
-	int quota = n > 1 ? quota_processors("") : 0;
-	n = quota && quota < n ? quota : n;
-	return n < 1 ? 1 : n < ESP_THREADS_MAX ? (int)n : ESP_THREADS_MAX;
-}
-
 /* Whether a variable of the environment asks for something. */
 static bool asks_for(const char *variable)
 {
@@ -247,7 +235,7 @@ static bool fill_context(esp_context *c, const esp_context_options *o)
 	c->lines = o->lines || c->jitdump || asks_for("ESPALIER_LINES");
 	c->machine_from = source_of_machine(o);
 	c->process = fork_generation();
-	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : count_processors());
+	rt_team_init(&c->team, &c->allocator, o->threads);
 	c->team.pinned = o->pin;
 	c->has_machine_lock = pthread_mutex_init(&c->machine_lock, NULL) == 0;
 	return c->has_machine_lock && copy_cache_dir(c, o->cache_dir);
@@ -285,7 +273,7 @@ esp_status esp_context_create(const esp_context_options *options, esp_context **
 
 int esp_context_threads(const esp_context *c)
 {
-	return c ? c->team.threads : 0;
+	return c ? rt_team_threads(&((esp_context *)c)->team) : 0;
 }
 
 void esp_context_free(esp_context *c)

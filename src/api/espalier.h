@@ -159,7 +159,8 @@ typedef struct esp_context_options {
 	 * share, and that is made when it is first needed.  A run that is too small to gain, or that finds
 	 * the team at work for another caller, is computed by its caller alone.  1 = no team; 0 = one for
 	 * each processor that the process may run on, or as many as the processor time comes to that its
-	 * control groups allow, rounded up (doc/limits.md), if these are fewer; at most ESP_THREADS_MAX. */
+	 * control groups allow, rounded up (doc/limits.md), if these are fewer, counted when it is first
+	 * needed; at most ESP_THREADS_MAX. */
 	int threads;
 	/* Programs that were compiled are kept in files: ESP_CACHE_ON or ESP_CACHE_OFF.  `cache_dir` = NULL:
 	 * $XDG_CACHE_HOME/espalier or ~/.cache/espalier.  Files are used from a folder only that is private

@@ -175,7 +175,7 @@ static void print_file(struct search *s, struct str *to)
 static bool measure_machine(struct search *s)
 {
 	struct machine m = {0};
-	int most = s->context->team.threads, threads = most < MOST_THREADS ? most : MOST_THREADS;
+	int most = rt_team_threads(&s->context->team), threads = most < MOST_THREADS ? most : MOST_THREADS;
 	size_t sets[TARGET_CACHES];
 	machine_choose_sets(&s->target, threads, sets);
 	s->measured = machine_measure(&m, threads, MEMORY, sets) && machine_describe(&s->target, &m);

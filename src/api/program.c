@@ -139,11 +139,11 @@ static void keep_image(esp_program *p)
 }
 
 /* The team's threads and processors, for compiling; NULL = its processors are unknown. */
-static struct jit_threads threads_of(const esp_context *c)
+static struct jit_threads threads_of(esp_context *c)
 {
 	const struct rt_processors *p = &c->team.processors;
 	bool known = CPU_COUNT_S(sizeof p->set, p->set);
-	return (struct jit_threads){c->team.threads, known ? p->set : NULL, sizeof p->set};
+	return (struct jit_threads){rt_team_threads(&c->team), known ? p->set : NULL, sizeof p->set};
 }
 
 bool program_is_wanted(void *program, struct diags *diags)
@@ -223,7 +223,6 @@ static bool read_options(esp_program *p, const esp_program_options *options, str
 {
 	const esp_context *c = p->object.context;
 	bool ok = api_read_options(&p->arena, diags, options, &p->options);
-	p->options.threads = threads_of(c);
 	p->options.apart = c->compile_apart;
 	p->options.lines = c->lines;
 	p->options.late = ok && target_runs_here(p->options.target);
@@ -364,6 +363,8 @@ static bool may_load_ahead(const esp_program *p)
 static bool guarded_compile(esp_program *p, struct diags *diags)
 {
 	struct jit_ahead ahead = {0};
+	if (!p->found)
+		p->options.threads = threads_of(p->object.context);
 	if (may_load_ahead(p))
 		jit_ahead_begin(&ahead, p->options.backend, p->options.threads);
 	bool ok = api_guarded(&p->code_arena, diags, compile_code, &(struct code_job){p, diags});

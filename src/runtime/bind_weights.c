@@ -186,7 +186,7 @@ static bool clear_recipe(struct pieces *w, const struct piece *p, int chunk)
 	const struct rt_binding *b = w->binding;
 	const struct image_recipe *r = &b->image->recipe[p->which];
 	(void)chunk;
-	rt_clear_padding(b->image, r, b->packed[p->which], image_recipe_elements(r));
+	rt_clear_padding(b->image, r, b->packed[p->which], 0, rt_blocks(r));
 	return true;
 }
 

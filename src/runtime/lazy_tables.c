@@ -139,7 +139,7 @@ static bool copy_rows(const struct rt_binding *b, const struct table *t, int64_t
 	if (!s->read(s->context, t->param, first * t->row_elements, rows * t->row_elements, to, diags))
 		return false;
 	if (t->space) {
-		rt_clear_padding(b->image, r, at, rows * t->packed_elements);
+		rt_clear_padding(b->image, r, at, first, rows);
 		rt_pack_rows(b->image, b->packed,
 			     &(struct rt_param_rows){t->param, first, rows, to, .held = -1});
 	}

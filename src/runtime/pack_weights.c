@@ -100,26 +100,6 @@ static void advance_position(const struct packing *p, struct position *at, int d
 		at->index[d->axis] += n * d->stride;
 }
 
-/* Copies n elements of one size with a step on either side. */
-#define COPY(type)                                                                                           \
-	for (int64_t i = 0; i < n; i++)                                                                      \
-	((type *)to)[i * to_step] = ((const type *)from)[i * from_step]
-
-static void copy_elements(int bytes, void *to, int64_t to_step, const void *from, int64_t from_step,
-			  int64_t n)
-{
-	if (to_step == 1 && from_step == 1)
-		memcpy(to, from, n * bytes);
-	else if (bytes == 1)
-		COPY(uint8_t);
-	else if (bytes == 2)
-		COPY(uint16_t);
-	else if (bytes == 4)
-		COPY(uint32_t);
-	else
-		COPY(uint64_t);
-}
-
 /* Packs along the last dimension, or the last two, as plain loops. */
 static void pack_plane(const struct packing *p, struct position at, const int *dims, int n)
 {
@@ -131,12 +111,20 @@ static void pack_plane(const struct packing *p, struct position at, const int *d
 	if (n == 2)
 		advance_position(p, &at, dims[0], rows.begin);
 	advance_position(p, &at, dims[n - 1], columns.begin);
-	int64_t element = element_at(p, &at), pitch = p->pitch[inner->axis] * inner->stride;
-	int64_t down = n == 2 ? p->pitch[outer->axis] * outer->stride : 0;
-	for (int64_t i = 0; element >= 0 && i < rows.end - rows.begin; i++)
-		copy_elements(p->bytes, p->to + (at.to + i * p->inner[dims[0]]) * p->bytes,
-			      p->inner[dims[n - 1]], p->from + (element + i * down) * p->bytes, pitch,
-			      columns.end - columns.begin);
+	int64_t element = element_at(p, &at);
+	if (element < 0)
+		return;
+	rt_copy_plane(&(struct rt_plane){
+	    .bytes = p->bytes,
+	    .rows = rows.end - rows.begin,
+	    .columns = columns.end - columns.begin,
+	    .to = p->to + at.to * p->bytes,
+	    .to_down = p->inner[dims[0]],
+	    .to_step = p->inner[dims[n - 1]],
+	    .from = p->from + element * p->bytes,
+	    .from_down = n == 2 ? p->pitch[outer->axis] * outer->stride : 0,
+	    .from_step = p->pitch[inner->axis] * inner->stride,
+	});
 }
 
 static bool is_plain(const struct packing *p, int dim)
@@ -224,56 +212,77 @@ static struct packing packing_of(const struct image *image, const struct image_r
 
 /* --- padding --- */
 
-/* The largest index of an axis that a recipe's dimensions add up to, one of them excepted. */
-static int64_t last_index(const struct image_recipe *r, int axis, int but)
+/* The largest index of an axis that a recipe's dimensions add up to, one of them excepted; `block` is the index of the
+ * outermost dimension, -1 = any. */
+static int64_t last_index(const struct image_recipe *r, int axis, int but, int64_t block)
 {
 	int64_t last = 0;
 	for (int d = 0; d < r->dims; d++)
 		if (r->dim[d].axis == axis && d != but)
-			last += (r->dim[d].extent - 1) * r->dim[d].stride;
+			last += (d || block < 0 ? r->dim[d].extent - 1 : block) * r->dim[d].stride;
 	return last;
 }
 
 /* Whether the first `columns` elements of each row along the last dimension of a packed buffer are filled. */
-static bool is_covered(const struct image *image, const struct image_recipe *r, int64_t columns)
+static bool is_covered(const struct image *image, const struct image_recipe *r, int64_t block, int64_t columns)
 {
 	int last = r->dims - 1;
 	for (int i = 0; i < r->sources; i++) {
 		const struct image_pack_source *s = &r->source[i];
 		const struct tensor_info *t = image_param(image, s->param);
 		for (int a = 0; a < t->rank; a++) {
-			int64_t reach = s->begin[a] + last_index(r, a, last);
+			int64_t reach = s->begin[a] + last_index(r, a, last, block);
 			if (r->dim[last].axis == a)
 				reach += (columns - 1) * r->dim[last].stride;
 			if (reach >= min_of(s->end[a], t->shape[a]))
 				return false;
 		}
 	}
-	return last_index(r, IMAGE_PACK_SOURCE, -1) < r->sources;
+	return last_index(r, IMAGE_PACK_SOURCE, -1, block) < r->sources;
 }
 
 /* How many elements at the start of each row along the last dimension are filled, when the rest of the rows
  * is all the padding that there is; 0 otherwise. */
-static int64_t covered_columns(const struct image *image, const struct image_recipe *r)
+static int64_t covered_columns(const struct image *image, const struct image_recipe *r, int64_t block)
 {
-	if (r->dims < 1 || r->sources < 1)
+	int inner = r->dims - 1;
+	if (r->dims < 1 || r->sources < 1 || (!inner && block >= 0))
 		return 0;
-	const struct image_pack_dim *last = &r->dim[r->dims - 1];
+	const struct image_pack_dim *last = &r->dim[inner];
 	if (last->axis == IMAGE_PACK_SOURCE || last->stride < 1)
 		return 0;
 	const struct image_pack_source *s = &r->source[0];
-	int64_t n = min_of(last->extent, steps_to(s->end[last->axis] - s->begin[last->axis], last->stride));
-	return n > 0 && is_covered(image, r, n) ? n : 0;
+	int64_t first = block < 0 ? 0 : last_index(r, last->axis, inner, block);
+	int64_t n = min_of(last->extent, steps_to(s->end[last->axis] - s->begin[last->axis] - first, last->stride));
+	return n > 0 && is_covered(image, r, block, n) ? n : 0;
 }
 
-void rt_clear_padding(const struct image *image, const struct image_recipe *r, void *to, int64_t elements)
+/* Clears all of each row but its first elements. */
+static void clear_rows(const struct image_recipe *r, char *to, int64_t elements, int64_t row, int64_t covered)
 {
-	int64_t covered = covered_columns(image, r), row = covered ? r->dim[r->dims - 1].extent : elements;
-	if (covered == row)
-		return;
 	int bytes = dtype_traits_of(r->dtype)->bytes;
-	for (int64_t i = 0; i < elements; i += row)
-		memset((char *)to + (i + covered) * bytes, 0, (row - covered) * bytes);
+	for (int64_t i = 0; covered < row && i < elements; i += row)
+		memset(to + (i + covered) * bytes, 0, (row - covered) * bytes);
+}
+
+int64_t rt_blocks(const struct image_recipe *r)
+{
+	return r->dims ? r->dim[0].extent : 1;
+}
+
+/* Block by block unless the same columns are filled in all of them: mostly only the last block has padding. */
+void rt_clear_padding(const struct image *image, const struct image_recipe *r, void *to, int64_t first, int64_t blocks)
+{
+	int64_t covered = covered_columns(image, r, -1), row = r->dims ? r->dim[r->dims - 1].extent : 1;
+	int64_t block = image_recipe_elements(r) / rt_blocks(r), bytes = block * dtype_traits_of(r->dtype)->bytes;
+	if (covered) {
+		clear_rows(r, to, blocks * block, row, covered);
+		return;
+	}
+	for (int64_t i = 0; i < blocks; i++) {
+		covered = covered_columns(image, r, first + i);
+		clear_rows(r, (char *)to + i * bytes, block, covered ? row : block, covered);
+	}
 }
 
 /* --- rows of parameters --- */
@@ -287,7 +296,7 @@ static bool is_plain_copy(const struct image *image, const struct image_recipe *
 	struct packing p = packing_of(image, r, &(struct rt_param_rows){.param = param}, NULL);
 	for (int a = 0; a < p.param->rank; a++)
 		if (r->source->begin[a] || r->source->end[a] < p.param->shape[a] ||
-		    last_index(r, a, -1) >= p.param->shape[a])
+		    last_index(r, a, -1, -1) >= p.param->shape[a])
 			return false;
 	for (int d = 0; d < r->dims; d++) {
 		const struct image_pack_dim *dim = &r->dim[d];

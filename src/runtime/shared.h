@@ -34,8 +34,22 @@ void rt_pack_rows(const struct image *, void *const *packed, const struct rt_par
 /* A recipe whose packed buffer is the parameter itself, row-major; -1 = there is none. */
 int rt_find_plain_recipe(const struct image *, int param);
 bool rt_recipe_uses(const struct image_recipe *, int param);
-/* Zeroes what a recipe fills with no element. */
-void rt_clear_padding(const struct image *, const struct image_recipe *, void *to, int64_t elements);
+/* Blocks of a packed buffer: one for each index of the outermost dimension. */
+int64_t rt_blocks(const struct image_recipe *);
+/* Zeroes what a recipe fills with no element in so many blocks from `first` on, which lie at `to`.  May zero elements that
+ * are filled afterwards, too. */
+void rt_clear_padding(const struct image *, const struct image_recipe *, void *to, int64_t first, int64_t blocks);
+
+/* A plane of elements that is copied: where neighbours of a row, and of a column, are on either side, in elements. */
+struct rt_plane {
+	int bytes; /* of an element: 1, 2, 4 or 8 */
+	int64_t rows, columns;
+	char *to;
+	int64_t to_down, to_step;
+	const char *from;
+	int64_t from_down, from_step;
+};
+void rt_copy_plane(const struct rt_plane *);
 
 /* Finds the tables of a binding whose rows are read when runs select them.  False when there is no memory. */
 bool rt_find_tables(struct rt_binding *, const struct rt_source *);

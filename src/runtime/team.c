@@ -2,6 +2,7 @@
 #include "runtime/team.h"
 
 #include "base/fork.h"
+#include "base/quota.h"
 #include "runtime/crew.h"
 #include "runtime/shared.h"
 
@@ -19,6 +20,8 @@ enum {
 	/* A loss is taken for a single one when workers helped for so many times as long before; no pause is
 	 * longer than so many losses; and a run that is, is not delayed by much. */
 	RARE = 16,
+	/* Making threads takes as long as waking them so many times. */
+	MAKING = 4,
 	/* From one time to the next that workers are woken to see whether they have their processors again, at
 	 * first and at most [ns]: waking them takes some ten microseconds. */
 	LEAST_INTERVAL = 1000000,
@@ -30,6 +33,21 @@ static long count_processors(const struct rt_processors *p)
 	int known = CPU_COUNT_S(sizeof p->set, p->set);
 	long online = known ? known : sysconf(_SC_NPROCESSORS_ONLN);
 	return online > 0 ? online : 1;
+}
+
+static int count_budget(const struct rt_team *t)
+{
+	long n = count_processors(&t->processors);
+	int quota = n > 1 ? quota_processors("") : 0;
+	n = quota && quota < n ? quota : n;
+	return n < RT_THREADS_MAX ? (int)n : RT_THREADS_MAX;
+}
+
+/* Of several threads that count, the first one decides. */
+int rt_team_threads(struct rt_team *t)
+{
+	int threads = atomic_load(&t->threads), counted = threads ? threads : count_budget(t);
+	return threads || !atomic_compare_exchange_strong(&t->threads, &threads, counted) ? threads : counted;
 }
 
 void rt_team_init(struct rt_team *t, const struct allocator *allocator, int threads)
@@ -50,6 +68,11 @@ void rt_team_describe(struct rt_team *t, const struct target *machine)
 double rt_wake_operations(const struct rt_team *t)
 {
 	return t->machine->wake * target_kernel_rate(t->machine);
+}
+
+double rt_make_operations(const struct rt_team *t)
+{
+	return MAKING * rt_wake_operations(t);
 }
 
 /* With the lock held.  After a failed allocation the next caller tries again, after failed threads nobody. */
@@ -77,15 +100,15 @@ static bool make_crew(struct rt_team *t)
 /* In a child the lock may be held by a thread that is not there. */
 static bool may_enter(struct rt_team *t)
 {
-	return t->threads > 1 && !atomic_load_explicit(&t->closed, memory_order_relaxed) &&
+	return atomic_load_explicit(&t->threads, memory_order_relaxed) != 1 && !atomic_load_explicit(&t->closed, memory_order_relaxed) &&
 	       fork_generation() == t->generation;
 }
 
-/* Whether enough was missed to wake the workers; counting then begins anew. */
+/* Whether enough was missed to wake the workers, or to make them; counting then begins anew. */
 static bool missed_enough(struct rt_team *t, double operations)
 {
 	t->missed += operations;
-	if (t->missed < rt_wake_operations(t))
+	if (t->missed < (t->crew ? rt_wake_operations(t) : rt_make_operations(t)))
 		return false;
 	t->missed = 0;
 	return true;
@@ -136,7 +159,7 @@ static bool prepare_crew(struct rt_team *t, double operations, int64_t now)
 	if (now - t->left > RT_SPIN_NANOSECONDS)
 		t->missed = 0;
 	if (!t->crew)
-		return missed_enough(t, operations) && make_crew(t);
+		return missed_enough(t, operations) && rt_team_threads(t) > 1 && make_crew(t);
 	rt_crew_part(t->crew);
 	if (operations >= rt_wake_operations(t))
 		rt_gate_wake(&t->crew->last);

@@ -48,9 +48,11 @@ struct rt_work {
 	int items; /* at least 1; the first is not the caller's alone */
 };
 
+enum { RT_THREADS_MAX = 256 };
+
 struct rt_team {
 	const struct allocator *allocator;
-	int threads;			 /* the budget; below 2 there is no team */
+	atomic_int threads;		 /* the budget, 1 = there is no team; 0 = not counted yet, see rt_team_threads */
 	uint64_t generation;		 /* the process it belongs to */
 	struct rt_processors processors; /* where workers may run; none = it is not known */
 	const struct target *machine;	 /* that it runs on */
@@ -70,9 +72,13 @@ struct rt_team {
 	int64_t worked;		  /* how long it was entered since the last such run [ns] */
 };
 
-/* Starts nothing.  The team must not be moved.  Its workers will run where the calling thread may run now; if
+/* Starts nothing; threads = 0: see rt_team_threads.  The team must not be moved.  Its workers will run where the calling thread may run now; if
  * they are pinned, that of chunk p on the p-th of these processors: the first is left to the caller. */
 void rt_team_init(struct rt_team *, const struct allocator *, int threads);
+/* The budget.  Without one given it is counted when it is first asked for, or the team first made: the processors that the
+ * calling thread of rt_team_init could run on, or as many as the CPU quota allows, if fewer.  Reading the quota's files
+ * takes longer than many a first run. */
+int rt_team_threads(struct rt_team *);
 /* Sets the machine that it runs on, before it is entered first; the default is that of the processor's best
  * target.  The description is kept by reference, and must outlive the team. */
 void rt_team_describe(struct rt_team *, const struct target *machine);
@@ -86,6 +92,8 @@ int rt_team_enter(struct rt_team *, double operations);
 void rt_team_run(struct rt_team *, const struct rt_work *);
 /* Operations that sleeping workers must have missed to be woken: those of one in the time to wake up. */
 double rt_wake_operations(const struct rt_team *);
+/* The same for a team that has not been made yet: making it takes longer. */
+double rt_make_operations(const struct rt_team *);
 /* Whether all workers spin, waiting for work. */
 bool rt_team_awake(const struct rt_team *);
 /* Counts operations that were not given to workers because they sleep; wakes them when they are enough. */

@@ -215,7 +215,7 @@ static void test_when(void)
 {
 	struct rt_team t;
 	rt_team_init(&t, &allocator_default, 2);
-	const double third = rt_wake_operations(&t) / 3 + 1;
+	const double third = rt_make_operations(&t) / 3 + 1;
 	tap_ok(!rt_team_enter(&t, third) && !t.crew, "for a little no thread is made");
 	t.left -= 1000000000;
 	tap_ok(!rt_team_enter(&t, third) && !rt_team_enter(&t, third) && !t.crew,
