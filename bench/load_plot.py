@@ -35,7 +35,7 @@ def panel_of(number, title, series):
 def script_of(panels):
     rows = -(-len(panels) // COLUMNS)
     script = (f"set multiplot layout {rows},{min(COLUMNS, len(panels))}\nset xlabel 'requests a second'\nset ylabel 'latency [ms]'\nset logscale y\n"
-              "set xrange [0:*]\nset key top left font ',10' samplen 2\n")
+              "set xrange [0:*]\nset key below font ',10' samplen 2 maxrows 2\n")
     return script + "".join(panel_of(i, title, series) for i, (title, series) in enumerate(panels)) + "unset multiplot\n"
 
 
