@@ -2,7 +2,7 @@
 # The package for Python, which setuptools builds: tests/python/package_test.sh, or pip install ./python.
 EXTRA_DIST += \
 	%D%/README.md %D%/pyproject.toml %D%/setup.cfg %D%/setup.py \
-	%D%/bench/overhead.py \
+	%D%/bench/overhead.py %D%/bench/pytorch.py \
 	%D%/espalier/__init__.py %D%/espalier/_adapt.py %D%/espalier/_arrays.py %D%/espalier/_command.py %D%/espalier/_native.pyi \
 	%D%/espalier/builder.py %D%/espalier/draw.py %D%/espalier/model.py %D%/espalier/profile.py %D%/espalier/py.typed \
 	%D%/espalier/result.py %D%/espalier/service.py \
