@@ -18,6 +18,8 @@ from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent
+# `espalier serve` would bring a TLS library; the plug-in for libgccjit is under the GPL.
+LEFT_OUT = ("--without-microhttpd", "--without-gccjit")
 
 
 def read_version() -> str:
@@ -38,7 +40,7 @@ def build_library() -> Path:
         run("autoreconf", "-fi", cwd=SOURCE)
     if not (build / "Makefile").exists():
         build.mkdir(parents=True, exist_ok=True)
-        run(str(SOURCE / "configure"), "-q", "--disable-static", "--without-microhttpd", cwd=build)
+        run(str(SOURCE / "configure"), "-q", "--disable-static", *LEFT_OUT, cwd=build)
     run("make", "-s", f"-j{os.cpu_count()}", cwd=build)
     return build
 

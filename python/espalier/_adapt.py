@@ -24,9 +24,10 @@ def _graph(graph: Any) -> Any:
 
 def structure(value: Any) -> Any:
     """A structure that the extension module reads: a tuple, a dict, a text or arrays."""
-    serialize = getattr(value, "serialize", None)  # of a TokenList of conllu
-    if serialize is not None and isinstance(value, list):
-        return serialize()
+    if isinstance(value, list) and value:
+        sentences = [value] if hasattr(value, "serialize") else value  # a TokenList of conllu, or a list of them
+        if all(hasattr(each, "serialize") for each in sentences):
+            return "".join(each.serialize() for each in sentences)
     if _is_graph(value):
         return _graph(value)
     return value

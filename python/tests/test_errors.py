@@ -106,10 +106,32 @@ def test_vectors():
     assert model([x])["y"].tolist() == [[11, 1100]]
     refused(lambda: model([np.ones(3, np.float32)]), "shape-mismatch", "has 3 elements; the model takes 2")
     refused(lambda: model([{"children": [x]}]), "missing-data", "carries no 'x'")
-    for wrong, text in ((np.ones(2), "float64"), (OnGpu(), "another device"), (np.ones(2, np.int32), "integers"), ("red", "")):
+    for wrong, text in ((np.ones(2), "float64"), (OnGpu(), "another device"), (np.ones(2, np.int32), "integers"), ("red", "holds objects")):
         with pytest.raises(espalier.InputError, match=text):
             model([{"x": wrong, "children": []}])
     with pytest.raises(espalier.InputError, match="another device"):
         model(Structures([0, 0], [], x=OnGpu()))
     with pytest.raises(espalier.InputError, match="another device"):
         load(TREE, {**WEIGHTS, "W": OnGpu()})
+
+
+def test_random_arrays(tree):
+    """Whatever arrays are passed is a result or an exception."""
+    random = np.random.default_rng(3)
+
+    def made():
+        numbers = random.integers(-2, 6, random.integers(0, 9))
+        kind = random.choice(["int8", "int32", "int64", "uint16", "float32", "bool", "S3", "object"], p=[0.1, 0.4, 0.2, 0.1, 0.05, 0.05, 0.05, 0.05])
+        array = numbers.astype(kind)
+        return [array, np.sort(array), array[::2], array[::-1], array.reshape(-1, 1), array.tolist(), memoryview(array[:3].tobytes())][random.integers(7)]
+
+    ran = 0
+    for _ in range(1500):
+        begin = np.cumsum(random.integers(0, 2, random.integers(1, 6)) * 2) if random.integers(2) else made()
+        arrays = [begin, made(), made() if random.integers(3) == 0 else None, made() if random.integers(3) == 0 else None]
+        try:
+            ran += len(tree(Structures(*arrays, word=made()))) > 0
+            tree(Structures([0, 0], np.zeros(0, np.int32), word=made()))
+        except (espalier.Error, TypeError, ValueError):
+            pass
+    assert ran or tree(Structures([0], [], [0], word=[])) is not None

@@ -120,6 +120,10 @@ class TokenList(list):
         return "\n".join("\t".join(map(str, token.values())) for token in self) + "\n\n"
 
 
+class Sentences(list):
+    """As conllu.parse returns."""
+
+
 def labelled():
     return load(CHILDSUM.format(structure="tree(*)"), EDGES,
                  vocab={"word": WORDS, "rel": ["root", "obj"]}, columns={"rel": "deprel"})  # fmt: skip
@@ -132,12 +136,14 @@ def two_words():
 
 def test_sentences():
     assert labelled()([two_words()])["h0"].tolist() == [[1 + 2 * 3, 2 + 3 * 4]]
+    assert labelled()(Sentences([two_words()] * 2))["h0"].tolist() == [[7, 14]] * 2
     assert labelled()(two_words().serialize())["h0"].tolist() == [[7, 14]]
 
 
 def test_conllu():
     conllu = pytest.importorskip("conllu")
-    assert labelled()(conllu.parse(two_words().serialize()))["h0"].tolist() == [[7, 14]]
+    sentences = conllu.parse(2 * two_words().serialize())
+    assert labelled()(sentences)["h0"].tolist() == labelled()(list(sentences))["h0"].tolist() == [[7, 14]] * 2
 
 
 def test_arrays(tree):
