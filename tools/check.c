@@ -11,10 +11,11 @@ static void print_model(FILE *to, const esp_model *m)
 		fputs("OK: a compiled program\n", to);
 		return;
 	}
-	fprintf(to, "OK: %s, a model of a %s", f->name, f->structure);
+	fprintf(to, "OK: %s, a model %s%s", f->name, f->children ? "of a " : "without a structure",
+		f->children ? f->structure : "");
 	if (f->children < 0)
 		fputs(" with any number of children", to);
-	else
+	else if (f->children)
 		fprintf(to, " with %d %s", f->children, f->children == 1 ? "child" : "children");
 	fprintf(to, "\n    inputs %zu, states %zu, params %zu, outputs %zu\n", f->inputs, f->states,
 		f->params, f->outputs);

@@ -15,6 +15,8 @@ static const char *const texts[] = {
 #include "init/sequence.inc"
     ,
 #include "init/dag.inc"
+    ,
+#include "init/none.inc"
 };
 
 static int refuse_file(const char *path, int why)

@@ -44,7 +44,7 @@ espalier_serve_SOURCES = %D%/serve/access_log.c %D%/serve/compute.c %D%/serve/ht
 endif
 
 # The models of `espalier init`, as texts for a C compiler.
-init_models = %D%/init/dag.inc %D%/init/sequence.inc %D%/init/tree.inc
+init_models = %D%/init/dag.inc %D%/init/none.inc %D%/init/sequence.inc %D%/init/tree.inc
 %D%/libespalier_tools_a-init.$(OBJEXT): $(init_models)
 # And those of `espalier bench --ablation`.
 bench_texts = bench/models/childsum.inc bench/models/simpletreegru.inc bench/models/treefc.inc bench/models/treegru.inc \
@@ -55,4 +55,4 @@ bench_texts = bench/models/childsum.inc bench/models/simpletreegru.inc bench/mod
 		sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $< >$@.new && mv $@.new $@
 SUFFIXES = .ra .inc
 CLEANFILES += $(init_models) $(bench_texts)
-EXTRA_DIST += %D%/serve/README.md %D%/init/dag.ra %D%/init/sequence.ra %D%/init/tree.ra
+EXTRA_DIST += %D%/serve/README.md %D%/init/dag.ra %D%/init/none.ra %D%/init/sequence.ra %D%/init/tree.ra

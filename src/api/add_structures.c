@@ -35,6 +35,8 @@ static bool copy_data(esp_forest *f, const void *const *data, struct added nodes
 /* The edges of nodes. */
 static struct added edges_of(const int32_t *child_begin, struct added nodes)
 {
+	if (!child_begin)
+		return (struct added){0};
 	int64_t first = child_begin[nodes.first];
 	return (struct added){first, child_begin[nodes.first + nodes.rows] - first};
 }
@@ -87,15 +89,33 @@ static bool check_arrays(const esp_forest *f, const char *function, const int32_
 	return true;
 }
 
+/* Where the elements of child_begin that check_arrays needs are; there are none of rows without a structure. */
+static const int32_t no_children[2];
+
+/* Whether all arrays of a row that a model without a structure takes may be missing. */
+static bool takes_rows(const esp_forest *f)
+{
+	return !f->program->interface.children;
+}
+
 static bool check_arguments(const esp_forest *f, const esp_structure *s, struct diags *diags)
 {
 	const char *function = "esp_forest_add";
 	if (s->nodes > INT32_MAX)
 		return api_bad_argument(diags, function, "nodes", "must be below 2^31");
+	if (!s->child_begin && takes_rows(f))
+		return api_bad_argument(diags, function, "nodes", "must be 1: the model has no structure");
 	if (!s->child_begin)
 		return api_bad_argument(diags, function, "child_begin", "must not be NULL");
 	return check_arrays(f, function, s->children, s->child_begin, s->child_begin + s->nodes, s->data,
 			    diags);
+}
+
+static bool add_one(esp_forest *f, esp_structure *s, struct diags *diags)
+{
+	if (!s->child_begin && s->nodes == 1 && takes_rows(f))
+		s->child_begin = no_children;
+	return check_arguments(f, s, diags) && forest_add(f, s, NULL, diags);
 }
 
 esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, esp_error **error)
@@ -104,11 +124,27 @@ esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, es
 	esp_structure s;
 	bool ok = api_need(&call, forest) && api_need(&call, structure) &&
 		  api_take_struct(&call.diags, __func__, "structure", structure, &s, sizeof s) &&
-		  check_arguments(forest, &s, &call.diags) && forest_add(forest, &s, NULL, &call.diags);
+		  add_one(forest, &s, &call.diags);
 	return api_end(&call, ok, error);
 }
 
 /* --- adding many --- */
+
+static bool are_rows(const esp_forest *f, const esp_structures *s)
+{
+	return !s->node_begin && !s->child_begin && takes_rows(f);
+}
+
+/* Rows of a model without a structure: one node each, of which only the data are needed. */
+static bool add_rows(esp_forest *f, const esp_structures *s, struct diags *diags)
+{
+	struct added nodes = {0, (int64_t)s->structures};
+	const struct lin_inputs inputs = {.inputs = nodes.rows};
+	return has_room(f, s->structures, diags) &&
+	       check_arrays(f, "esp_forest_add_many", NULL, no_children, no_children + 1, s->data, diags) &&
+	       copy_data(f, s->data, nodes, edges_of(NULL, nodes), diags) &&
+	       lin_collect_add_many(&f->collect, &inputs, diags);
+}
 
 static bool check_node_begin(const esp_structures *s, struct diags *diags)
 {
@@ -141,7 +177,7 @@ static bool check_all_edges(const esp_forest *f, const esp_structures *s, struct
 	       check_arrays(f, "esp_forest_add_many", s->children, begin, begin + nodes.rows, s->data, diags);
 }
 
-static bool add_many(esp_forest *f, const esp_structures *s, struct diags *diags)
+static bool add_arrays(esp_forest *f, const esp_structures *s, struct diags *diags)
 {
 	struct added nodes = nodes_of(s);
 	struct lin_inputs inputs = {.inputs = (int64_t)s->structures,
@@ -154,13 +190,19 @@ static bool add_many(esp_forest *f, const esp_structures *s, struct diags *diags
 	       lin_collect_add_many(&f->collect, &inputs, diags);
 }
 
+static bool add_many(esp_forest *f, const esp_structures *s, struct diags *diags)
+{
+	if (are_rows(f, s))
+		return add_rows(f, s, diags);
+	return check_node_begin(s, diags) && check_all_edges(f, s, diags) && add_arrays(f, s, diags);
+}
+
 esp_status esp_forest_add_many(esp_forest *forest, const esp_structures *structures, esp_error **error)
 {
 	struct api_call call = api_begin(forest);
 	esp_structures s;
 	bool ok = api_need(&call, forest) && api_need(&call, structures) &&
 		  api_take_struct(&call.diags, __func__, "structures", structures, &s, sizeof s) &&
-		  check_node_begin(&s, &call.diags) && check_all_edges(forest, &s, &call.diags) &&
 		  add_many(forest, &s, &call.diags);
 	return api_end(&call, ok, error);
 }

@@ -271,8 +271,8 @@ void esp_model_free(esp_model *);
 /* What a model declares.  Texts belong to the model. */
 typedef struct esp_model_facts {
 	const char *name;
-	const char *structure; /* "sequence", "tree", "dag" */
-	int children;	       /* of every inner node; -1 = any number of at least one */
+	const char *structure; /* "sequence", "tree", "dag", "none" */
+	int children;	       /* of every inner node; -1 = any number of at least one; 0 = there is no structure */
 	size_t inputs, params, states, outputs;
 } esp_model_facts;
 /* NULL when the model is. */
@@ -552,7 +552,7 @@ void esp_binding_free(esp_binding *);
 typedef struct esp_structure {
 	size_t size; /* sizeof(esp_structure) */
 	size_t nodes;
-	const int32_t *child_begin; /* nodes + 1 */
+	const int32_t *child_begin; /* nodes + 1; may be NULL when the model has no structure: its rows are one node each */
 	const int32_t *children;
 	int32_t root;		 /* the node whose outputs are those of the structure */
 	const void *const *data; /* for each input of the program: int32_t[nodes] tokens (-1 = none) or
@@ -576,6 +576,8 @@ esp_status esp_forest_add(esp_forest *, const esp_structure *, esp_error **error
 typedef struct esp_structures {
 	size_t size; /* sizeof(esp_structures) */
 	size_t structures;
+	/* Both may be NULL when the model has no structure: then structure i is row i of the data, which are arrays of
+	 * [structures, shape...] in row-major order. */
 	const int32_t *node_begin;  /* structures + 1, ascending from 0 or more */
 	const int32_t *child_begin; /* node_begin[structures] + 1; node n has children[child_begin[n]] and so on */
 	const int32_t *children;
@@ -750,6 +752,11 @@ const void *esp_session_root_elements(const esp_session *, size_t output, size_t
 const float *esp_session_output(const esp_session *, size_t output, size_t structure, size_t node);
 const float *esp_session_state(const esp_session *, size_t state, size_t structure, size_t node);
 const float *esp_session_root(const esp_session *, size_t output, size_t structure);
+/* All rows of an output of the last run at once: *stride bytes from the row of a structure to that of the next, each an
+ * array of esp_output.shape in row-major order.  *stride is never less than a row has, and often more.  Of outputs at the
+ * root, and of all outputs of a model without a structure; NULL of others, and when there are no rows.  Belongs to the
+ * session, until its next run.  It may have to copy rows: one thread at a time. */
+const void *esp_session_rows(const esp_session *, size_t output, size_t *stride);
 /* The generation of the binding's weights that the last run was computed with; 0 = none. */
 uint64_t esp_session_generation(const esp_session *);
 void esp_session_free(esp_session *);

@@ -25,7 +25,8 @@ typedef struct esp_value {
 	uint32_t id; /* of one builder; 0 = none */
 } esp_value;
 
-/* `structure` as in the text: "sequence", "tree(left, right)", "tree(*)", "dag(2)". */
+/* `structure` as in the text: "sequence", "tree(left, right)", "tree(*)", "dag(2)", "none".  With "none" outputs see the values of
+ * ESP_BODY_NODE, the only body but ESP_BODY_OUTPUT. */
 esp_status esp_builder_create(esp_context *, const char *name, const char *structure, esp_builder **out,
 			      esp_error **error);
 /* The caller's place, for diagnostics about the calls that follow: esp_builder_at(b, __FILE__, __LINE__). */

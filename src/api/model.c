@@ -23,11 +23,9 @@ struct reading {
 
 static esp_model_facts facts_of(const struct ra_model *g)
 {
-	static const char *const structures[] = {
-	    [RA_SEQUENCE] = "sequence", [RA_TREE] = "tree", [RA_DAG] = "dag"};
 	return (esp_model_facts){
 	    .name = g->name,
-	    .structure = structures[g->structure.kind],
+	    .structure = ra_structure_words[g->structure.kind],
 	    .children = g->structure.children,
 	    .inputs = g->inputs.n,
 	    .params = g->params.n,

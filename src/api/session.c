@@ -292,6 +292,11 @@ const void *esp_session_root_elements(const esp_session *s, size_t output, size_
 	return has_output(s, output, structure) ? rt_session_root_row(&s->run, output, structure) : NULL;
 }
 
+const void *esp_session_rows(const esp_session *s, size_t output, size_t *stride)
+{
+	return has_output(s, output, 0) && stride ? rt_session_rows(&s->run, output, stride) : NULL;
+}
+
 const float *esp_session_output(const esp_session *s, size_t output, size_t structure, size_t node)
 {
 	const void *row = esp_session_output_elements(s, output, structure, node);

@@ -423,9 +423,11 @@ static bool check_reach(const struct next *x, const struct io_structure *s)
 
 /* --- the format --- */
 
+/* A row of a model without a structure is a sequence of one node. */
 static bool takes_sequences(const esp_forest *f)
 {
-	return f->program->interface.children == 1 && !f->program->interface.shared_children;
+	const struct image *i = &f->program->interface;
+	return !i->children || (i->children == 1 && !i->shared_children);
 }
 
 /* Reads on until the text contains the next structure.  Text of unknown format is plain if the program takes

@@ -196,7 +196,7 @@ static void add_heads(const struct compilation *c, struct image_step *step, cons
 /* A node of a tree has two children in the mean, one of a sequence has one, and a parent is one. */
 static void add_second_child(const struct compilation *c, struct image_step *step)
 {
-	bool two = c->model->structure.children != 1 && step->domain != IMAGE_DOMAIN_BATCH_DOWN &&
+	bool two = c->model->structure.children && c->model->structure.children != 1 && step->domain != IMAGE_DOMAIN_BATCH_DOWN &&
 		   step->domain != IMAGE_DOMAIN_NODE_DOWN;
 	int64_t more = two ? step->state_bytes : 0;
 	step->state_bytes += more;

@@ -504,9 +504,20 @@ static struct ilir_stmt *tested_steps(struct lowering *l, ilir_expr begin, ilir_
 	return ilir_step(l->m, tested_name(l), 0, begin, end, rows);
 }
 
+/* Whether the traversal at hand has bodies: without a structure there is none. */
+static bool has_recursion(const struct lowering *l)
+{
+	for (size_t b = 0; b < l->p->bodies.n; b++)
+		if (sub_is_recursive(&l->p->bodies.at[b]) && l->p->bodies.at[b].traversal == l->traversal)
+			return true;
+	return false;
+}
+
 static struct ilir_stmt *lower_recursion(struct lowering *l)
 {
 	struct ilir_module *m = l->m;
+	if (!has_recursion(l))
+		return NULL;
 	bool down = l->p->traversals.at[l->traversal].down;
 	if (!l->sched->specialize_leaf || down)
 		return loop_over_batches(l, ilir_index(m, 0), down,

@@ -115,8 +115,25 @@ static struct lin_forest pick_input(const struct lin_inputs *in, int64_t i, int3
 				   .root = root};
 }
 
+/* Appends inputs of one node each. */
+static bool add_single_nodes(struct lin_collect *c, int64_t inputs, struct diags *diags)
+{
+	if (!reserve_inputs(c, inputs, inputs, 0, diags))
+		return false;
+	c->child_begin.at[c->nodes] = (int32_t)c->edges;
+	for (int64_t i = 0; i < inputs; i++) {
+		c->child_begin.at[c->nodes + i + 1] = (int32_t)c->edges;
+		c->root.at[c->inputs + i] = c->input_begin.at[c->inputs + i] = (int32_t)(c->nodes + i);
+	}
+	c->nodes += inputs;
+	c->inputs += inputs;
+	return true;
+}
+
 bool lin_collect_add_many(struct lin_collect *c, const struct lin_inputs *in, struct diags *diags)
 {
+	if (!in->input_begin)
+		return add_single_nodes(c, in->inputs, diags);
 	int32_t root, first = in->input_begin[0], end = in->input_begin[in->inputs];
 	for (int64_t i = 0; i < in->inputs; i++) {
 		struct lin_forest f = pick_input(in, i, &root);

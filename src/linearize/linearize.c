@@ -182,7 +182,11 @@ static bool linearize_forest(struct lin_order *o, const struct lin_forest *given
 	o->inputs = f->inputs;
 	o->edges = f->child_begin[f->nodes] - f->child_begin[0];
 	o->span = rules.span > 1 && !rules.shared ? rules.span : 0;
-	if (!allocate_arrays(o, rules, diags) || !lin_scan(o, f, rules, diags) ||
+	if (!allocate_arrays(o, rules, diags) || (!rules.children && !lin_check_rows(o, f, diags)))
+		return false;
+	if (lin_are_rows(o, &rules))
+		return lin_number_rows(o, f, diags);
+	if (!lin_scan(o, f, rules, diags) ||
 	    !lin_frontier(o, f, diags) || !lin_find_begins(o, f, &rules, diags))
 		return false;
 	number_nodes(o, f);

@@ -50,7 +50,7 @@ struct lin_cases {
 
 /* The structures that a model accepts, and the arrays that its kernels read. */
 struct lin_rules {
-	int children; /* of every inner node; -1 = any number */
+	int children; /* of every inner node; -1 = any number; 0 = there are none, and an input is one node */
 	bool shared;  /* a node may have several parents */
 	bool edges;   /* child_begin and child_list are filled for a fixed number of children, too */
 	bool places;  /* `place` is filled; not when nodes are shared */
@@ -107,6 +107,7 @@ struct lin_order {
 	int32_t *height; /* nodes, by id, until they are numbered, with spans until these are found; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
 	bool post_order; /* nodes have no child or two, and ids are a post order */
+	bool in_place;	 /* numbers are ids */
 	size_t stride;	 /* of `child`, in elements */
 	struct lin_block {
 		void *at;
@@ -155,6 +156,13 @@ bool lin_check_sizes(const struct lin_forest *, struct diags *);
 bool lin_scan(struct lin_order *, const struct lin_forest *, struct lin_rules, struct diags *);
 /* May be set in `height` when all heights are known. */
 enum { LIN_CHILD = 1 << 30 };
+bool lin_check_roots(const struct lin_forest *, struct diags *);
+/* Without children: checks that nodes have no edges, and inputs one node each. */
+bool lin_check_rows(struct lin_order *, const struct lin_forest *, struct diags *);
+/* Whether lin_number_rows can number the nodes, in place of all passes after it: nothing but their number is asked for. */
+bool lin_are_rows(const struct lin_order *, const struct lin_rules *);
+/* Fills `order`, `number`, `root` and `batch_begin`, and checks the roots. */
+bool lin_number_rows(struct lin_order *, const struct lin_forest *, struct diags *);
 /* Finds the other heights, and cycles. */
 bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *);
 /* Finds the first number of each batch, and of each case of it, and `leaves`; reserves `case_begin`. */
@@ -275,7 +283,7 @@ bool lin_collect_add_rooted(struct lin_collect *, int64_t nodes, const int32_t *
 			    const int32_t *children, int64_t root, struct diags *);
 
 /* Inputs that stand one after the other in arrays.  Input i has the nodes input_begin[i] .. input_begin[i + 1] - 1; its
- * children and its root are named by their numbers within it. */
+ * children and its root are named by their numbers within it.  Without these arrays each input is one node. */
 struct lin_inputs {
 	int64_t inputs;
 	const int32_t *input_begin; /* inputs + 1, ascending */

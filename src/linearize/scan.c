@@ -86,7 +86,7 @@ static bool refuse_node(struct lin_order *o, const struct lin_forest *f, int32_t
 	return refuse_parents(o, f, n, diags);
 }
 
-static bool check_roots(const struct lin_forest *f, struct diags *diags)
+bool lin_check_roots(const struct lin_forest *f, struct diags *diags)
 {
 	for (int64_t i = 0; i < f->inputs; i++)
 		if (f->root[i] < 0 || f->root[i] >= f->nodes)
@@ -288,5 +288,5 @@ bool lin_scan(struct lin_order *o, const struct lin_forest *f, struct lin_rules 
 		return refuse_node(o, f, n, rules, diags);
 	if (!lin_are_lists(o))
 		o->edge_begin = NULL;
-	return check_roots(f, diags);
+	return lin_check_roots(f, diags);
 }

@@ -85,14 +85,15 @@ void ra_check_complete(struct ra_graph *g)
 	const struct ra_syntax *s = g->syntax;
 	const struct requirement first[] = {
 	    {s->model.length, "a name", "add a line such as: model treelstm", NULL},
-	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)",
+	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right), or: structure none",
 	     NULL},
 	};
-	const struct requirement last = {s->outputs.n, "an output", "add a line such as: output result = h",
+	const struct requirement last = {s->outputs.n, "an output",
+					 ra_is_graph(g) ? "add a line such as: output y = W @ x" : "add a line such as: output result = h",
 					 "name one with esp_builder_output"};
 	struct diag_at at = {.file = g->model->file};
 	check_requirements(g, at, "the model", first, 2);
-	for (size_t t = 0; t < g->model->traversals.n; t++)
+	for (size_t t = 0; !ra_is_graph(g) && t < g->model->traversals.n; t++)
 		check_traversal(g, (int)t);
 	check_requirements(g, at, "the model", &last, 1);
 }

@@ -182,7 +182,7 @@ static bool read_label(struct ra_builder *b, const char *label, struct ra_output
 static struct ra_value *use_in_output(struct ra_builder *b, uint32_t id)
 {
 	struct ra_value *v = ra_find_value(b, id);
-	if (!v || !v->body || v->body == RA_WORD_OUTPUT)
+	if (!v || !v->body || v->body == RA_WORD_OUTPUT || ra_is_shared(b, v))
 		return v && check_for_all(b, v) ? v : NULL;
 	return ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b),
 			 "make a state of it, and get that below ESP_BODY_OUTPUT",

@@ -398,6 +398,8 @@ void ra_declare(struct ra_graph *g)
 			check_arguments(g, g->syntax->defs.at[i]);
 	check_child_states(g);
 	ra_add_bodies(g);
+	if (ra_is_graph(g))
+		ra_check_graph(g);
 	if (!g->syntax->incomplete)
 		ra_check_directions(g);
 	if (!g->syntax->incomplete) {

@@ -183,6 +183,8 @@ static bool check_direction(struct ra_graph *g, const struct ra_expr *e)
 static bool check_each(struct ra_graph *g, const struct ra_expr *e)
 {
 	bool parents = e->each.parents;
+	if (ra_is_graph(g))
+		return ra_refuse_neighbours(g, e->span);
 	if (g->each || g->nest)
 		return ra_refuse(
 		    g, DIAG_MODEL_NESTED, e->span.at, "compute the inner one first and give it a name",
@@ -391,6 +393,8 @@ static void expand_case(struct ra_graph *g, int which)
 
 void ra_expand_bodies(struct ra_graph *g)
 {
+	if (ra_is_graph(g))
+		return;
 	for (g->traversal = 0; (size_t)g->traversal < g->model->traversals.n; g->traversal++)
 		for (int which = 0; which < ra_bodies(g->model); which++)
 			expand_case(g, which);
@@ -418,14 +422,28 @@ static void check_labels(struct ra_graph *g, const struct ra_output_text *o, ra_
 			  ra_shape_text(g->arena, g->model, s), o->labels.n);
 }
 
+/* The body of a model without a structure: its names are nodes of the outputs, which share them. */
+static void expand_shared(struct ra_graph *g)
+{
+	const struct ra_body *body = ra_is_graph(g) ? ra_body_for(g, 0, RA_WORD_NODE) : NULL;
+	struct locals *l = ARENA_NEW(g->arena, struct locals);
+	locals_init(l, g->arena, NULL);
+	for (size_t i = 0; body && i < body->statements.n; i++) {
+		const struct ra_binding *b = &body->statements.at[i];
+		locals_add(g, l, b->name, ra_expand_expr(g, &l->scope, b->value));
+	}
+	g->shared = &l->scope;
+}
+
 void ra_expand_outputs(struct ra_graph *g)
 {
 	g->region = RA_IN_OUTPUTS;
 	g->body = 0;
+	expand_shared(g);
 	for (size_t i = 0; i < g->syntax->outputs.n; i++) {
 		const struct ra_output_text *o = &g->syntax->outputs.at[i];
 		g->at_root = o->at_root;
-		ra_ref value = ra_expand_expr(g, NULL, o->value);
+		ra_ref value = ra_expand_expr(g, g->shared, o->value);
 		check_labels(g, o, value);
 		struct ra_output output = {.name = ra_span_string(g->arena, o->name),
 					   .value = value,
@@ -437,5 +455,5 @@ void ra_expand_outputs(struct ra_graph *g)
 		vec_push(g->arena, &g->model->outputs, output);
 	}
 	g->at_root = true;
-	ra_expand_expr(g, NULL, g->syntax->unused);
+	ra_expand_expr(g, g->shared, g->syntax->unused);
 }

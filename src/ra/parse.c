@@ -114,7 +114,7 @@ static bool refuse_structure(struct ra_parser *p, struct diag_at at, const char 
 {
 	return ra_report(
 	    p->report, DIAG_MODEL_STRUCTURE, at,
-	    "write sequence, tree(left, right), tree(3), tree(*), dag(left, right), dag(3) or dag(*)", "%s",
+	    "write sequence, tree(left, right), tree(3), tree(*), dag(left, right), dag(3), dag(*) or none", "%s",
 	    message);
 }
 
@@ -155,11 +155,23 @@ static bool parse_children(struct ra_parser *p)
 	return ra_expect_token(p, ')', "')'");
 }
 
+const char *const ra_structure_words[RA_STRUCTURES] = {
+    [RA_SEQUENCE] = "sequence", [RA_TREE] = "tree", [RA_DAG] = "dag", [RA_NONE] = "none"};
+
+/* RA_STRUCTURES = it is no kind of structure. */
+static enum ra_structure_kind find_structure(struct ra_token t)
+{
+	enum ra_structure_kind kind = 0;
+	while (kind < RA_STRUCTURES && !(t.kind == RA_TOKEN_NAME && ra_span_is(t.span, ra_structure_words[kind])))
+		kind++;
+	return kind;
+}
+
 bool ra_parse_structure(struct ra_parser *p)
 {
 	struct ra_span kind = p->token.span;
-	bool tree = ra_span_is(kind, "tree"), sequence = ra_span_is(kind, "sequence");
-	if (p->token.kind != RA_TOKEN_NAME || !(tree || sequence || ra_span_is(kind, "dag")))
+	enum ra_structure_kind found = find_structure(p->token);
+	if (found == RA_STRUCTURES)
 		return refuse_structure(p, kind.at, "this is not a kind of structure");
 	if (p->syntax->structure.span.length)
 		return ra_report(p->report, DIAG_MODEL_DUPLICATE, kind.at, "a model has one structure",
@@ -167,13 +179,14 @@ bool ra_parse_structure(struct ra_parser *p)
 				 p->syntax->structure.span.at.line);
 	ra_advance_token(p);
 	p->syntax->structure.span = kind;
-	p->syntax->structure.kind = sequence ? RA_SEQUENCE : tree ? RA_TREE : RA_DAG;
-	if (sequence) {
+	p->syntax->structure.kind = found;
+	if (found == RA_SEQUENCE) {
 		struct ra_span previous = {"previous", strlen("previous"), kind.at};
 		vec_push(p->arena, &p->syntax->structure.names, previous);
 		p->syntax->structure.children = 1;
-		return true;
 	}
+	if (found == RA_SEQUENCE || found == RA_NONE)
+		return true;
 	return ra_expect_token(p, '(', "'(' and the children") && parse_children(p);
 }
 

@@ -10,6 +10,7 @@ struct ra_printer {
 	struct str *s;
 	struct arena *arena;
 	const char **name; /* of a node; NULL = written where it is used */
+	uint32_t *uses;	   /* of a node: by others, states and outputs */
 	bool *named;	   /* shared or deep: needs a name */
 	uint32_t *home; /* of a node that depends on index variables: the innermost node that introduces one; else 0 */
 	const char **index; /* names of index variables, where they are introduced */

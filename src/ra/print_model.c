@@ -14,13 +14,11 @@ static bool is_leaf(const struct ra_node *n)
 
 /* --- declarations --- */
 
-static const char *const kinds[] = {[RA_SEQUENCE] = "sequence", [RA_TREE] = "tree", [RA_DAG] = "dag"};
-
 static void print_structure(struct ra_printer *p)
 {
 	const struct ra_structure *t = &p->m->structure;
-	str_printf(p->s, "structure %s", kinds[t->kind]);
-	if (t->kind == RA_SEQUENCE) {
+	str_printf(p->s, "structure %s", ra_structure_words[t->kind]);
+	if (t->kind == RA_SEQUENCE || t->kind == RA_NONE) {
 		str_puts(p->s, "\n");
 		return;
 	}
@@ -183,17 +181,16 @@ static bool name_inner_sums(struct ra_printer *p, size_t i, const bool *holds)
 static void find_named(struct ra_printer *p)
 {
 	size_t nodes = p->m->nodes.n;
-	uint32_t *uses = ARENA_ARRAY(p->arena, uint32_t, nodes + 1);
 	int *height = ARENA_ARRAY(p->arena, int, nodes + 1);
 	bool *holds = ARENA_ARRAY(p->arena, bool, nodes + 1);
-	count_uses(p->m, uses);
+	count_uses(p->m, p->uses);
 	for (size_t i = 1; i < nodes; i++) {
 		const struct ra_node *n = &p->m->nodes.at[i];
 		int h = 0;
 		for (int j = 0; j < ra_op_arity(n->op); j++)
 			h = height[n->arg[j].i] > h ? height[n->arg[j].i] : h;
 		p->each[i] = depends_on_each(p, n);
-		p->named[i] = !is_leaf(n) && (uses[i] > 1 || h + 1 >= NESTING || n->op == RA_NEST);
+		p->named[i] = !is_leaf(n) && (p->uses[i] > 1 || h + 1 >= NESTING || n->op == RA_NEST);
 		height[i] = p->named[i] ? 0 : h + 1;
 		holds[i] = name_inner_sums(p, i, holds);
 	}
@@ -576,6 +573,32 @@ static void print_traversal(struct ra_printer *p, int t)
 		print_body(p, t, which);
 }
 
+/* Whether a node is the value of an output. */
+static bool *mark_outputs(const struct ra_printer *p)
+{
+	bool *mark = ARENA_ARRAY(p->arena, bool, p->m->nodes.n + 1);
+	for (size_t i = 0; i < p->m->outputs.n; i++)
+		mark[p->m->outputs.at[i].value.i] = true;
+	return mark;
+}
+
+/* The body of a model without a structure: the names that its outputs share, or need. */
+static void print_shared(struct ra_printer *p)
+{
+	const struct ra_model *m = p->m;
+	const bool *result = mark_outputs(p);
+	bool any = false;
+	for (uint32_t i = 1; i < m->nodes.n; i++) {
+		if (!p->named[i] || p->home[i] || (result[i] && p->uses[i] == 1))
+			continue;
+		str_puts(p->s, any ? "" : "\nnode:\n");
+		any = true;
+		const char *name = fresh_name(p, "t", &p->locals);
+		print_statement(p, name, i);
+		p->name[i] = name;
+	}
+}
+
 static void print_string(struct str *s, const char *text)
 {
 	str_puts(s, "\"");
@@ -602,7 +625,8 @@ static void print_output(struct ra_printer *p, const struct ra_output *o)
 {
 	str_printf(p->s, "output %s", o->name);
 	print_value(p, o->value.i);
-	str_puts(p->s, o->at_root ? " at root" : " at every node");
+	if (p->m->structure.kind != RA_NONE)
+		str_puts(p->s, o->at_root ? " at root" : " at every node");
 	for (int i = 0; i < o->labels; i++) {
 		str_puts(p->s, i ? ", " : " labels ");
 		print_string(p->s, o->label[i]);
@@ -616,6 +640,7 @@ void ra_print(const struct ra_model *m, struct str *s)
 {
 	struct ra_printer p = {.m = m, .s = s, .arena = s->arena};
 	p.name = ARENA_ARRAY(p.arena, const char *, m->nodes.n + 1);
+	p.uses = ARENA_ARRAY(p.arena, uint32_t, m->nodes.n + 1);
 	p.named = ARENA_ARRAY(p.arena, bool, m->nodes.n + 1);
 	p.each = ARENA_ARRAY(p.arena, bool, m->nodes.n + 1);
 	p.stamp = ARENA_ARRAY(p.arena, uint32_t, m->nodes.n + 1);
@@ -629,6 +654,8 @@ void ra_print(const struct ra_model *m, struct str *s)
 	print_declarations(&p);
 	for (size_t t = 0; t < m->traversals.n; t++)
 		print_traversal(&p, (int)t);
+	if (m->structure.kind == RA_NONE)
+		print_shared(&p);
 	str_puts(s, "\n");
 	for (size_t i = 0; i < m->outputs.n; i++)
 		print_output(&p, &m->outputs.at[i]);

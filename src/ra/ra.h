@@ -100,7 +100,11 @@ struct ra_node {
 	};
 };
 
-enum ra_structure_kind { RA_SEQUENCE, RA_TREE, RA_DAG };
+/* RA_NONE: a feed-forward graph.  Its rows have no edges to each other, so it has neither states nor bodies: outputs are
+ * computed of the inputs of their own row. */
+enum ra_structure_kind { RA_SEQUENCE, RA_TREE, RA_DAG, RA_NONE, RA_STRUCTURES };
+/* Their words in a text. */
+extern const char *const ra_structure_words[RA_STRUCTURES];
 /* The bodies of a traversal: of the nodes that it begins with, then of the others; up, these are leaves and inner nodes, and
  * then come those of the cases that the model names, in their order; down, they are roots and all below. */
 enum ra_case { RA_LEAF, RA_INNER, RA_CASES, RA_ROOT = RA_LEAF, RA_BELOW = RA_INNER };
@@ -108,7 +112,7 @@ enum { RA_BODY_LIMIT = IMAGE_MAX_CASES };
 
 struct ra_structure {
 	enum ra_structure_kind kind;
-	int children;             /* of an inner node; -1 = any number of at least one */
+	int children;             /* of an inner node; -1 = any number of at least one; NONE: 0 */
 	const char *const *child; /* names of the slots, or NULL */
 };
 
@@ -180,7 +184,7 @@ struct ra_local {
 
 struct ra_output {
 	const char *name;
-	ra_ref value; /* of a graph over STATE, PARAM and constants */
+	ra_ref value; /* of a graph over STATE, PARAM and constants; without a structure over INPUT, LOOKUP and those */
 	bool at_root;
 	int labels; /* 0 = none */
 	const char *const *label;

@@ -33,6 +33,8 @@ bool ra_is_child_field(const struct ra_graph *g, const struct ra_name *n)
 int ra_find_child(struct ra_graph *g, int64_t slot, struct ra_span span)
 {
 	int children = g->children;
+	if (ra_is_graph(g))
+		return ra_refuse_neighbours(g, span), -1;
 	if (children < 0)
 		return ra_refuse(
 			   g, DIAG_MODEL_CHILD, span.at,
@@ -188,6 +190,12 @@ static ra_ref refuse_place(struct ra_graph *g, struct ra_span span, const char *
 
 /* --- names of the model --- */
 
+/* Outputs are computed of states, which stay; those of a model without a structure of the inputs themselves. */
+static bool sees_inputs(const struct ra_graph *g)
+{
+	return g->region != RA_IN_OUTPUTS || ra_is_graph(g);
+}
+
 static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 {
 	const struct ra_input *input = &g->model->inputs.at[i];
@@ -198,7 +206,7 @@ static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 		return refuse_value(
 		    g, span, "a token",
 		    "look a parameter up with it: embedding[word]; declared i32 it is a number as well");
-	if (g->region == RA_IN_OUTPUTS)
+	if (!sees_inputs(g))
 		return refuse_place(g, span, "is an input, which outputs cannot use",
 				    "keep what the output needs in a state");
 	return ra_build_leaf(
@@ -352,7 +360,7 @@ static bool means_parent(const struct ra_graph *g, struct ra_span span, const ch
 {
 	const char *name = g->model->structure.kind == RA_SEQUENCE ? "next" : "parent";
 	size_t prefix = dot ? (size_t)(dot - span.text) : 0;
-	return prefix == strlen(name) && memcmp(span.text, name, prefix) == 0;
+	return !ra_is_graph(g) && prefix == strlen(name) && memcmp(span.text, name, prefix) == 0;
 }
 
 static ra_ref resolve_unnamed_parent(struct ra_graph *g, struct ra_span span, const char *dot)
@@ -415,7 +423,7 @@ static bool check_token(struct ra_graph *g, const struct ra_name *token, struct 
 {
 	if (g->model->inputs.at[token->index].edge)
 		return is_seen(g, false, token, span);
-	return g->region != RA_IN_OUTPUTS ||
+	return sees_inputs(g) ||
 	       ra_refuse(g, DIAG_MODEL_PLACE, span.at, "keep what the output needs in a state",
 			 "'%s' is an input, which outputs cannot use", ra_excerpt(g->arena, span));
 }

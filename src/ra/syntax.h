@@ -365,7 +365,7 @@ bool ra_at_fill(const struct ra_parser *);
 bool ra_parse_names(struct ra_parser *, struct ra_def *);
 /* parse.c: `CONDITION and ...`, of a case. */
 bool ra_parse_conditions(struct ra_parser *, struct ra_case_text *);
-/* parse.c: `sequence`, or tree or dag with its children. */
+/* parse.c: `sequence` or `none`, or tree or dag with its children. */
 bool ra_parse_structure(struct ra_parser *);
 /* parse.c: `up` or `down`. */
 bool ra_parse_traversal(struct ra_parser *);
@@ -487,6 +487,7 @@ struct ra_graph {
 	bool members;	   /* that is one over the nodes of the input */
 	bool of_member;	   /* an output is expanded that the node it is at has */
 	bool at_root;	   /* the output at hand is computed there */
+	const struct ra_scope *shared; /* names that outputs see: of the body of a model without a structure */
 	struct ra_nest *nest; /* the index notation we are in; NULL = none */
 	int nests, positions; /* nests so far, and index variables of those that are open */
 	struct map computed;  /* symbols that are computed, by their text */
@@ -528,6 +529,13 @@ const struct ra_body *ra_body_for(const struct ra_graph *, int traversal, enum r
 void ra_check_directions(struct ra_graph *);
 /* Refuses a model without a name, a structure, states, bodies or outputs. */
 void ra_check_complete(struct ra_graph *);
+
+/* check_graph.c: models without a structure. */
+bool ra_is_graph(const struct ra_graph *);
+/* Refuses what only nodes of a structure have. */
+void ra_check_graph(struct ra_graph *);
+/* Refuses a child, a parent or a range over them in an expression; false. */
+bool ra_refuse_neighbours(struct ra_graph *, struct ra_span);
 
 /* expand.c: expressions to nodes.  A reference of 0 says that the fault was reported. */
 ra_ref ra_expand_expr(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);

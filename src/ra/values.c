@@ -158,10 +158,15 @@ static int current_traversal(const struct ra_builder *b)
 	return b->body == RA_WORD_OUTPUT ? 0 : (int)b->syntax.traversals.n;
 }
 
+bool ra_is_shared(const struct ra_builder *b, const struct ra_value *v)
+{
+	return b->syntax.structure.kind == RA_NONE && v->body == RA_WORD_NODE;
+}
+
 struct ra_value *ra_use_value(struct ra_builder *b, uint32_t id)
 {
 	struct ra_value *v = ra_find_value(b, id);
-	if (!v || !v->body || (v->body == b->body && v->traversal == current_traversal(b)))
+	if (!v || !v->body || (v->body == b->body && v->traversal == current_traversal(b)) || ra_is_shared(b, v))
 		return v;
 	return ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b),
 			 "bodies share parameters, inputs and numbers, and see each other's states",

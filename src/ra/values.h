@@ -80,6 +80,8 @@ const char *ra_body_text(const struct ra_builder *, enum ra_word body);
 /* --- values --- */
 
 struct ra_expr *ra_new_expr(struct ra_builder *, enum ra_expr_kind, struct ra_span);
+/* Whether it is a value of the body that outputs see, where there is no structure. */
+bool ra_is_shared(const struct ra_builder *, const struct ra_value *);
 /* The value of an id that the caller has; NULL after a diagnostic, or in silence when an earlier one explains
  * that there is none.  The second: for use in the body that the calls are for. */
 struct ra_value *ra_find_value(struct ra_builder *, uint32_t id);

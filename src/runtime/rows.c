@@ -116,6 +116,19 @@ const void *rt_session_root_row(const struct rt_session *s, int output, int64_t 
 	return buffer_row(s, o->buffer, o->at_root ? input : s->order.root[input]);
 }
 
+const void *rt_session_rows(const struct rt_session *s, int output, size_t *stride)
+{
+	const struct image_output *o = output >= 0 && output < s->image->outputs ? &s->image->output[output] : NULL;
+	int64_t inputs = s->sizes[IMAGE_INPUTS];
+	if (!o || !inputs || !(o->at_root || s->order.in_place))
+		return NULL;
+	const struct image_buffer *b = &s->image->buffer[o->buffer];
+	*stride = (size_t)(rt_is_dense(b) ? b->row_elements : elements_of(b)) * width_of(b);
+	for (int64_t i = inputs; !rt_is_dense(b) && i-- > 0;)
+		buffer_row(s, o->buffer, i);
+	return buffer_row(s, o->buffer, 0);
+}
+
 const void *rt_session_state_row(const struct rt_session *s, int state, int64_t node)
 {
 	if (state < 0 || state >= s->image->states || node < 0 || node >= s->sizes[IMAGE_NODES])

@@ -118,6 +118,9 @@ bool rt_session_run(struct rt_session *, const struct rt_binding *, struct rt_te
 /* The row of an output: of a node (forest numbering) or, for an output at the root, of an input.  NULL = no
  * such row. */
 const void *rt_session_row(const struct rt_session *, int output, int64_t row);
+/* The rows of all inputs, *stride bytes apart, where an output is at the root, or nodes are numbered in place; NULL where they
+ * are not, or there are none. */
+const void *rt_session_rows(const struct rt_session *, int output, size_t *stride);
 /* The row of an input's root, wherever the output is computed. */
 const void *rt_session_root_row(const struct rt_session *, int output, int64_t input);
 /* The row of a state at a node (forest numbering); NULL = no such row. */

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The table of steps as traversals: hoisted steps begin one, so do leaves, and a traversal down. */
+/* The table of steps as traversals: hoisted steps begin one, so do leaves, and a traversal down.  Without a structure all
+ * steps are one. */
 #include "serve/engine.h"
 
 static bool refuse_step(const struct image *image, int step, struct diags *diags)
@@ -74,7 +75,7 @@ bool serve_find_traversals(const struct image *image, struct serve_plan_of_steps
 			s->inputs = i < s->inputs ? i : s->inputs;
 			continue;
 		}
-		if (begins_traversal(image, i) && has_recursion(image, i)) {
+		if (begins_traversal(image, i) && (has_recursion(image, i) || !s->traversals)) {
 			if (s->traversals == SERVE_TRAVERSALS)
 				return refuse_step(image, i, diags);
 			s->traversal[s->traversals++].first = i;

@@ -123,8 +123,19 @@ static bool lower_named(struct lowering *l, int traversal, enum ra_case base)
 	return ok;
 }
 
+/* Whether a traversal computes anything; without a structure it does not. */
+static bool has_states(const struct ra_model *m, int traversal)
+{
+	for (size_t s = 0; s < m->states.n; s++)
+		if (m->states.at[s].traversal == traversal)
+			return true;
+	return false;
+}
+
 static bool lower_traversal(struct lowering *l, int t)
 {
+	if (!has_states(l->model, t))
+		return true;
 	if (l->model->traversals.at[t].down)
 		return lower_case(l, t, RA_ROOT, "root", SUB_TOP) &&
 		       lower_case(l, t, RA_BELOW, "below", SUB_BELOW);
@@ -216,7 +227,7 @@ static void declare_outputs(struct lowering *l, enum sub_outputs_at at)
 	for (size_t i = 0; i < l->model->outputs.n; i++) {
 		const struct ra_output *out = &l->model->outputs.at[i];
 		const struct ra_node *n = ra_at(l->model, out->value);
-		bool at_root = at == SUB_AT_MODEL ? out->at_root : at == SUB_AT_ROOT;
+		bool at_root = at == SUB_AT_MODEL ? out->at_root : at == SUB_AT_ROOT && l->model->structure.kind != RA_NONE;
 		vec_push(l->p->arena, &l->p->outputs,
 			 (struct sub_output){tensor_of(l, out->name, n->dtype, &n->shape),
 					     members[out->value.i] || at_root});

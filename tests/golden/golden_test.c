@@ -18,6 +18,8 @@ static const struct {
     {"labels", "D=10 V=7 R=3", "sort all\n", "sorted", "pack"},
     {"down", "D=32 V=7", NULL, "down", "outline"},
     {"nest", "C=2 D=8 H=5", NULL, "nest", "lower"},
+    {"mlp", "E=6 H=10", NULL, "mlp", "outline"},
+    {"conv", "C=2 H=6 K=4 F=3", NULL, "conv", "lower"},
 };
 
 static bool write_text(const char *path, const char *text)

@@ -241,13 +241,16 @@ static inline void add_structure(struct test_forest *f, int arity, bool shared, 
 	diags_free(&d);
 }
 
-/* A sequence is a chain; other structures by the image's rules. */
+/* A sequence is a chain; other structures by the image's rules; without a structure as many rows as there are nodes at
+ * most. */
 static inline void make_shaped_forest(struct test_forest *f, const struct image *image, int inputs, int size,
 				      enum forest_shape shape)
 {
 	lin_collect_init(&f->collect, &allocator_default);
 	for (int i = 0; i < inputs; i++)
-		add_structure(f, image->children, image->shared_children, 1 + random_below(size), shape);
+		for (int n = image->children ? 1 : size; n-- > 0;)
+			add_structure(f, image->children, image->shared_children,
+				      image->children ? 1 + random_below(size) : 1, shape);
 	f->minibatch = (struct rt_minibatch){lin_collect_forest(&f->collect), f->data};
 	f->nodes = f->collect.nodes;
 	for (int i = 0; i < MAX_INPUTS; i++)

@@ -45,11 +45,11 @@ static char *shape_text(struct rebuild *r, const struct ra_shape *shape, enum dt
 static const char *structure_text(struct rebuild *r)
 {
 	static const char *const kinds[] = {
-	    [RA_SEQUENCE] = "sequence", [RA_TREE] = "tree(", [RA_DAG] = "dag("};
+	    [RA_SEQUENCE] = "sequence", [RA_TREE] = "tree(", [RA_DAG] = "dag(", [RA_NONE] = "none"};
 	const struct ra_structure *t = &r->m->structure;
 	struct str s = str_in(r->arena);
 	str_puts(&s, kinds[t->kind]);
-	if (t->kind == RA_SEQUENCE)
+	if (t->kind == RA_SEQUENCE || t->kind == RA_NONE)
 		return str_text(&s);
 	if (t->children < 0)
 		str_puts(&s, "*");
@@ -223,7 +223,8 @@ static void rebuild_outputs(struct rebuild *r)
 	ra_ref *root = ARENA_ARRAY(r->arena, ra_ref, m->outputs.n);
 	for (size_t i = 0; i < m->outputs.n; i++)
 		root[i] = m->outputs.at[i].value;
-	ra_builder_body(r->b, RA_BODY_OUTPUT);
+	/* Without a structure outputs share the values of a body; otherwise they share nothing but each other. */
+	ra_builder_body(r->b, m->structure.kind == RA_NONE ? RA_BODY_NODE : RA_BODY_OUTPUT);
 	rebuild_nodes(r, root, m->outputs.n);
 	for (size_t i = 0; i < m->outputs.n; i++) {
 		const struct ra_output *o = &m->outputs.at[i];

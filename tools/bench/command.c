@@ -99,11 +99,13 @@ static bool make_shapes(struct bench *b, const struct objects *objects)
 		return input_open(&b->input, o->operand[1]) &&
 		       shapes_read(&b->shapes, objects, b->input.path, n, &random);
 	const esp_model_facts *facts = esp_model_describe(objects->model);
-	bool sequence = strcmp(facts->structure, "sequence") == 0 || facts->children == 1;
+	bool sequence = strcmp(facts->structure, "sequence") == 0 || facts->children == 1 || !facts->children;
 	struct making making = {sequence ? FORM_SEQUENCE : (enum form)o->structures,
 				facts->children < 0 ? 2 : facts->children, o->length};
 	if (!making.length)
 		making.length = usual_length[making.form];
+	if (!facts->children)
+		making.length = 1; /* a row is a node of its own */
 	return shapes_make(&b->shapes, &making, n, &random);
 }
 

@@ -9,20 +9,21 @@
 #include <string.h>
 
 static const char *const structures[] = {
-    [KIND_TREE] = "tree(left, right)", [KIND_SEQUENCE] = "sequence", [KIND_DAG] = "dag(*)"};
+    [KIND_TREE] = "tree(left, right)", [KIND_SEQUENCE] = "sequence", [KIND_DAG] = "dag(*)", [KIND_NONE] = "none"};
 
 /* --- names --- */
 
 /* Whether the language accepts the name: parses a model in which it is the only such name. */
 static bool is_name(const struct skeleton *s, const char *name)
 {
+	const char *structure = structures[s->kind == KIND_NONE ? KIND_DAG : s->kind];
 	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
 	const char *state = strcmp(last, "_state") ? "_state" : "_other";
 	const char *output = strcmp(last, "_output") ? "_output" : "_other";
 	char *text = NULL;
 	esp_model *m = NULL;
 	int n = asprintf(&text, "model m\nstructure %s\nparam %s\nstate %s\nnode:\n%s = %s\noutput %s = %s",
-			 structures[s->kind], name, state, state, name, output, state);
+			 structure, name, state, state, name, output, state);
 	bool ok = n >= 0 && !esp_model_parse(s->context, "name", text, n, &m, NULL) &&
 		  esp_model_describe(m)->params == 1 && strcmp(esp_model_param(m, 0, NULL, NULL, 0, NULL), name) == 0;
 	esp_model_free(m);
@@ -183,6 +184,11 @@ static void print_faults(struct skeleton *s)
 
 /* --- bodies and outputs --- */
 
+static const char *output_place(const struct skeleton *s)
+{
+	return s->kind == KIND_NONE ? "" : " at root";
+}
+
 static void print_zeros(const struct skeleton *s, int64_t extent)
 {
 	if (extent) {
@@ -212,6 +218,17 @@ static void print_bodies(const struct skeleton *s, const char *h, const char *k)
 		fprintf(s->to, "previous.%s\n", h);
 	else
 		fprintf(s->to, "sum(%s.%s for %s in children)\n", k, h, k);
+}
+
+/* Where a text says what is to be completed; without a structure there is one body, and no state. */
+static void print_begin(const struct skeleton *s, const char *h, const char *k)
+{
+	if (s->kind != KIND_NONE) {
+		print_bodies(s, h, k);
+		return;
+	}
+	fprintf(s->to, "\n# To be completed: what is computed of a row.\nnode:\n    %s = ", h);
+	print_zeros(s, choose_extent(s));
 }
 
 /* Writes a sum over all elements of a tensor. */
@@ -270,7 +287,7 @@ static bool print_unused(const struct skeleton *s, const char *unused)
 			"# when a body uses it, and the output away at last.\noutput %s = (",
 			unused);
 		print_sum(s, param, n);
-		fputs(") at root\n", s->to);
+		fprintf(s->to, ")%s\n", output_place(s));
 	}
 	free(param);
 	return true;
@@ -290,13 +307,14 @@ static bool print_all(struct skeleton *s)
 		      "# without --weights writes a model that explains it.\n\n",
 		      s->to);
 		fprintf(s->to, "model skeleton\n\nstructure %s\n\n", structures[s->kind]);
-		fputs("# What a node carries: a token is an index, with which a row of a parameter is taken, table[word].\n"
-		      "# input word : token\n\n",
-		      s->to);
+		fprintf(s->to,
+			"# What a %s carries: a token is an index, with which a row of a parameter is taken, table[word].\n"
+			"# input word : token\n\n",
+			s->kind == KIND_NONE ? "row" : "node");
 		print_params(s);
 		print_faults(s);
-		print_bodies(s, h, k);
-		fprintf(s->to, "\noutput %s = %s at root\n", result, h);
+		print_begin(s, h, k);
+		fprintf(s->to, "\noutput %s = %s%s\n", result, h, output_place(s));
 		ok = print_unused(s, unused);
 	}
 	return ok || complain("no memory for names");

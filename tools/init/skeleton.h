@@ -16,7 +16,7 @@ struct skeleton {
 	esp_context *context;
 	esp_weights *weights;
 	const char *path;
-	enum kind { KIND_TREE, KIND_SEQUENCE, KIND_DAG } kind;
+	enum kind { KIND_TREE, KIND_SEQUENCE, KIND_DAG, KIND_NONE } kind;
 	struct extent *extent;
 	size_t extents;
 	char **chosen; /* names given to tensors and states */

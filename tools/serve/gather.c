@@ -100,9 +100,21 @@ static int32_t *new_indices(const struct gather *g, int64_t n)
 	return v;
 }
 
+/* Each row is a structure, where the model has none. */
+static bool make_rows(struct gather *g)
+{
+	g->structures = g->nodes;
+	g->begin = new_indices(g, g->structures);
+	for (int64_t i = 0; g->begin && i <= g->structures; i++)
+		g->begin[i] = (int32_t)i;
+	return g->begin;
+}
+
 static bool read_begins(struct gather *g)
 {
 	const struct tensor *t = find_tensor(g, TENSOR_STRUCTURE_BEGIN);
+	if (!t && !esp_program_children(g->program, NULL))
+		return make_rows(g);
 	if (!t) {
 		g->structures = 1;
 		g->begin = new_indices(g, 1);
