@@ -26,6 +26,7 @@ archive_shell_tests = \
 	%D%/cli/labels_test.sh \
 	%D%/cli/reading_test.sh \
 	%D%/cli/refuse_test.sh \
+	%D%/cli/rows_test.sh \
 	%D%/cli/run_test.sh \
 	%D%/cli/serve_clients_test.sh \
 	%D%/cli/serve_endure_test.sh \

@@ -137,6 +137,31 @@ static int read_tree(struct batches *b, struct batch *batch, int *more)
 	return 0;
 }
 
+/* Rows have neither sentences nor words. */
+static int read_rows(struct batches *b, struct batch *batch, int *more)
+{
+	esp_error *error;
+	size_t added;
+	esp_status status = arrays_next(b->arrays, batch->forest, (size_t)b->size, &added, &error);
+	if (status)
+		return batches_refuse(b, status, error);
+	for (size_t i = 0; i < added; i++) {
+		batch->words[i] = NULL;
+		batch->tree[i] = b->read++;
+		batch->sentence[i] = strdup("");
+		batch->sentences += batch->sentence[i] != NULL;
+		if (!batch->sentence[i])
+			return complain("no memory for the rows of a minibatch"), EXIT_INPUT;
+	}
+	*more = arrays_have_more(b->arrays);
+	return 0;
+}
+
+double batches_progress(const struct batches *b)
+{
+	return b->arrays ? arrays_progress(b->arrays) : esp_treebank_progress(b->treebank);
+}
+
 int batches_read(struct batches *b, struct batch *batch, int *more)
 {
 	int status = create_batch(b, batch);
@@ -144,6 +169,8 @@ int batches_read(struct batches *b, struct batch *batch, int *more)
 	esp_forest_clear(batch->forest);
 	batch->first = b->read;
 	*more = !status;
+	if (!status && b->arrays)
+		return read_rows(b, batch, more);
 	for (long i = 0; i < b->size && *more && !status && !b->failure.status; i++)
 		status = read_tree(b, batch, more);
 	return status;
@@ -225,8 +252,11 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 	esp_error *error;
 	*b = (struct batches){
 	    .objects = objects, .size = options->batch, .skip = options->skip, .begin = read_clock()};
-	esp_status status =
-	    esp_treebank_open(objects->context, input, &objects->reading.options, &b->treebank, &error);
+	if (options->input.n && !arrays_open(&b->arrays, &options->input, objects->program))
+		return EXIT_INPUT;
+	esp_status status = b->arrays ? ESP_OK
+				      : esp_treebank_open(objects->context, input, &objects->reading.options,
+							  &b->treebank, &error);
 	if (!status)
 		status = (lazy ? esp_binding_open : esp_binding_create)(objects->program, objects->weights, &b->binding, &error);
 	if (!status)
@@ -241,6 +271,7 @@ void batches_close(struct batches *b)
 		show_times(b->objects);
 	esp_error_free(b->failure.error);
 	esp_treebank_free(b->treebank);
+	arrays_close(b->arrays);
 	esp_session_free(b->session);
 	esp_binding_free(b->binding);
 	*b = (struct batches){0};

@@ -39,7 +39,7 @@ static int run_batch(struct run *r)
 	if (added)
 		return batches_refuse(&r->batches, added, error);
 	write_batch(r);
-	batches_show(&r->batches, r->batches.read, esp_treebank_progress(r->batches.treebank));
+	batches_show(&r->batches, r->batches.read, batches_progress(&r->batches));
 	return output_flush(&r->output) ? 0 : EXIT_INPUT;
 }
 
@@ -83,6 +83,15 @@ static bool check_export(const struct options *o)
 	return !o->tensor || complain("%s holds all tensors: --tensor NAME goes with .npy", o->export);
 }
 
+/* Structures come from a file, or rows from arrays. */
+static bool check_input(const struct options *o)
+{
+	if (o->input.n && o->operands > 1)
+		return complain("--input gives rows in place of the file '%s': leave one of both out", o->operand[1]);
+	return o->input.n || o->operands > 1 ||
+	       complain("run needs a file of structures or, for a model without a structure, --input NAME=FILE.npy");
+}
+
 /* Checked before anything runs. */
 static bool has_tensor(const esp_program *p, const char *name)
 {
@@ -115,7 +124,8 @@ static int write_export(const struct run *r)
 static int prepare_export(struct run *r)
 {
 	esp_error *error;
-	int status = batches_open(&r->batches, r->options, &r->objects, r->options->operand[1], true);
+	const char *input = r->options->operands > 1 ? r->options->operand[1] : NULL;
+	int status = batches_open(&r->batches, r->options, &r->objects, input, true);
 	if (status || !r->options->export)
 		return status;
 	esp_status created = esp_export_create(r->objects.program, &r->export, &error);
@@ -186,7 +196,7 @@ int command_run(const struct options *options)
 		complain("run needs --weights FILE");
 		return EXIT_USAGE;
 	}
-	if (!check_export(options))
+	if (!check_input(options) || !check_export(options))
 		return EXIT_USAGE;
 	struct options chosen = *options;
 	leave_out_tables(&chosen);

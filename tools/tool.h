@@ -25,7 +25,7 @@ struct words {
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	struct words vocab, column, listen;
+	struct words vocab, column, listen, input;
 	const char *weights, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref, *math,
 	    *rules, *weights_as;
 	const char *models, *access_log, *trace;
@@ -156,6 +156,19 @@ void objects_close(struct objects *);
 /* Whether the model has all inputs that --vocab and --column name; prints which it lacks. */
 bool reading_check(const struct reading *, const struct objects *);
 
+/* --- rows of arrays, for models without a structure (arrays.c) --- */
+
+struct arrays;
+/* Opens the files NAME=FILE.npy, one for each input of the program, and reads them whole.  False after a message; *out is
+ * to be closed in any case. */
+bool arrays_open(struct arrays **out, const struct words *files, const esp_program *);
+/* Appends the next rows, `most` at most, to a forest. */
+esp_status arrays_next(struct arrays *, esp_forest *, size_t most, size_t *added, esp_error **error);
+bool arrays_have_more(const struct arrays *);
+/* How much was appended, 0 to 1. */
+double arrays_progress(const struct arrays *);
+void arrays_close(struct arrays *);
+
 /* --- minibatches of a file --- */
 
 struct batch {
@@ -170,6 +183,7 @@ struct batches {
 	const struct objects *objects;
 	long size; /* trees of a minibatch */
 	esp_treebank *treebank;
+	struct arrays *arrays; /* rows of arrays, in place of a treebank; or NULL */
 	esp_binding *binding;
 	esp_session *session;
 	size_t read, skipped; /* trees so far */
@@ -186,12 +200,14 @@ struct batches {
 	double begin, shown;
 };
 
-/* Opens the file and compiles the program. Like those below it returns the exit status, after a message
+/* Opens the file, or with --input the arrays, and compiles the program. Like those below it returns the exit status, after a message
  * when it is not 0.  Lazily, rows of tables are read by the runs that select them. */
 int batches_open(struct batches *, const struct options *, const struct objects *, const char *input, bool lazy);
 /* Reads the next trees into a batch, which is zeroed or comes from an earlier call; *more is 0 at the end
  * of the file. */
 int batches_read(struct batches *, struct batch *, int *more);
+/* How much of the file was read, 0 to 1. */
+double batches_progress(const struct batches *);
 int batches_run(struct batches *, struct batch *);
 /* Reports the failure that was kept; returns its exit status, 0 = there was none. */
 int batches_tell(struct batches *);

@@ -228,7 +228,7 @@ class Model:
 
     @property
     def structure(self) -> str:
-        """What structures it takes: "sequence", "tree" or "dag"."""
+        """What structures it takes: "sequence", "tree", "dag" or, of a feed-forward graph, "none"."""
         return self._program.structure
 
     @property

@@ -92,7 +92,7 @@ static PyObject *get_structure(PyObject *self, void *none)
 {
 	const struct py_program *p = (struct py_program *)self;
 	(void)none;
-	return PyUnicode_FromString(p->sequence ? "sequence" : p->dag ? "dag" : "tree");
+	return PyUnicode_FromString(p->rows ? "none" : p->sequence ? "sequence" : p->dag ? "dag" : "tree");
 }
 
 static PyObject *get_context(PyObject *self, void *none)
@@ -112,7 +112,7 @@ PyGetSetDef program_properties[] = {
     {"outputs", get_outputs, NULL, "Name, type, shape, at_root, labels of each.", NULL},
     {"states", get_states, NULL, "Name, type, shape of each.", NULL},
     {"sizes", get_sizes, NULL, "The dimensions of the model.", NULL},
-    {"structure", get_structure, NULL, "sequence, tree or dag.", NULL},
+    {"structure", get_structure, NULL, "sequence, tree, dag or none.", NULL},
     {"context", get_context, NULL, "The context that it was made in.", NULL},
     {"generation", get_generation, NULL, "1, and one more with every swap.", NULL},
     {"has_weights", get_has_weights, NULL, "Whether it was loaded with weights.", NULL},

@@ -90,7 +90,7 @@ static PyMethodDef methods[] = {{"parse", parse_model, METH_VARARGS | METH_CLASS
 				{0}};
 static PyGetSetDef properties[] = {
     {"name", get_name, NULL, "What the text calls it.", NULL},
-    {"structure", get_structure, NULL, "sequence, tree or dag.", NULL},
+    {"structure", get_structure, NULL, "sequence, tree, dag or none.", NULL},
     {"dimensions", get_dimensions, NULL, "The dimensions that it names.", NULL},
     {0}};
 static PyType_Slot slots[] = {{Py_tp_doc, "A model before it is compiled; str() is its text."},

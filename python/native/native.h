@@ -143,7 +143,7 @@ struct py_program {
 	PyObject *adapt; /* turns objects of other libraries into structures that this module knows */
 	struct reader *reader;
 	size_t inputs;
-	bool sequence, dag, has_edges; /* has_edges: edges carry inputs */
+	bool sequence, dag, rows, has_edges; /* rows: there is no structure; has_edges: edges carry inputs */
 	esp_treebank_options treebank;
 	esp_column *column;
 	struct runner *idle; /* that nobody holds results of */

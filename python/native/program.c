@@ -69,6 +69,7 @@ static bool make_readers(struct py_program *p)
 	int shared;
 	p->sequence = esp_program_children(p->at, &shared) == 1 && !shared;
 	p->dag = shared;
+	p->rows = !esp_program_children(p->at, NULL);
 	p->inputs = esp_program_inputs(p->at);
 	p->reader = PyMem_Calloc(p->inputs + 1, sizeof *p->reader);
 	p->column = PyMem_Calloc(p->inputs + 1, sizeof *p->column);

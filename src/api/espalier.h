@@ -468,7 +468,7 @@ typedef struct esp_input {
 } esp_input;
 
 /* Which structures the program takes: how many children every inner node has, -1 = any number of at least one, 1 also of a
- * sequence; *shared, which may be NULL, is 1 when a node may be the child of several, as in a DAG. */
+ * sequence, 0 = the model has no structure; *shared, which may be NULL, is 1 when a node may be the child of several, as in a DAG. */
 int esp_program_children(const esp_program *, int *shared);
 
 size_t esp_program_inputs(const esp_program *);

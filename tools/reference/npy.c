@@ -137,8 +137,10 @@ static bool parse_header(const struct npy_stream *s, char *text, struct referenc
 	struct header h = {.p = text, .tensor = t};
 	if (!take_dictionary(&h))
 		return complain("%s: its .npy header cannot be read from '%.40s' on", s->what, h.p);
-	if (!reference_find_type(h.descr, &t->type) || *h.descr != '<')
-		return complain("%s: values of type '%s' cannot be compared; write '<f2', '<f4' or '<f8'",
+	if (*h.descr == '>')
+		return complain("%s: values of type '%s' are big-endian; write x.astype('<%s')", s->what, h.descr, h.descr + 1);
+	if ((*h.descr != '<' && *h.descr != '|') || !reference_find_type(h.descr, &t->type))
+		return complain("%s: values of type '%s' are not read; write numbers or bools, such as x.astype('<f4')",
 				s->what, h.descr);
 	return true;
 }

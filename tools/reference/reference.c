@@ -71,7 +71,39 @@ static double read_i64(const void *p)
 	return (double)integer_i64(p);
 }
 
-/* Spellings of NumPy and of safetensors; NumPy has no bf16. */
+static int64_t integer_i8(const void *p)
+{
+	return *(const int8_t *)p;
+}
+
+static int64_t integer_u8(const void *p)
+{
+	return *(const uint8_t *)p;
+}
+
+static int64_t integer_i16(const void *p)
+{
+	int16_t value;
+	memcpy(&value, p, sizeof value);
+	return value;
+}
+
+static double read_i8(const void *p)
+{
+	return (double)integer_i8(p);
+}
+
+static double read_u8(const void *p)
+{
+	return (double)integer_u8(p);
+}
+
+static double read_i16(const void *p)
+{
+	return (double)integer_i16(p);
+}
+
+/* Spellings of NumPy and of safetensors; NumPy has no bf16, and of safetensors not all are compared. */
 static const struct {
 	const char *npy, *safetensors;
 	size_t bytes;
@@ -84,16 +116,25 @@ static const struct {
     [REFERENCE_F64] = {"<f8", "F64", 8, read_f64, NULL},
     [REFERENCE_I32] = {"<i4", "I32", 4, read_i32, integer_i32},
     [REFERENCE_I64] = {"<i8", "I64", 8, read_i64, integer_i64},
+    [REFERENCE_I8] = {"|i1", "", 1, read_i8, integer_i8},
+    [REFERENCE_U8] = {"|u1", "", 1, read_u8, integer_u8},
+    [REFERENCE_I16] = {"<i2", "", 2, read_i16, integer_i16},
+    [REFERENCE_BOOL] = {"|b1", "", 1, read_u8, integer_u8},
 };
 
 bool reference_find_type(const char *spelling, enum reference_type *type)
 {
-	for (int i = 0; i < REFERENCE_TYPES; i++)
+	for (int i = 0; *spelling && i < REFERENCE_TYPES; i++)
 		if (strcmp(types[i].npy, spelling) == 0 || strcmp(types[i].safetensors, spelling) == 0) {
 			*type = i;
 			return true;
 		}
 	return false;
+}
+
+const char *reference_type_name(enum reference_type type)
+{
+	return types[type].npy;
 }
 
 double reference_value(const struct reference_tensor *t, size_t i)

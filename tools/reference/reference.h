@@ -20,6 +20,10 @@ enum reference_type {
 	REFERENCE_F64,
 	REFERENCE_I32,
 	REFERENCE_I64,
+	REFERENCE_I8,
+	REFERENCE_U8,
+	REFERENCE_I16,
+	REFERENCE_BOOL,
 	REFERENCE_TYPES
 };
 
@@ -54,6 +58,8 @@ bool reference_load(struct reference *, struct reference_tensor *);
 /* An element of a tensor whose values are loaded. */
 double reference_value(const struct reference_tensor *, size_t i);
 int64_t reference_integer(const struct reference_tensor *, size_t i);
+/* The name that NumPy has for a type, "<f4"; "" = it has none. */
+const char *reference_type_name(enum reference_type);
 bool reference_is_integer(const struct reference_tensor *);
 const char *reference_form_name(const struct reference *);
 /* Whether tensors of this form have no names. */
