@@ -170,13 +170,13 @@ struct alone {
 /* False after a message. */
 bool measure_alone(const struct load *, struct alone *);
 
-/* Measure servers one after the other, in turns, and print: capacities, and latencies of closed loops of one; latencies at
- * shares of the capacity, or at the rate of the options.  False after a message. */
+/* Measure servers one after the other, in turns, and print: capacities, and latencies of closed loops of one; latencies
+ * at shares of the capacity, or at the rate of the options.  False after a message. */
 bool measure_capacities(struct server *, int n, const struct load_options *);
 bool measure_shares(struct server *, int n, const struct load_options *);
 bool measure_rate(struct server *, int n, const struct load_options *);
-/* Of one server: up to which rate the 99th percentile is at most `limit` [us]; requests with a deadline, at a multiple of the
- * capacity. */
+/* Of one server: up to which rate the 99th percentile is at most `limit` [us]; requests with a deadline, at a multiple
+ * of the capacity. */
 bool measure_limit(struct server *, const struct load_options *, double limit);
 bool measure_overload(struct server *, const struct load_options *, double unloaded);
 

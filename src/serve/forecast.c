@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* A superstep that was disturbed takes several times as long as others.  Sums over the last ones, rather than the mean of
- * their quotients, change little then, so that not everything looks hopeless for a while. */
+/* A superstep that was disturbed takes several times as long as others.  Sums over the last ones, rather than the
+ * mean of their quotients, change little then, so that not everything looks hopeless for a while. */
 enum { STEPS = 32, ENDS = 32, DEVIATIONS = 4 };
 
 /* Before a request has ended. */

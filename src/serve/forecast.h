@@ -20,12 +20,12 @@ void serve_note_time(struct serve_forecast *, double expected, int64_t took);
 double serve_expect(const struct serve_forecast *, int64_t levels, int64_t width);
 /* Whether a request that is expected to take so long will hardly end within the time that is left [ns].
  *
- * As of round trips (RFC 6298), the mean of the ratios and a multiple of their deviation: where requests are much alike,
- * nearly all the time may be used; where they are not, more is kept back. */
+ * As of round trips (RFC 6298), the mean of the ratios and a multiple of their deviation: where requests are much
+ * alike, nearly all the time may be used; where they are not, more is kept back. */
 bool serve_is_late(const struct serve_forecast *, double expected, int64_t left);
 
-/* The levels of a forest whose nodes come behind their children; `room` is for a number for each node.  0 = they do not, or
- * the forest is not valid. */
+/* The levels of a forest whose nodes come behind their children; `room` is for a number for each node.  0 = they do
+ * not, or the forest is not valid. */
 int64_t serve_count_levels(const struct lin_forest *, int32_t *room);
 
 #endif

@@ -190,8 +190,8 @@ static void average(double *of, double value)
 	*of += *of ? (value - *of) / WEIGHT : value;
 }
 
-/* Notes what nodes take, with what the driver does between supersteps if it does not just come late, and averages what a
- * level takes without company. */
+/* Notes what nodes take, with what the driver does between supersteps if it does not just come late, and averages what
+ * a level takes without company. */
 static void note_times(struct serve_engine *e, int64_t begin)
 {
 	int64_t end = rt_nanoseconds(), since = e->ended_at > 2 * begin - end ? e->ended_at : 2 * begin - end;

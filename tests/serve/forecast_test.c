@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Forecasts by a clock of the test's own: requests that come three times as fast as they can be computed, into supersteps
- * that are disturbed now and then, and what is answered before its deadline. */
+/* Forecasts by a clock of the test's own: requests that come three times as fast as they can be computed, into
+ * supersteps that are disturbed now and then, and what is answered before its deadline. */
 #include "serve/forecast.h"
 #include "tests/tap.h"
 

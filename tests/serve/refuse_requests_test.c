@@ -171,7 +171,8 @@ static void test_late(void)
 	serve_advance(p.engine, NULL, 0, &p.diags);
 	tap_ok(admit_until(&p, &f.minibatch, 1) == SERVE_LATE, "one that cannot end in time is late");
 	tap_ok(admit_until(&p, &parents_first, 1) == SERVE_LATE, "also where children come behind their parents");
-	tap_ok(admit_until(&p, &parents_first, INT64_MAX) == SERVE_ADMITTED && admit_forest(&p, &f, 0, &r) == SERVE_ADMITTED,
+	tap_ok(admit_until(&p, &parents_first, INT64_MAX) == SERVE_ADMITTED &&
+		   admit_forest(&p, &f, 0, &r) == SERVE_ADMITTED,
 	       "others are admitted");
 	tap_ok(serve_until_idle(&p) && serve_count(p.engine).requests == 4 && p.engine->width == 0, "and end");
 	while ((r = serve_take(p.engine)))
@@ -187,7 +188,8 @@ static void test_empty(void)
 	const void *data[MAX_INPUTS] = {NULL};
 	struct rt_minibatch none = {.data = data};
 	open_place(&p, tree, sizes, continuous, (struct serve_limits){64, 0});
-	tap_ok(serve_admit(p.engine, &(struct serve_entry){&p.run.binding, &none, 0, NULL, 0}, &r, &p.diags) == SERVE_ADMITTED &&
+	const struct serve_entry of = {&p.run.binding, &none, 0, NULL, 0};
+	tap_ok(serve_admit(p.engine, &of, &r, &p.diags) == SERVE_ADMITTED &&
 		   serve_take(p.engine) == r && serve_succeeded(r),
 	       "a request of no nodes ends at once");
 	serve_release(p.engine, r);
@@ -269,7 +271,8 @@ static bool serve_with_budget(struct place *p, const struct test_forest *f, cons
 {
 	struct serve_engine *e = serve_create(a, &p->run.image, (struct serve_limits){256, 16}, diags);
 	struct serve_request *r = NULL;
-	bool ok = e && serve_admit(e, &(struct serve_entry){&p->run.binding, &f->minibatch, 0, NULL, 0}, &r, diags) == SERVE_ADMITTED;
+	const struct serve_entry of = {&p->run.binding, &f->minibatch, 0, NULL, 0};
+	bool ok = e && serve_admit(e, &of, &r, diags) == SERVE_ADMITTED;
 	while (ok && serve_is_busy(e))
 		ok = serve_advance(e, NULL, 0, diags);
 	ok = ok && serve_take(e) == r && serve_succeeded(r);
