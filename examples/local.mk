@@ -53,6 +53,10 @@ script_programs += %D%/streams/streams
 examples_streams_streams_CPPFLAGS = -I$(srcdir)/src/api
 examples_streams_streams_LDADD = libespalier.la -lm
 
+# Several machines, of a Ray cluster: python/tests/test_ray.py.
+nobase_dist_doc_DATA += \
+	%D%/ray/README.md %D%/ray/batch.py %D%/ray/local_cluster.py %D%/ray/serving.py
+
 installcheck-local:
 	$(BASH) $(srcdir)/%D%/installcheck.sh '$(DESTDIR)' '$(pkgconfigdir)' '$(libdir)' '$(libexecdir)' '$(bindir)' \
 		'$(mandir)' '$(datadir)' '$(docdir)' '$(CC)'

@@ -1,0 +1,156 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
+"""Models on the nodes of a Ray cluster (doc/scale.md).
+
+    shared = espalier.ray.share(model)                  # once, into Ray's shared memory, where replicas map it
+    treebank.map_batches(espalier.ray.Predictor, fn_constructor_kwargs={"model": shared}, concurrency=2, batch_size=256)
+    serve.run(espalier.ray.deployment(shared, num_replicas=2))
+
+All nodes run the code that was compiled once, for the `target` of `espalier.load`, so results have the bits of one machine's;
+a node whose processor lacks what the target needs refuses the program.  Needs ray, or ray[data] and ray[serve].
+"""
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import ray
+
+from . import _native
+from . import model as _model
+from .model import Model
+from .result import Result
+
+if TYPE_CHECKING:
+    from ray.serve import Application
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["Predictor", "Replica", "columns", "deployment", "open_model", "share"]
+
+_STATUS = {_native.InputError: 400, _native.BusyError: 429, _native.ExpiredError: 504}
+
+
+def share(model: Model) -> ray.ObjectRef:
+    """Puts the compiled program with its weights into Ray's object store, once for each node that asks for it.  It is there as
+    long as the process that called this: a deployment that outlives it takes the path of a saved program instead."""
+    return ray.put(model)
+
+
+def open_model(model: Any, **reading: Any) -> Model:
+    """The model that runs in this process of Ray's, with as many threads as Ray gave it processors.
+
+    model       what `share` returned, the path of a saved program that each node has, or a `Model`.  Processes of one node share
+                the memory of the first two
+    reading     of a path: `vocab` and what else `espalier.load` takes
+    """
+    if isinstance(model, Model):
+        return model
+    processors = ray.get_runtime_context().get_assigned_resources().get("CPU", 1)
+    _model._contexts.setdefault(os.getpid(), _native.Context(threads=max(1, int(processors))))
+    if isinstance(model, ray.ObjectRef):
+        return ray.get(model)
+    with open(model, "rb") as file:
+        return _model.load(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), **reading)
+
+
+# --- results as columns ---
+
+
+def _column(rows: np.ndarray, begin: list[int] | None) -> np.ndarray:
+    """A row for each structure: where structures have rows of nodes, an array of these."""
+    if begin is None:
+        return rows
+    column = np.empty(len(begin) - 1, object)
+    for i, (first, end) in enumerate(pairwise(begin)):
+        column[i] = rows[first:end]
+    return column
+
+
+def columns(result: Result, outputs: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+    """The outputs, all or those that are named, with a row for each structure; of one with labels also the label of its largest
+    element, as NAME_label."""
+    made = {}
+    described = {each.name: each for each in result._model.outputs}
+    for name in described if outputs is None else outputs:
+        rows = result[name]
+        output = described[name]
+        begin = None if output.at_root else result.begin
+        made[name] = _column(rows, begin)
+        if output.labels:
+            made[f"{name}_label"] = _column(np.array(output.labels)[rows.argmax(axis=-1)], begin)
+    return made
+
+
+# --- Ray Data ---
+
+
+class Predictor:
+    """For `Dataset.map_batches`: adds the outputs to each record of a treebank as columns.
+
+    model       see `open_model`, also for `reading`
+    column      what holds the structures: a text each, of brackets, CoNLL-U or JSON (doc/structures.md)
+    outputs     which outputs; None = all
+    """
+
+    def __init__(self, model: Any, column: str = "structure", outputs: Iterable[str] | None = None, **reading: Any) -> None:
+        self._model = open_model(model, **reading)
+        self._source = column
+        self._outputs = None if outputs is None else list(outputs)
+
+    def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if self._source not in batch:
+            raise KeyError(f"there is no column '{self._source}'; there are {', '.join(batch)}")
+        texts = [str(text) for text in batch[self._source]]
+        result = self._model(texts)
+        if len(result) != len(texts):
+            self._refuse(texts)
+        made = columns(result, self._outputs)
+        twice = sorted(made.keys() & batch.keys())
+        if twice:
+            raise ValueError(f"the records have a column '{twice[0]}' already: rename it, or choose other `outputs`")
+        return {**batch, **made}
+
+    def _refuse(self, texts: list[str]) -> None:
+        for text in texts:
+            if (count := len(self._model([text]))) != 1:
+                raise ValueError(f"a record holds one structure, this one {count}: {text[:200]!r}")
+
+
+# --- Ray Serve ---
+
+
+class Replica:
+    """A replica of a deployment.  What is under way in it at the same time is computed together: the model must have been loaded
+    with continuous=True.  Arguments: see `open_model`."""
+
+    def __init__(self, model: Any, **reading: Any) -> None:
+        self._model = open_model(model, **reading)
+
+    async def run(self, batch: Any, priority: int = 0, deadline: float | None = None) -> dict[str, np.ndarray]:
+        """For handles: the `columns` of a structure or minibatch, as `Model.__call__` takes them; see `Model.submit`."""
+        return columns(await self._model.submit(batch, priority=priority, deadline=deadline))
+
+    async def __call__(self, request: Request) -> Response:
+        """For HTTP: the body is a text of structures, the answer JSON with a list for each column."""
+        from starlette.responses import JSONResponse
+
+        try:
+            made = await self.run((await request.body()).decode())
+        except (UnicodeDecodeError, *_STATUS) as error:
+            return JSONResponse({"error": str(error)}, _STATUS.get(type(error), 400))
+        return JSONResponse({name: [np.asarray(row).tolist() for row in column] for name, column in made.items()})
+
+
+def deployment(model: Any, *, reading: Mapping[str, Any] | None = None, **options: Any) -> Application:
+    """For `serve.run`: replicas of a model, what `share` returned or a path; `reading` as of `open_model`, `options` those of
+    `ray.serve.deployment`."""
+    from ray import serve
+
+    options.setdefault("max_ongoing_requests", 256)
+    made: Application = serve.deployment(Replica, **options).bind(model, **dict(reading or {}))
+    return made
