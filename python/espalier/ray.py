@@ -62,12 +62,12 @@ def open_model(model: Any, **reading: Any) -> Model:
 
 
 def _column(rows: np.ndarray, begin: list[int] | None) -> np.ndarray:
-    """A row for each structure: where structures have rows of nodes, an array of these."""
+    """A row for each structure: where structures have rows of nodes, an array of these; of words a list, as Parquet has it."""
     if begin is None:
         return rows
     column = np.empty(len(begin) - 1, object)
     for i, (first, end) in enumerate(pairwise(begin)):
-        column[i] = rows[first:end]
+        column[i] = rows[first:end].tolist() if rows.dtype.kind == "U" else rows[first:end]
     return column
 
 

@@ -35,6 +35,13 @@ def test_columns(tree):
     assert list(espalier.ray.Predictor(tree, "text", outputs=["total"])(batch)) == ["id", "text", "total"]
 
 
+def test_labels_of_nodes(tree):
+    model = espalier.load(TREE, WEIGHTS, vocab=WORDS, backend="interpreter", at="all")
+    labels = espalier.ray.columns(model(TEXTS))["side_label"]
+    assert [len(each) for each in labels] == [3, 1, 5] and all(type(each) is list for each in labels)
+    assert [each[-1] for each in labels] == tree(TEXTS).label("side")
+
+
 def test_refused_records(tree):
     predictor = espalier.ray.Predictor(tree)
     with pytest.raises(KeyError, match="no column 'structure'; there are text"):
