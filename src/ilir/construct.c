@@ -2,7 +2,7 @@
 /* Constructors: hash-consing, type inference, folding of index arithmetic. */
 #include "ilir/ilir.h"
 
-enum rule { LEAF, EACH, SCALAR, SELECT, SPREAD, LOAD };
+enum rule { LEAF, EACH, SCALAR, SELECT, SPREAD, PAIR, LOAD };
 
 static const struct {
 	const char *spelling;
@@ -77,6 +77,19 @@ static struct ilir_type infer_select(struct ilir_type condition, struct ilir_typ
 	return yes;
 }
 
+static struct ilir_type infer_pair(const struct ilir_module *m, const struct ilir_node *n, const ilir_expr *args,
+				   const char **problem)
+{
+	static const struct ilir_type index = {ILIR_INDEX, 1};
+	struct ilir_type t = ilir_type_of(m, args[0]);
+	if (!ilir_same_type(t, ilir_type_of(m, args[1])))
+		return reject_operands(problem, "operands differ in type");
+	for (int i = 2; i < n->args; i++)
+		if (!ilir_same_type(index, ilir_type_of(m, args[i])))
+			return reject_operands(problem, "what follows the first two operands is no index");
+	return t;
+}
+
 struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_node *n,
 				 const ilir_expr *args, const char **problem)
 {
@@ -92,6 +105,8 @@ struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_
 	struct ilir_type t = ilir_type_of(m, args[0]);
 	if (rule == SELECT)
 		return infer_select(t, ilir_type_of(m, args[1]), ilir_type_of(m, args[2]), problem);
+	if (rule == PAIR)
+		return infer_pair(m, n, args, problem);
 	for (int i = 1; i < n->args; i++)
 		if (!ilir_same_type(t, ilir_type_of(m, args[i])))
 			return reject_operands(problem, "operands differ in type");
@@ -337,6 +352,18 @@ ilir_expr ilir_ramp(struct ilir_module *m, ilir_expr a, int lanes, int64_t step)
 {
 	struct ilir_type t = {ilir_type_of(m, a).dtype, lanes};
 	return intern_node(m, (struct ilir_node){.op = ILIR_RAMP, .args = 1, .type = t, .i = step}, &a);
+}
+
+ilir_expr ilir_splice(struct ilir_module *m, ilir_expr a, ilir_expr b, int64_t first, int64_t step)
+{
+	ilir_expr args[] = {a, b, ilir_index(m, first), ilir_index(m, step)};
+	if (step == 1 && first == 0)
+		return a;
+	if (step == 1 && first == ilir_type_of(m, a).lanes)
+		return b;
+	if (a.i == b.i && ilir_at(m, a)->op == ILIR_BROADCAST)
+		return a;
+	return intern_node(m, (struct ilir_node){.op = ILIR_SPLICE, .args = 4}, args);
 }
 
 ilir_expr ilir_with_args(struct ilir_module *m, ilir_expr like, const ilir_expr *args)

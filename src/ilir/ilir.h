@@ -247,6 +247,8 @@ ilir_expr ilir_binary(struct ilir_module *, enum ilir_op, ilir_expr, ilir_expr);
 ilir_expr ilir_ternary(struct ilir_module *, enum ilir_op, ilir_expr, ilir_expr, ilir_expr);
 ilir_expr ilir_spread(struct ilir_module *, enum ilir_op, ilir_expr, int lanes);
 ilir_expr ilir_ramp(struct ilir_module *, ilir_expr, int lanes, int64_t step);
+/* Lanes `first`, `first + step`, ... of the lanes of a followed by those of b. */
+ilir_expr ilir_splice(struct ilir_module *, ilir_expr a, ilir_expr b, int64_t first, int64_t step);
 /* A copy of `like` with other arguments. */
 ilir_expr ilir_with_args(struct ilir_module *, ilir_expr like, const ilir_expr *args);
 
@@ -320,7 +322,8 @@ enum ilir_property {
 	ILIR_OUTLINED = 4,   /* no STEP, no BARRIER: a kernel is a step or a part of one; names are unique */
 	ILIR_VECTORIZED = 8, /* no VECTOR loop */
 	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers are indexed by constants */
-	ILIR_PRIMITIVE = 32	/* no ILIR_COMPOUND of ilir_ops.def */
+	ILIR_PRIMITIVE = 32,	/* no ILIR_COMPOUND of ilir_ops.def */
+	ILIR_RESOLVED = 64	/* no WITHIN */
 };
 /* Checks types, scopes, ranks, single definitions, and the given properties.  Diagnostics blame `pass`.
  * False after diagnostics. */

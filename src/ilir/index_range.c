@@ -198,6 +198,7 @@ struct walk {
 	struct ilir_tables *t;
 	struct ilir_known known; /* of_var and of_expr */
 	int conditions;		 /* number of selects around the expression being visited */
+	const struct ilir_stmt *vector; /* the VECTOR loop around the statement; NULL = none */
 	const struct ilir_stmt *stmt;
 };
 
@@ -305,6 +306,34 @@ static void visit_access(struct walk *w, ilir_expr load, ilir_buffer b, int indi
 
 static void walk_expr(struct walk *, ilir_expr, uint32_t scope);
 
+/* The lanes that an index has, or will have when the loop around it is a vector. */
+static int64_t lanes_of(const struct walk *w, ilir_expr index)
+{
+	if (w->vector && ilir_uses_var(w->m, index, w->vector->loop.var))
+		return ilir_trip_count(w->m, w->vector);
+	return ilir_type_of(w->m, index).lanes;
+}
+
+/* Visits a load that reads memory only within the extents of its buffer, and whole vectors. */
+static void walk_within(struct walk *w, ilir_expr load)
+{
+	const struct ilir_node *n = ilir_at(w->m, load);
+	const struct ilir_buffer_decl *b = ilir_buffer_at(w->m, n->buffer);
+	size_t mark = w->t->trail.n;
+	bool inside = true;
+	w->conditions++;
+	for (int i = 0; inside && i < n->args; i++) {
+		ilir_expr index = ilir_arg(w->m, load, i);
+		int64_t lanes = lanes_of(w, index), vectors = (b->dim[i].extent + lanes - 1) / lanes;
+		if (b->dim[i].rows == IMAGE_ONE)
+			inside = constrain_expr(w, index, (range){0, vectors * lanes - 1});
+	}
+	if (inside)
+		walk_expr(w, load, ++w->t->scopes);
+	w->conditions--;
+	undo_changes(w, mark);
+}
+
 static void walk_side(struct walk *w, ilir_expr condition, bool truth, ilir_expr side)
 {
 	size_t mark = w->t->trail.n;
@@ -330,7 +359,9 @@ static void walk_expr(struct walk *w, ilir_expr e, uint32_t scope)
 		walk_side(w, ilir_arg(w->m, e, 0), false, ilir_arg(w->m, e, 2));
 		return;
 	}
-	for (int i = 0; i < n->args; i++)
+	if (n->op == ILIR_WITHIN)
+		walk_within(w, ilir_arg(w->m, e, 0));
+	for (int i = n->op == ILIR_WITHIN; i < n->args; i++)
 		walk_expr(w, ilir_arg(w->m, e, i), scope);
 	if (n->op == ILIR_LOAD)
 		visit_access(w, e, n->buffer, n->args, &w->m->args.at[n->arg]);
@@ -366,7 +397,10 @@ static void walk_loop(struct walk *w, const struct ilir_stmt *s)
 	if (is_empty(r))
 		return;
 	learn_var(w, s->loop.var, r);
+	const struct ilir_stmt *around = w->vector;
+	w->vector = s->loop.kind == ILIR_VECTOR ? s : around;
 	walk_block(w, s->loop.body);
+	w->vector = around;
 }
 
 static void walk_branch(struct walk *w, const struct ilir_stmt *s)

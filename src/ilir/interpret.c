@@ -241,11 +241,58 @@ static void run_RAMP(struct ilir_interpreter *r, struct cell *c)
 		to[i] = x + i * c->step;
 }
 
+/* Whether the element that a lane of a load reads lies in the extents of its buffer. */
+static bool is_within(struct ilir_interpreter *r, const struct cell *load, uint32_t lane)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(r->m, load->buffer);
+	for (uint32_t i = 0; i < load->args; i++) {
+		struct cell *index = load->arg[i];
+		int64_t at = ((int64_t *)value_of(r, index))[index->lanes > 1 ? lane : 0];
+		if (b->dim[i].rows == IMAGE_ONE && (at < 0 || at >= b->dim[i].extent))
+			return false;
+	}
+	return true;
+}
+
+/* Loads elements one by one. */
+static void run_WITHIN(struct ilir_interpreter *r, struct cell *c)
+{
+	const struct cell *load = c->arg[0];
+	const char *other = value_of(r, c->arg[1]);
+	int64_t step = load->lanes > 1 ? load->arg[load->args - 1]->step : 1;
+	struct cell *index[ILIR_MAX_RANK], last = {.stamp = ALWAYS};
+	memcpy(index, load->arg, load->args * sizeof *index);
+	for (uint32_t i = 0; i < c->lanes; i++) {
+		char *to = (char *)c->value + i * (size_t)c->element;
+		memcpy(to, other + i * (size_t)c->element, c->element);
+		if (!is_within(r, load, i))
+			continue;
+		int64_t at = *(int64_t *)value_of(r, load->arg[load->args - 1]) + i * step;
+		last.value = &at;
+		index[load->args - 1] = &last;
+		memcpy(to, locate_element(r, load->buffer, index, load->args, 1), c->element);
+	}
+}
+
+static void run_SPLICE(struct ilir_interpreter *r, struct cell *c)
+{
+	const char *side[2] = {value_of(r, c->arg[0]), value_of(r, c->arg[1])};
+	int64_t first = *(int64_t *)value_of(r, c->arg[2]), step = *(int64_t *)value_of(r, c->arg[3]);
+	for (int64_t i = 0, at = first; i < c->lanes; i++, at += step)
+		memcpy((char *)c->value + i * c->element, side[at >= c->lanes] + at % c->lanes * c->element, c->element);
+}
+
 /* --- cells --- */
 
 static bool is_lazy(const struct ilir_module *m, ilir_expr e)
 {
 	return ilir_at(m, e)->op == ILIR_SELECT && ilir_type_of(m, e).lanes == 1;
+}
+
+/* The first argument that is evaluated before an operator: WITHIN evaluates its load itself. */
+static int first_argument(const struct ilir_module *m, ilir_expr e)
+{
+	return ilir_at(m, e)->op == ILIR_WITHIN;
 }
 
 /* Ill-typed nodes may exist as long as no statement evaluates them. */
@@ -259,6 +306,10 @@ static compute *function_of(const struct ilir_module *m, ilir_expr e)
 		return run_load;
 	case ILIR_SELECT:
 		return is_lazy(m, e) ? run_choice : run_SELECT;
+	case ILIR_WITHIN:
+		return run_WITHIN;
+	case ILIR_SPLICE:
+		return run_SPLICE;
 	case ILIR_BROADCAST:
 		return run_BROADCAST;
 	case ILIR_RAMP:
@@ -337,7 +388,7 @@ static void compile_list(struct compiler *c, struct code *code, const ilir_expr 
 	for (size_t k = 0; k < c->list.n; k++) {
 		ilir_expr e = {c->list.at[k] - c->r->cells};
 		int args = is_lazy(m, e) ? 1 : ilir_at(m, e)->args;
-		for (int i = 0; i < args; i++)
+		for (int i = first_argument(m, e); i < args; i++)
 			list_expr(c, ilir_arg(m, e, i));
 	}
 	code->n = c->list.n;

@@ -115,6 +115,16 @@ struct choice {
 	bool truth;
 };
 
+/* Whether a side is an element of memory, which later passes can read within the extents of its buffer: a choice between
+ * it and a number compares no index, and vectors can make it.  They step by two elements at most. */
+static bool is_read_within(const struct lowering *l, ilir_expr e, const struct side *no)
+{
+	const struct ilir_node *n = ilir_at(l->m, e);
+	const struct ilir_buffer_decl *b = n->op == ILIR_LOAD ? ilir_buffer_at(l->m, n->buffer) : NULL;
+	return b && !no->value.i && b->dtype == ILIR_F32 && n->args &&
+	       (b->kind == IMAGE_VECTOR || b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH);
+}
+
 /* The choice as an expression, for use inside a reduction.  No part of a side is computed before the
  * choice. */
 static ilir_expr choose_expression(struct lowering *l, int depth, const struct choice *c, int n,
@@ -124,6 +134,8 @@ static ilir_expr choose_expression(struct lowering *l, int depth, const struct c
 	l->floor = depth > floor ? depth : floor;
 	ilir_expr e = side_value(l, yes), other = side_value(l, no);
 	l->floor = floor;
+	if (is_read_within(l, e, no))
+		return ilir_binary(l->m, ILIR_WITHIN, e, other);
 	while (n-- > 0)
 		e = ilir_ternary(l->m, ILIR_SELECT, c[n].condition, c[n].truth ? e : other,
 				 c[n].truth ? other : e);

@@ -566,6 +566,7 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 	l.places = map_in(m->arena);
 	tiling->accumulators = sched->accumulators;
 	tiling->peel = sched->peel;
+	tiling->align = sched->align;
 	declare_buffers(&l);
 	lower_bindings(&l);
 	for (size_t t = 0; t < l.p->traversals.n; t++) {

@@ -142,15 +142,20 @@ static ilir_expr parse_spread(struct parser *p, enum ilir_op op)
 
 static ilir_expr parse_call(struct parser *p, enum ilir_op op)
 {
-	ilir_expr a[3];
+	ilir_expr a[4];
+	int64_t first, step;
 	lex_next(p->l);
 	lex_expect(p->l, "(");
 	if (op == ILIR_BROADCAST || op == ILIR_RAMP)
 		return parse_spread(p, op);
-	int n = parse_list(p, a, 3, ")"), arity = ilir_op_arity(op);
+	int n = parse_list(p, a, 4, ")"), arity = ilir_op_arity(op);
 	if (n != arity)
 		lex_fail(p->l, NULL, "%s takes %d operands, not %d", ilir_op_spelling(op), arity, n);
 	check_operands(p, &(struct ilir_node){.op = op, .args = n}, a);
+	if (op == ILIR_SPLICE && !(ilir_constant(p->m, a[2], &first) && ilir_constant(p->m, a[3], &step)))
+		lex_fail(p->l, NULL, "splice by something else than constants");
+	if (op == ILIR_SPLICE)
+		return ilir_splice(p->m, a[0], a[1], first, step);
 	return n == 1	? ilir_unary(p->m, op, a[0])
 	       : n == 2 ? ilir_binary(p->m, op, a[0], a[1])
 			: ilir_ternary(p->m, op, a[0], a[1], a[2]);

@@ -20,6 +20,7 @@ struct ilir_tile {
 struct ilir_tiling {
 	VEC(struct ilir_tile) tiles;
 	int accumulators; /* vectors of sums that one loop may accumulate at once */
+	bool align;	  /* vectors that are not aligned are put together from those that are */
 	bool peel;	  /* a tiled loop of unknown trip count has remainder loops, not a test inside */
 };
 

@@ -181,6 +181,21 @@ static bool check_args(struct verification *c, const struct ilir_node *n, const 
 	return true;
 }
 
+/* Checks what is read within extents, and lanes that are taken of two vectors. */
+static bool check_pair(struct verification *c, const struct ilir_node *n, const ilir_expr *args)
+{
+	const struct ilir_node *load = ilir_at(c->m, args[0]);
+	int64_t first, step, lanes = n->type.lanes;
+	if (n->op == ILIR_WITHIN && (c->properties & ILIR_RESOLVED))
+		return ilir_report_fault(c, "within is left, although it was to be resolved");
+	if (n->op == ILIR_WITHIN)
+		return (load->op == ILIR_LOAD && ilir_buffer_at(c->m, load->buffer)->kind != ILIR_REGISTER) ||
+		       ilir_report_fault(c, "within of something else than a load from memory");
+	return (ilir_constant(c->m, args[2], &first) && ilir_constant(c->m, args[3], &step) && lanes > 1 && first >= 0 &&
+		first < 2 * lanes && step >= 1 && step <= 2 && first + (lanes - 1) * step < 2 * lanes) ||
+	       ilir_report_fault(c, "splice of lanes that two vectors have not");
+}
+
 static bool check_operator(struct verification *c, const struct ilir_node *n, const ilir_expr *args)
 {
 	const char *problem;
@@ -196,6 +211,8 @@ static bool check_operator(struct verification *c, const struct ilir_node *n, co
 	if (!ilir_same_type(t, n->type))
 		return ilir_report_fault(c, "%s: the type is not that of its operands",
 					 ilir_op_spelling(n->op));
+	if (n->op == ILIR_WITHIN || n->op == ILIR_SPLICE)
+		return check_pair(c, n, args);
 	if (n->args == 2 && n->op != ILIR_LOAD && !check_constant_operand(c, n, args[1]))
 		return false;
 	if ((c->properties & ILIR_PRIMITIVE) && ilir_is_compound(n->op))

@@ -6,7 +6,8 @@
  *                                                              %3[n,k,i,j] = accumulate_c,u,v 0, W[k,c,u,v], %2
  *
  * Inside of the sum nothing is compared any more, and vectors run along the columns of an image.  The copy is stored
- * (sched/plan.c), and has the elements that some window reads.  So are the windows of a maximum, whose border is least. */
+ * (sched/plan.c), and has the elements that some window reads.  So are the windows of a maximum, whose border is least.
+ * Where each element is read a few times only, as by a depthwise convolution, there is no copy. */
 #include "move/moved_program.h"
 
 #include <math.h>
@@ -14,6 +15,9 @@
 /* How often each element of a copy is read where it pays, if vectors can read it.  Its border does not
  * count where no vector would read the windows without it. */
 enum { LEAST_READS = 2 };
+
+/* Windows that vectors can read are read in place, within the image, where no element of it is read more often. */
+enum { MOST_IN_PLACE = 32 };
 
 struct padding {
 	struct sub_program *to;
@@ -72,6 +76,16 @@ static bool reads_in_order(const struct sub_value *v)
 	return last->scale >= 1 && last->scale <= SUB_LONGEST_STEP && (!last->scale2 || last->scale2 == 1);
 }
 
+/* Whether windows are read in place, within what they read (ilir/peel_borders.c): it is in memory, not computed, and none of
+ * its elements is read so often that a copy pays. */
+static bool is_read_in_place(const struct padding *w, const struct sub_value *v, uint32_t i)
+{
+	const struct sub_program *p = w->from;
+	const struct sub_map *last = &v->map[v->arg[0].vars - 1];
+	return sub_class_of(sub_at(p, v->arg[0].value)->op) == SUB_SOURCE && reads_in_order(v) && last->scale <= 2 &&
+	       w->reads[i] <= MOST_IN_PLACE * count_moved(p, v);
+}
+
 /* Whether a copy with a border pays for a value: one of a row that reductions read often. */
 static bool is_padded(const struct padding *w, uint32_t i)
 {
@@ -83,6 +97,8 @@ static bool is_padded(const struct padding *w, uint32_t i)
 		return false;
 	double elements = count_elements(extent, first_dim(p, v), v->arg[0].vars);
 	bool ordered = reads_in_order(v);
+	if (w->how == MOVE_ON && is_read_in_place(w, v, i))
+		return false;
 	if (ordered && sub_map_leaves(p, v, v->arg[0].vars - 1))
 		elements = fmin(elements, count_moved(p, v));
 	int often = ordered ? LEAST_READS : MOVE_LEAST_WORK;

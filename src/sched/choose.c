@@ -611,6 +611,7 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 			    .dynamic_batch = true,
 			    .dense_index = true,
 			    .peel = true,
+			    .align = true,
 			    .persist = true,
 			    .specialize_leaf = true,
 			    .unroll = plan->p->tree ? USUAL_SPAN : 1,

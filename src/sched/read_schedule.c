@@ -552,6 +552,7 @@ static const struct {
     [SCHED_DYNAMIC_BATCH] = {.schedule = read_batch},
     [SCHED_DENSE_INDEX] = {.schedule = read_switch},
     [SCHED_PEEL] = {.schedule = read_switch},
+    [SCHED_ALIGN] = {.schedule = read_switch},
     [SCHED_PERSIST] = {.schedule = read_switch},
     [SCHED_BARRIER] = {.schedule = read_switch},
     [SCHED_UNROLL] = {.schedule = read_unroll},

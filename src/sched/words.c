@@ -31,6 +31,7 @@ const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {
     [SCHED_DYNAMIC_BATCH] = {offsetof(struct sched, dynamic_batch), off_on},
     [SCHED_DENSE_INDEX] = {offsetof(struct sched, dense_index), off_on},
     [SCHED_PEEL] = {offsetof(struct sched, peel), off_on},
+    [SCHED_ALIGN] = {offsetof(struct sched, align), off_on},
     [SCHED_PERSIST] = {offsetof(struct sched, persist), off_on},
     [SCHED_BARRIER] = {offsetof(struct sched, barrier_each_step), level_step},
 };

@@ -20,6 +20,8 @@ static const struct {
     {"nest", "C=2 D=8 H=5", NULL, "nest", "lower"},
     {"mlp", "E=6 H=10", NULL, "mlp", "outline"},
     {"conv", "C=2 H=6 K=4 F=3", NULL, "conv", "lower"},
+    {"windows", "C=2 X=80", "vectorize 16\ntile leaf.0 nodes 1 columns 1 unroll 3\ntile leaf.1 nodes 1 columns 1 unroll 3\n", "windows",
+     "align_loads"},
 };
 
 static bool write_text(const char *path, const char *text)

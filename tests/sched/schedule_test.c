@@ -168,6 +168,8 @@ static void test_text(void)
 	    {"store inner.v9999", "store: the program computes no value of this name"},
 	    {"dense_index dense", "dense_index: wrong argument"},
 	    {"peel", "peel: wrong argument"},
+	    {"align", "align: wrong argument"},
+	    {"align 16", "align: wrong argument: '16'"},
 	    {"persist on off", "persist: wrong argument: 'off'"},
 	    {"barrier on", "barrier: wrong argument"},
 	    {"parallel inner.9 rows", "parallel: the program has no group of this name"},
@@ -239,7 +241,7 @@ static void test_hints(void)
 		       "with all its arguments");
 		tap_ok(hints(&p, "unrol 2",
 			     "directives are fuse, store, local, sort, refactor, hoist, pad, dynamic_batch, "
-			     "dense_index, peel, persist, barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, "
+			     "dense_index, peel, align, persist, barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, "
 			     "vectors, accumulators"),
 		       "or the directives that there are");
 	}

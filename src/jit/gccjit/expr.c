@@ -563,6 +563,8 @@ static gcc_jit_rvalue *emit_RAMP(struct emitter *e, const struct job *j)
 #define emit_VAR NULL
 #define emit_LOAD NULL
 #define emit_BROADCAST NULL
+#define emit_WITHIN NULL
+#define emit_SPLICE NULL
 
 static emit_op *const emitters[] = {
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows) emit_##name,
@@ -707,6 +709,18 @@ static const struct jit_value *emit_subvectors(struct emitter *e, ilir_expr x)
 	return v;
 }
 
+/* Lanes of two vectors, one by one: GCC makes permutations of them. */
+static const struct jit_value *emit_splice(struct emitter *e, ilir_expr x)
+{
+	struct ilir_type t = ilir_type_of(e->m, x);
+	const struct jit_value *side[2] = {jit_emit_expr(e, ilir_arg(e->m, x, 0)), jit_emit_expr(e, ilir_arg(e->m, x, 1))};
+	int64_t at = ilir_at(e->m, ilir_arg(e->m, x, 2))->i, step = ilir_at(e->m, ilir_arg(e->m, x, 3))->i;
+	gcc_jit_rvalue *lane[ILIR_MAX_LANES] = {NULL};
+	for (int i = 0; i < t.lanes; i++, at += step)
+		lane[i] = jit_lane(e, side[at >= t.lanes], t.dtype, (int)(at % t.lanes));
+	return jit_join(e, t, lane);
+}
+
 static const struct jit_value *emit_anew(struct emitter *e, ilir_expr x)
 {
 	switch (ilir_at(e->m, x)->op) {
@@ -716,6 +730,10 @@ static const struct jit_value *emit_anew(struct emitter *e, ilir_expr x)
 		return jit_emit_load(e, x);
 	case ILIR_BROADCAST:
 		return emit_broadcast(e, x);
+	case ILIR_SPLICE:
+		return emit_splice(e, x);
+	case ILIR_WITHIN:
+		return jit_refuse(e, ilir_type_of(e->m, x), "within was not resolved");
 	case ILIR_SELECT:
 		if (jit_must_branch(e->m, e->reads, x))
 			return emit_choice(e, x);

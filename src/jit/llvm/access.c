@@ -166,14 +166,18 @@ static LLVMValueRef lane_index(struct emitter *e, int64_t i)
 }
 
 /* Vectors are only aligned like their elements, since rows may begin anywhere. */
-static LLVMValueRef load_adjacent(struct emitter *e, const struct jit_access *a, LLVMValueRef at, int lanes)
+static LLVMValueRef load_as(struct emitter *e, const struct jit_access *a, LLVMValueRef at, enum ilir_dtype dtype, int lanes)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
-	LLVMValueRef v =
-	    LLVMBuildLoad2(e->at, jit_stored_type(e, (struct ilir_type){b->dtype, lanes}), at, "");
+	LLVMValueRef v = LLVMBuildLoad2(e->at, jit_stored_type(e, (struct ilir_type){dtype, lanes}), at, "");
 	LLVMSetAlignment(v, jit_element_bytes(b));
 	promise_access(e, a->buffer, v);
 	return v;
+}
+
+static LLVMValueRef load_adjacent(struct emitter *e, const struct jit_access *a, LLVMValueRef at, int lanes)
+{
+	return load_as(e, a, at, ilir_buffer_at(e->m, a->buffer)->dtype, lanes);
 }
 
 /* Lanes that lie `step` elements apart: loads vectors of adjacent elements, and takes from each the lanes that lie
@@ -344,6 +348,19 @@ void jit_measure_registers(struct emitter *e, const struct ilir_stmt *s)
 static bool is_register(const struct emitter *e, const struct jit_access *a)
 {
 	return ilir_buffer_at(e->m, a->buffer)->kind == ILIR_REGISTER;
+}
+
+/* LLVM takes lanes of two vectors of i32 by one operation that needs no table, but not of f32, and makes f32 of what was
+ * cast: so it loads them as i32. */
+LLVMValueRef jit_emit_bits(struct emitter *e, ilir_expr x)
+{
+	struct ilir_type t = ilir_type_of(e->m, x);
+	bool loads = ilir_at(e->m, x)->op == ILIR_LOAD && t.dtype == ILIR_F32;
+	struct jit_access a = loads ? jit_read_load(e->m, x) : (struct jit_access){0};
+	if (loads && !a.problem && !is_register(e, &a) && a.place.step == 1 && jit_lanes_in_memory(&a) == t.lanes)
+		return load_as(e, &a, address_of(e, &a), ILIR_I32, t.lanes);
+	LLVMValueRef v = jit_emit_expr(e, x);
+	return t.dtype != ILIR_F32 ? v : LLVMBuildBitCast(e->at, v, jit_type(e, (struct ilir_type){ILIR_I32, t.lanes}), "");
 }
 
 LLVMValueRef jit_emit_load(struct emitter *e, ilir_expr x)

@@ -115,6 +115,8 @@ LLVMValueRef jit_emit_fma(struct emitter *, LLVMValueRef a, LLVMValueRef b, LLVM
 /* Once per module, before any load or store. */
 void jit_make_promises(struct emitter *);
 LLVMValueRef jit_emit_load(struct emitter *, ilir_expr);
+/* The lanes of a vector as integers of their bits, if they are f32. */
+LLVMValueRef jit_emit_bits(struct emitter *, ilir_expr);
 void jit_emit_prefetch(struct emitter *, const struct ilir_stmt *);
 void jit_emit_store(struct emitter *, const struct ilir_stmt *);
 /* The content of a register becomes undefined. */

@@ -431,6 +431,27 @@ static LLVMValueRef emit_RAMP(struct emitter *e, ilir_expr x, const LLVMValueRef
 	return jit_refuse(e, ilir_type_of(e->m, x), "a ramp is used as a value");
 }
 
+/* Evaluates its arguments itself: emit_anew does not. */
+static LLVMValueRef emit_SPLICE(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	LLVMValueRef lane[ILIR_MAX_LANES], side[2];
+	struct ilir_type t = ilir_type_of(e->m, x);
+	int64_t first = ilir_at(e->m, ilir_arg(e->m, x, 2))->i, step = ilir_at(e->m, ilir_arg(e->m, x, 3))->i;
+	(void)arg;
+	for (int i = 0; i < 2; i++)
+		side[i] = (step == 1 ? jit_emit_bits : jit_emit_expr)(e, ilir_arg(e->m, x, i));
+	for (int i = 0; i < t.lanes; i++)
+		lane[i] = LLVMConstInt(e->scalar[ILIR_I32], first + i * step, false);
+	LLVMValueRef v = LLVMBuildShuffleVector(e->at, side[0], side[1], LLVMConstVector(lane, t.lanes), "");
+	return LLVMBuildBitCast(e->at, v, jit_type(e, t), "");
+}
+
+static LLVMValueRef emit_WITHIN(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)arg;
+	return jit_refuse(e, ilir_type_of(e->m, x), "within was not resolved");
+}
+
 /* --- the table --- */
 
 /* emit_anew does not evaluate the arguments of loads and of selects that branch. */
@@ -452,7 +473,7 @@ static LLVMValueRef emit_anew(struct emitter *e, ilir_expr x)
 	LLVMValueRef arg[ILIR_MAX_RANK] = {0};
 	if (n->op == ILIR_SELECT && jit_must_branch(e->m, e->reads, x))
 		return emit_choice(e, x);
-	for (int i = 0; n->op != ILIR_LOAD && i < n->args; i++)
+	for (int i = 0; n->op != ILIR_LOAD && n->op != ILIR_SPLICE && i < n->args; i++)
 		arg[i] = jit_emit_expr(e, ilir_arg(e->m, x, i));
 	return emitters[n->op](e, x, arg);
 }
