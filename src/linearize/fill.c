@@ -180,14 +180,18 @@ void lin_number_pairs(struct lin_order *o)
 
 /* --- lists of children that precede their parents --- */
 
-/* Forests of so many nodes leave the L2 cache but not the L3 cache of a Zen 4: there, reading them level by level
- * is faster than writing several streams for each level. */
-enum { CACHED_FROM = 1 << 18, CACHED_TO = 3 << 19 };
-
-bool lin_are_lists(const struct lin_order *o)
+/* Where the L3 cache has all, but the L2 cache not even the numbers, reading DAGs level by level is faster than writing
+ * several streams for each level. */
+static bool is_only_l3_enough(const struct lin_order *o)
 {
-	bool cached = o->nodes >= CACHED_FROM && o->nodes < CACHED_TO;
-	return o->edge_begin && !o->span && o->swept == o->nodes && !cached;
+	return o->nodes * (int64_t)sizeof *o->number >= o->l2_bytes && !lin_exceed_cache(o);
+}
+
+/* Trees have `edge_begin` only beyond the L3 cache: within it, a branch on what is a leaf is cheaper. */
+bool lin_are_lists(const struct lin_order *o, bool shared)
+{
+	bool possible = shared ? o->swept == o->nodes && !is_only_l3_enough(o) : o->post_order;
+	return o->edge_begin && !o->span && possible;
 }
 
 /* The number of an edge is known when its node is numbered: each batch, or case of one, counts its own.  So
@@ -211,9 +215,84 @@ number_lists(struct lin_order *o, const struct lin_forest *f, const int32_t *cas
 	}
 }
 
+/* The children of a node but for the last two, from the stack. */
+static inline void link_further(const struct lin_order *o, const int32_t *stack, int32_t n, int32_t edge,
+				int32_t to)
+{
+	for (int32_t k = 0; k < n; k++) {
+		if (o->child_list)
+			o->child_list[edge + k] = stack[k];
+		if (o->place)
+			o->place[stack[k]] = edge + k;
+		if (o->parent)
+			o->parent[stack[k]] = to;
+	}
+}
+
+/* The same for trees in post order: the children of a node are on top of a stack of numbers, as in
+ * sweep_lists_in_post_order (scan.c).  What a leaf would write goes behind the last element.  The stack is in
+ * the elements of leaves, which are zero in the end. */
+static inline __attribute__((always_inline)) void
+number_stack(struct lin_order *o, const int32_t *child_begin, const int32_t *case_of, int32_t *place,
+	     int32_t *parent)
+{
+	struct lin_sort s = lin_sort_of(o);
+	int32_t *begin = o->child_begin, *list = o->child_list, *bottom = begin + 1, *top = bottom;
+	int64_t nodes = o->nodes, none = o->edges;
+	s.case_of = case_of; /* may be a constant */
+	bottom[-1] = o->nodes;
+	bottom[0] = lin_take_number(&s, 0);
+	int32_t last = *top;
+	for (int64_t id = 1; id < nodes; id++) {
+		int32_t edges = child_begin[id + 1] - child_begin[id], *first = &s.edge_begin[lin_key(&s, id) + 1];
+		int64_t edge = *first, one = -(int64_t)(edges > 0), two = -(int64_t)(edges > 1), left = top[-1];
+		*first = edge + edges;
+		int64_t to = lin_take_number(&s, id);
+		if (edges > 2)
+			link_further(o, top + 1 - edges, edges - 2, edge, to);
+		if (list) {
+			list[((edge + edges - 2) & two) | (none & ~two)] = left;
+			list[((edge + edges - 1) & one) | (none & ~one)] = last;
+		}
+		if (place) {
+			place[(left & two) | (nodes & ~two)] = edge + edges - 2;
+			place[(last & one) | (nodes & ~one)] = edge + edges - 1;
+		}
+		if (parent) {
+			parent[(left & two) | (nodes & ~two)] = to;
+			parent[(last & one) | (nodes & ~one)] = to;
+		}
+		top += 1 - edges;
+		*top = last = to;
+		begin[((to + 1) & one) | ((nodes + 1) & ~one)] = edge + edges;
+	}
+	for (const int32_t *root = bottom; root <= top; root++) {
+		if (place)
+			place[*root] = -1;
+		if (parent)
+			parent[*root] = -1;
+	}
+}
+
+/* The loop is inlined for the commonest rules and for all others. */
+static void number_trees(struct lin_order *o, const int32_t *child_begin)
+{
+	if (o->place || o->parent)
+		number_stack(o, child_begin, o->case_of, o->place, o->parent);
+	else if (o->cases)
+		number_stack(o, child_begin, o->case_of, NULL, NULL);
+	else
+		number_stack(o, child_begin, NULL, NULL, NULL);
+	memset(o->child_begin, 0, (o->leaves + (size_t)1) * sizeof *o->child_begin);
+	if (o->place)
+		end_places(o);
+}
+
 void lin_number_lists(struct lin_order *o, const struct lin_forest *f)
 {
-	if (o->cases)
+	if (o->post_order)
+		number_trees(o, f->child_begin);
+	else if (o->cases)
 		number_lists(o, f, o->case_of);
 	else
 		number_lists(o, f, NULL);

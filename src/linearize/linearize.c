@@ -3,11 +3,17 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, ZEN4_L2 = 1 << 20, ZEN4_L3 = 32 << 20 };
 
 void lin_order_init(struct lin_order *o, const struct allocator *allocator)
 {
-	*o = (struct lin_order){.allocator = allocator};
+	*o = (struct lin_order){.allocator = allocator, .l2_bytes = ZEN4_L2, .l3_bytes = ZEN4_L3};
+}
+
+void lin_order_describe(struct lin_order *o, const struct target *machine)
+{
+	o->l2_bytes = machine->l2_bytes;
+	o->l3_bytes = machine->l3_bytes;
 }
 
 static void free_block(struct lin_order *o, struct lin_block *b)
@@ -27,7 +33,11 @@ void lin_order_free(struct lin_order *o)
 /* Empties the order and keeps its memory. */
 static void empty_order(struct lin_order *o)
 {
-	*o = (struct lin_order){.allocator = o->allocator, .block = o->block, .case_block = o->case_block};
+	*o = (struct lin_order){.allocator = o->allocator,
+				.l2_bytes = o->l2_bytes,
+				.l3_bytes = o->l3_bytes,
+				.block = o->block,
+				.case_block = o->case_block};
 }
 
 /* --- memory: one block, divided anew by every call --- */
@@ -119,8 +129,8 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	    {&o->root, o->inputs, 1},
 	    {&o->child, nodes + 2, slots},
 	    {&o->child_begin, nodes + 2, list},
-	    {&o->child_list, o->edges, list && !rules.unlinked},
-	    {&o->edge_begin, nodes + 2, !fixed && rules.shared},
+	    {&o->child_list, o->edges + (size_t)1, list && !rules.unlinked},
+	    {&o->edge_begin, nodes + 2, !fixed && (rules.shared || lin_exceed_cache(o))},
 	    {&o->edge_node, o->edges, list && rules.edge_nodes},
 	    {&o->place, nodes + 2, places},
 	    {&o->parent, nodes + 1, rules.parent && !rules.shared},
@@ -150,7 +160,7 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 /* Numbers all nodes, and gives them their links. */
 static void number_nodes(struct lin_order *o, const struct lin_forest *f)
 {
-	bool pairs = lin_are_pairs(o), lists = lin_are_lists(o);
+	bool pairs = lin_are_pairs(o), lists = o->edge_begin;
 	if (pairs)
 		lin_number_pairs(o);
 	else if (lists)

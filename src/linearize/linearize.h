@@ -16,6 +16,7 @@
 
 #include "base/diag.h"
 #include "base/memory.h"
+#include "base/target.h"
 #include "image/image.h"
 
 #include <stdint.h>
@@ -67,6 +68,7 @@ struct lin_rules {
  * until the next call with the same order. */
 struct lin_order {
 	const struct allocator *allocator;
+	int64_t l2_bytes, l3_bytes; /* of caches, by which one of two passes that give the same is chosen */
 	int32_t nodes, inputs, edges, leaves, batches;
 	int32_t *order;	      /* nodes: the id of a number */
 	int32_t *number;      /* nodes: the number of an id */
@@ -106,7 +108,7 @@ struct lin_order {
 	int32_t *edge_begin; /* of each batch, or case of one: its first edge; NULL without lin_number_lists */
 	int32_t *height; /* nodes, by id, until they are numbered, with spans until these are found; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
-	bool post_order; /* nodes have no child or two, and ids are a post order */
+	bool post_order; /* of pairs of children, or lists: whether ids are a post order */
 	bool in_place;	 /* numbers are ids */
 	size_t stride;	 /* of `child`, in elements */
 	struct lin_block {
@@ -116,6 +118,8 @@ struct lin_order {
 };
 
 void lin_order_init(struct lin_order *, const struct allocator *);
+/* Sets the machine whose caches the order is made in; the default is a Zen 4. */
+void lin_order_describe(struct lin_order *, const struct target *machine);
 void lin_order_free(struct lin_order *);
 
 /* False after a diagnostic; the order is then empty and can be used again.  Takes memory only when it needs
@@ -180,9 +184,18 @@ void lin_number_pairs(struct lin_order *);
 void lin_end_cases(struct lin_order *);
 /* Finds spans; numbers the nodes of each batch anew when ids are no post order. */
 void lin_find_spans(struct lin_order *, const struct lin_forest *);
-/* Whether lin_number_lists can number and link the nodes: shared, with any number of children each. */
-bool lin_are_lists(const struct lin_order *);
-/* Fills `order`, `number`, `child_begin` and `child_list` in one pass. */
+/* Whether nodes of any number of children are too many for the L3 cache: of a node, the passes over them read and write
+ * child_begin and children of the forest, and `number`, `order`, `child_begin` and `child_list`. */
+static inline bool lin_exceed_cache(const struct lin_order *o)
+{
+	enum { ARRAYS = 6 };
+	return o->nodes * (int64_t)(ARRAYS * sizeof(int32_t)) >= o->l3_bytes;
+}
+
+/* Whether lin_number_lists can number and link the nodes, of any number of children each, and is the faster way: shared
+ * ones, or trees in post order.  Without it there is no `edge_begin`. */
+bool lin_are_lists(const struct lin_order *, bool shared);
+/* Fills `order`, `number`, `child_begin` and `child_list` in one pass; of trees `place` and `parent`, too. */
 void lin_number_lists(struct lin_order *, const struct lin_forest *);
 /* Fills the arrays of children, `place` and `parent`. */
 void lin_link(struct lin_order *, const struct lin_forest *);

@@ -104,7 +104,7 @@ struct pass {
 	int32_t *height, *count; /* count[h]: nodes of height h */
 	int32_t *edges;		 /* likewise; NULL = they are not counted */
 	uint8_t *seen;		 /* 1 = is a child already; in the memory of `order` */
-	int32_t *stack;		 /* nodes + 1 elements, in the same memory */
+	int32_t *stack;		 /* nodes + 1 elements; of pairs in the same memory */
 	int32_t nodes, batches;
 };
 
@@ -133,12 +133,11 @@ static inline __attribute__((always_inline)) bool is_count_right(int32_t count, 
 	return children < 0 || count == 0 || count == children;
 }
 
-/* Finds heights up to the first node that is wrong or precedes a child of its own, and returns it. */
-static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p, int32_t children,
+/* Finds heights from node n on up to the first that is wrong or precedes a child of its own, and returns it. */
+static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p, int32_t n, int32_t children,
 								 bool shared)
 {
-	int32_t n;
-	for (n = 0; n < p->nodes; n++) {
+	for (; n < p->nodes; n++) {
 		int32_t begin = p->child_begin[n], count = p->child_begin[n + 1] - begin, h;
 		if (!is_count_right(count, children) ||
 		    (h = scan_children(p, p->list + begin, count, n, shared, true)) < 0)
@@ -189,6 +188,59 @@ static __attribute__((noinline)) int32_t sweep_post_order(struct pass *p, int32_
 	return n;
 }
 
+/* The children of a node but for the last two: one more than the highest of them, 0 if there are none, or -1
+ * when they are not the nodes on the stack. */
+static inline int32_t scan_further(const struct pass *p, const int32_t *list, const int32_t *stack, int32_t n)
+{
+	int32_t h = 0;
+	for (int32_t k = 0; k < n; k++) {
+		if (list[k] != stack[k])
+			return -1;
+		h = p->height[stack[k]] >= h ? p->height[stack[k]] + 1 : h;
+	}
+	return h;
+}
+
+/* The same for trees whose nodes have any number of children, of which the last two are looked at without a branch: the
+ * last is the node before, whose height is known.  Edges of each height are counted, too. */
+static __attribute__((noinline)) int32_t sweep_lists_in_post_order(struct pass *p, int32_t *depth)
+{
+	const int32_t *child_begin = p->child_begin, *list = p->list;
+	int32_t *height = p->height, *count = p->count, *edges_of = p->edges, *bottom = p->stack + 1, *top = bottom;
+	int32_t begin = child_begin[0], batches = 1, h = 0;
+	int64_t n = 1, nodes = p->nodes;
+	if (child_begin[1] != begin)
+		return *depth = 0;
+	bottom[-1] = p->nodes;
+	bottom[0] = 0;
+	height[0] = height[p->nodes] = edges_of[0] = 0;
+	count[0] = 1;
+	for (; n < nodes; n++) {
+		int32_t end = child_begin[n + 1], edges = end - begin, last = n - 1, left = top[-1], further;
+		int32_t one = -(edges > 0), two = -(edges > 1), other = height[left];
+		int32_t *next = top + 1 - edges;
+		if (next < bottom || ((list[(end - 1) & one] ^ last) & one) | ((list[(end - 2) & two] ^ left) & two))
+			break;
+		h = (((other & two) > h ? other : h) + 1) & one;
+		if (edges > 2) {
+			if ((further = scan_further(p, list + begin, next, edges - 2)) < 0)
+				break;
+			h = further > h ? further : h;
+		}
+		height[n] = h;
+		if (h == batches)
+			edges_of[batches] = count[batches] = 0, batches++;
+		edges_of[h] += edges;
+		count[h]++;
+		top = next;
+		*top = n;
+		begin = end;
+	}
+	p->batches = batches;
+	*depth = top + 1 - bottom;
+	return n;
+}
+
 /* Marks the nodes before n that are children: all but those on the stack. */
 static void mark_children(struct pass *p, int32_t n, int32_t depth)
 {
@@ -235,6 +287,22 @@ static int32_t sweep_all_pairs(struct lin_order *o, struct pass *p)
 	return sweep_pairs(p, n);
 }
 
+/* As far as ids are a post order, from a stack; and on in any order. */
+static int32_t sweep_all_lists(struct lin_order *o, struct pass *p)
+{
+	int32_t depth = 0, n;
+	p->stack = o->child_begin;
+	n = o->edges >= 2 && o->edge_begin ? sweep_lists_in_post_order(p, &depth) : 0;
+	o->post_order = n && n == p->nodes;
+	if (o->post_order)
+		return n;
+	memset(p->seen, 1, (uint32_t)n);
+	memset(p->seen + n, 0, (uint32_t)(p->nodes - n));
+	while (depth > 0)
+		p->seen[p->stack[depth--]] = 0;
+	return sweep_nodes(p, n, -1, false);
+}
+
 /* The first node that breaks the rules, or `nodes`. */
 static inline __attribute__((always_inline)) int32_t find_wrong_node(const struct pass *p, int32_t children,
 								     bool shared)
@@ -263,10 +331,12 @@ scan_nodes(struct lin_order *o, const struct lin_forest *f, int32_t children, bo
 			 .seen = (uint8_t *)o->order,
 			 .stack = o->order,
 			 .nodes = o->nodes};
-	bool pairs = children == 2 && !shared && o->edges >= 2;
-	if (!shared && !pairs)
+	bool pairs = children == 2 && !shared && o->edges >= 2, lists = children < 0 && !shared;
+	if (!shared && !pairs && !lists)
 		memset(p.seen, 0, (uint32_t)p.nodes);
-	o->swept = pairs ? sweep_all_pairs(o, &p) : sweep_nodes(&p, children, shared);
+	o->swept = pairs   ? sweep_all_pairs(o, &p)
+		   : lists ? sweep_all_lists(o, &p)
+			   : sweep_nodes(&p, 0, children, shared);
 	o->batches = p.batches;
 	if (o->swept == p.nodes)
 		return p.nodes;
@@ -283,10 +353,11 @@ bool lin_scan(struct lin_order *o, const struct lin_forest *f, struct lin_rules 
 	int32_t n = rules.shared	  ? scan_nodes(o, f, rules.children, true)
 		    : rules.children == 2 ? scan_nodes(o, f, 2, false)
 		    : rules.children == 1 ? scan_nodes(o, f, 1, false)
+		    : rules.children < 0  ? scan_nodes(o, f, -1, false)
 					  : scan_nodes(o, f, rules.children, false);
 	if (n < f->nodes)
 		return refuse_node(o, f, n, rules, diags);
-	if (!lin_are_lists(o))
+	if (!lin_are_lists(o, rules.shared))
 		o->edge_begin = NULL;
 	return lin_check_roots(f, diags);
 }

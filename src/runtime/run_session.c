@@ -421,6 +421,8 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 	struct lin_rules rules = s->rules;
 	double begin = rt_seconds();
 	rules.span = choose_span(s, team, threads);
+	if (team)
+		lin_order_describe(&s->order, team->machine);
 	memset(s->sizes, 0, sizeof s->sizes);
 	begin_phase(s, RT_PHASE_LINEARIZE);
 	if (!rt_linearize(&s->order, s->image, rules, m, diags))

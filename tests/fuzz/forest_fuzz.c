@@ -66,11 +66,18 @@ static void check_places(const struct fuzz *f, const struct lin_forest *in, cons
 		fuzz_check(f, o->place[n] >= 0 && o->place[n] < o->nodes, "a place is a row");
 }
 
+/* Caches that no forest fits, so that small forests take the passes of large ones. */
+enum { NO_L2 = 1, NO_L3 = 2 };
+
 /* A second time, in the memory of the first: the order must not depend on what it was. */
-static bool linearize(struct fuzz *f, const struct lin_forest *in, struct lin_rules rules)
+static bool linearize(struct fuzz *f, const struct lin_forest *in, struct lin_rules rules, int caches)
 {
 	struct lin_order o;
 	lin_order_init(&o, &f->allocator);
+	if (caches & NO_L2)
+		o.l2_bytes = 0;
+	if (caches & NO_L3)
+		o.l3_bytes = 0;
 	bool ok = lin_linearize(&o, in, rules, &f->diags);
 	if (ok) {
 		check_batches(f, in, &o);
@@ -83,7 +90,7 @@ static bool linearize(struct fuzz *f, const struct lin_forest *in, struct lin_ru
 }
 
 /* The same nodes as inputs of their own, one by one and joined. */
-static void collect(struct fuzz *f, const struct lin_forest *in, struct lin_rules rules)
+static void collect(struct fuzz *f, const struct lin_forest *in, struct lin_rules rules, int caches)
 {
 	struct lin_collect c;
 	struct diags d;
@@ -94,7 +101,7 @@ static void collect(struct fuzz *f, const struct lin_forest *in, struct lin_rule
 	fuzz_check(f, ok || d.n, "a structure is refused with a reason");
 	if (ok) {
 		struct lin_forest both = lin_collect_forest(&c);
-		linearize(f, &both, rules);
+		linearize(f, &both, rules, caches);
 	}
 	diags_free(&d);
 	lin_collect_free(&c);
@@ -103,7 +110,7 @@ static void collect(struct fuzz *f, const struct lin_forest *in, struct lin_rule
 static bool read_forest(struct fuzz *f, const uint8_t *bytes, size_t n)
 {
 	struct bytes b = {bytes, bytes + n};
-	int kind = take(&b), nodes = take(&b) % 64, inputs = 1 + take(&b) % 4;
+	int kind = take(&b), size = take(&b), nodes = size % 64, caches = size / 64, inputs = 1 + take(&b) % 4;
 	struct lin_rules rules = {.children = kind % 5 - 1,
 				  .shared = kind / 5 % 2,
 				  .edges = kind / 10 % 2,
@@ -114,8 +121,8 @@ static bool read_forest(struct fuzz *f, const uint8_t *bytes, size_t n)
 	int32_t *children = take_array(f, &b, 128);
 	struct lin_forest in = {nodes, kind / 20 % 4 ? inputs : 0, child_begin, children, root, NULL, NULL,
 				0};
-	bool ok = linearize(f, &in, rules);
-	collect(f, &in, rules);
+	bool ok = linearize(f, &in, rules, caches);
+	collect(f, &in, rules, caches);
 	return ok;
 }
 

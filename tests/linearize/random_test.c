@@ -307,6 +307,24 @@ int main(void)
 		test_post_order((struct lin_rules){.children = 2, .unlinked = true}, disturb, "unlinked");
 	}
 	refuses_child_below_stack();
+	struct target machine = *target_at(0);
+	machine.l3_bytes = 0; /* as if forests were larger */
+	lin_order_describe(&order, &machine);
+	test_agreement(any_tree, "trees of any arity from a stack");
+	test_agreement((struct lin_rules){.children = -1, .places = true, .unlinked = true, .parent = true},
+		       "the same by place alone");
+	agrees_typed(any_tree, false, "trees of typed nodes from a stack");
+	for (int disturb = 0; disturb < 2; disturb++) {
+		test_post_order((struct lin_rules){.children = -1}, disturb, "lists from a stack");
+		test_post_order(any_tree, disturb, "lists from a stack, with all arrays");
+		test_post_order(
+		    (struct lin_rules){.children = -1, .places = true, .parent = true, .unlinked = true},
+		    disturb, "unlinked lists from a stack");
+	}
+	machine = *target_at(0);
+	machine.l2_bytes = 0;
+	lin_order_describe(&order, &machine);
+	test_agreement(any_dag, "DAGs of any arity beyond the L2 cache");
 	finds_cycles();
 	survives_noise();
 	lin_order_free(&order);
