@@ -111,6 +111,7 @@ class Builder:
     """
 
     def __init__(self, name: str, structure: str, context: _native.Context | None = None) -> None:
+        """An empty model with a name and a structure, written as in a text: "sequence", "tree(left, right)", "dag(*)", ..."""
         from .model import default_context
 
         self.name = name
@@ -243,6 +244,7 @@ class Builder:
     # --- other values ---
 
     def zeros(self, shape: str) -> Value:
+        """Zeros of a shape: b.zeros("D")."""
         self._note_place()
         return Value(self, self._raw.named("z", shape))
 

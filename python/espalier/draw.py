@@ -32,7 +32,14 @@ def place(children: list[list[int]], root: int) -> dict[int, tuple[float, int]]:
     return places
 
 
-def as_svg(children: list[list[int]], root: int, texts: Sequence[str]) -> str:
+class Picture(str):
+    """The text of an SVG, which a notebook shows as a picture."""
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+def as_svg(children: list[list[int]], root: int, texts: Sequence[str]) -> Picture:
     """The structure with a text at each node."""
     places = place(children, root)
     top = max(y for _, y in places.values())
@@ -48,7 +55,7 @@ def as_svg(children: list[list[int]], root: int, texts: Sequence[str]) -> str:
             )
     for node, (x, y) in at.items():
         parts.append(f'<text x="{x:.1f}" y="{y}">{escape(texts[node])}</text>')
-    return "".join([*parts, "</svg>"])
+    return Picture("".join([*parts, "</svg>"]))
 
 
 def on_axes(children: list[list[int]], root: int, texts: Sequence[str], axes: Any = None) -> Any:

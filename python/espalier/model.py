@@ -39,6 +39,8 @@ class Input(NamedTuple):
 
 
 class Output(NamedTuple):
+    """What is computed of states, with the names of its classes where the model has them."""
+
     name: str
     dtype: str
     shape: tuple[int, ...]
@@ -47,6 +49,8 @@ class Output(NamedTuple):
 
 
 class State(NamedTuple):
+    """What each node hands to its parents."""
+
     name: str
     dtype: str
     shape: tuple[int, ...]
@@ -155,20 +159,20 @@ def load(
 ) -> Model:
     """A model that is ready to run.
 
-    model       the path of a model text (.ra), a text (which has newlines), a `Builder`, or a saved program: its path, or an
-                object with its bytes.  Bytes that are read-only and begin at a multiple of 64 are used where they are and kept,
-                so that processes that map them share the weights; others are copied
-    weights     the path of a safetensors file, its bytes, or a mapping from names to arrays or tensors; None for a program
-                that was saved with weights
-    vocab       the path of a vocabulary, a word a line, or the words; of all token inputs, or a mapping from inputs to these
-    context     threads, memory and cache (`espalier.Context`); None = one that the process shares
-    at          where outputs are computed: "root", "all" (at every node), None = as the model says
-    backend     "llvm", "gccjit", "interpreter"; `target`, `schedule`, `math`, `rules`, `weights_as`, `table_bytes`: see
-                esp_program_options in espalier.h
-    continuous  whether the model is to serve requests that come one by one (`Model.submit`, `Model.stream`)
-    lazy        rows of embeddings are read when a run first needs them: the first result comes sooner
-    columns     of texts: from inputs to columns, such as {"tag": "upos"}; `graph` ("basic" or "enhanced", of CoNLL-U),
-                `collapse`, `binarize` ("left", "right") and `cut_labels`: see esp_treebank_options in espalier.h
+        model       the path of a model text (.ra), a text (which has newlines), a `Builder`, or a saved program: its path, or an
+                    object with its bytes.  Bytes that are read-only and begin at a multiple of 64 are used where they are and kept,
+                    so that processes that map them share the weights; others are copied
+        weights     the path of a safetensors file, its bytes, or a mapping from names to arrays or tensors; None for a program
+                    that was saved with weights
+        vocab       the path of a vocabulary, a word a line, or the words; of all token inputs, or a mapping from inputs to these
+        context     threads, memory and cache (`espalier.Context`); None = one that the process shares
+        at          where outputs are computed: "root", "all" (at every node), None = as the model says
+        backend     "llvm", "gccjit", "interpreter"; `target`, `schedule`, `math`, `rules`, `weights_as`, `table_bytes`: see
+                    esp_program_options in espalier.h
+        continuous  whether the model is to serve requests that come one by one (`Model.submit`, `Model.stream`)
+        lazy        rows of embeddings are read when a run first needs them: the first result comes sooner
+        columns     of texts: from inputs to columns, such as {"tag": "upos"}; `graph` ("basic" or "enhanced", of CoNLL-U),
+                    `collapse`, `binarize` ("left", "right") and `cut_labels`: see esp_treebank_options in espalier.h
     """
     context = context or default_context()
     bound = _read_weights(context, weights)

@@ -44,9 +44,9 @@ def share(model: Model) -> ray.ObjectRef:
 def open_model(model: Any, **reading: Any) -> Model:
     """The model that runs in this process of Ray's, with as many threads as Ray gave it processors.
 
-    model       what `share` returned, the path of a saved program that each node has, or a `Model`.  Processes of one node share
-                the memory of the first two
-    reading     of a path: `vocab` and what else `espalier.load` takes
+        model       what `share` returned, the path of a saved program that each node has, or a `Model`.  Processes of one node share
+                    the memory of the first two
+        reading     of a path: `vocab` and what else `espalier.load` takes
     """
     if isinstance(model, Model):
         return model

@@ -10,6 +10,7 @@ from . import _native
 if TYPE_CHECKING:
     import numpy as np
 
+    from .draw import Picture
     from .model import Model
 
 _OUTPUT, _STATE, _ROOT = 0, 1, 2
@@ -164,8 +165,8 @@ class StructureResult(_Outputs):
 
         return draw.on_axes(self.children, self.root_node, texts or self.texts(name), axes)
 
-    def svg(self, name: str | None = None, texts: list[str] | None = None) -> str:
-        """The same as SVG, without matplotlib."""
+    def svg(self, name: str | None = None, texts: list[str] | None = None) -> Picture:
+        """The same as SVG, without matplotlib: a text, which a notebook shows as a picture."""
         from . import draw
 
         return draw.as_svg(self.children, self.root_node, texts or self.texts(name))

@@ -44,20 +44,20 @@ def compile(function, structure, arguments, states="", *, leaf=None, outputs=Non
             context=None, **options):
     """A model of what `function` computes at one node, or of a module over a whole sequence.
 
-    function     what a node computes of its input and the states of its children: a function, a method or a module
-    structure    "tree(*)", "tree(2)", "tree(left, right)", "dag(*)", "sequence", ...
-    arguments    {"x": "emb.weight[word]", "child_h": "children.h"}: what its arguments are (signature.py has the notation)
-    states       "h[150], c[150]": what it returns, in this order, or as a dict with these keys; none for a module over a whole
-                 sequence, whose results are outputs
-    leaf         of leaves: None = the same function, without children where a node has any number of them, else with states
-                 of zeros; "zeros" = with one child of zeros; leaf(function, {...}) = another function
-    outputs      {"logits": (module.linear, "h")} at the root, output(...) with more to say, "h" for a state itself; of a whole
-                 sequence the names of what is returned: "tags" or ["tags", "last"]
-    module       that holds the parameters: names in the model are those of its state_dict(); by default the function, if it is
-                 a module, or the module it is a method of; other tensors that the function uses get names constant.NAME
-    tolerance    how far results may differ from PyTorch's, absolutely and relatively; None = they are not compared
-    name         of the model
-    context      and `options`: as espalier.load takes them
+        function     what a node computes of its input and the states of its children: a function, a method or a module
+        structure    "tree(*)", "tree(2)", "tree(left, right)", "dag(*)", "sequence", ...
+        arguments    {"x": "emb.weight[word]", "child_h": "children.h"}: what its arguments are (signature.py has the notation)
+        states       "h[150], c[150]": what it returns, in this order, or as a dict with these keys; none for a module over a whole
+                     sequence, whose results are outputs
+        leaf         of leaves: None = the same function, without children where a node has any number of them, else with states
+                     of zeros; "zeros" = with one child of zeros; leaf(function, {...}) = another function
+        outputs      {"logits": (module.linear, "h")} at the root, output(...) with more to say, "h" for a state itself; of a whole
+                     sequence the names of what is returned: "tags" or ["tags", "last"]
+        module       that holds the parameters: names in the model are those of its state_dict(); by default the function, if it is
+                     a module, or the module it is a method of; other tensors that the function uses get names constant.NAME
+        tolerance    how far results may differ from PyTorch's, absolutely and relatively; None = they are not compared
+        name         of the model
+        context      and `options`: as espalier.load takes them
 
     The model is an espalier.Model with its text as `text`, and the weights as `weights`.  Raises TraceError when something has
     no counterpart or results differ, espalier.InputError when the model is refused.
