@@ -19,7 +19,7 @@ nobase_dist_doc_DATA += \
 	%D%/lstm/README.md %D%/lstm/lstm.ra %D%/treefc/README.md %D%/treefc/treefc.ra %D%/treefc/treefc-sum.ra \
 	%D%/dagrnn/README.md %D%/dagrnn/dagrnn.ra %D%/mvrnn/README.md %D%/mvrnn/mvrnn.ra \
 	%D%/patches/README.md %D%/patches/patches.ra \
-	%D%/digits/README.md %D%/digits/digits.ra \
+	%D%/lenet/README.md %D%/lenet/lenet.ra \
 	%D%/narylstm/README.md %D%/narylstm/narylstm.ra %D%/rntn/README.md %D%/rntn/rntn.ra \
 	%D%/simpletreegru/README.md %D%/simpletreegru/simpletreegru.ra \
 	%D%/typed/README.md %D%/typed/typed.ra \

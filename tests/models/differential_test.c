@@ -57,7 +57,7 @@ static const struct {
     {"tools/init/sequence.ra", "D=7 E=5 V=30 C=3"},
     {"tools/init/dag.ra", "D=10 E=6 C=4"},
     {"tools/init/none.ra", "F=2 D=9 L=4"},
-    {"examples/digits/digits.ra", "F=2 G=3 D=9 E=5"},
+    {"examples/lenet/lenet.ra", "F=2 G=3 D=9 E=5"},
     {"tests/models/perceptron.ra", "E=6 H=19 V=30"},
     {"tests/models/perceptron.ra", "E=1 H=1 V=2"},
     {"tests/models/convolution.ra", "C=2 H=9 X=8 K=5 F=7"},
