@@ -240,9 +240,11 @@ static void test_builder(void)
 {
 	esp_model *m = NULL;
 	esp_error *error = NULL;
-	bool built = !esp_builder_finish(build_graph(), &m, &error);
+	esp_builder *whole = build_graph();
+	bool built = !esp_builder_finish(whole, &m, &error);
 	char *made = built ? text_of(m) : NULL, *read = read_model(graph_model, strlen(graph_model));
 	tap_ok(made && read && strcmp(made, read) == 0, "calls make the model of the text");
+	esp_builder_free(whole);
 	esp_error_free(error);
 	esp_text_free(made);
 	esp_text_free(read);
@@ -252,6 +254,7 @@ static void test_builder(void)
 	esp_builder_output(b, "y", x, ESP_AT_ROOT, NULL, 0);
 	tap_ok(esp_builder_finish(b, &m, &error) == ESP_ERROR_INPUT && error_is(error, "no-structure"),
 	       "an output at the root is refused");
+	esp_builder_free(b);
 }
 
 int main(void)

@@ -133,13 +133,13 @@ static bool fill_forest(struct kit *k, const struct shape *shape, int32_t nodes,
 	return ok;
 }
 
-/* Of a node: what the model keeps; its word, number, order, batch, place and links; in the forest a word and
- * links, which many structures let grow by doubling.  Besides, each buffer may begin and end within huge
- * pages. */
+/* Of a node: what the model keeps; its word, number, order, batch, place and links, and what is counted of its batch; in
+ * the forest a word and links, which many structures let grow by doubling.  Besides, each buffer may begin and end within
+ * huge pages. */
 static double most_bytes(int m, const struct shape *shape, size_t nodes)
 {
 	enum { BUFFERS = 4, HUGE_PAGE = 2 << 20 };
-	int kept = models[m].floats + 1 + 6 + 3 * (shape->structures > 1 ? 2 : 1);
+	int kept = models[m].floats + 1 + 7 + 3 * (shape->structures > 1 ? 2 : 1);
 	return kept * sizeof(float) + (double)BUFFERS * HUGE_PAGE / nodes;
 }
 

@@ -68,7 +68,7 @@ static int measure_candidate(const struct exhaustive *x, const struct contest *c
 /* Times, for a short time, the tiles that stand for others, or those that are left. */
 static int race(const struct exhaustive *x, struct candidates *all, bool first)
 {
-	bool lower;
+	bool lower = false;
 	int status = 0;
 	for (size_t i = 0; i < all->n && !status && !interrupt_noted(); i++) {
 		struct candidate *c = &all->at[i];
