@@ -210,11 +210,11 @@ const char *link_section_name(const struct linking *l, unsigned section)
 	return text_at(l, l->names, l->section[section].sh_name);
 }
 
-/* Whether a section is call frame information. */
+/* Whether a section is call frame information, which is no code. */
 static bool has_frames(const struct linking *l, unsigned i)
 {
 	const Elf64_Shdr *s = &l->section[i];
-	return (s->sh_type == SHT_PROGBITS || s->sh_type == UNWIND_X86_64) && s->sh_size &&
+	return (s->sh_type == SHT_PROGBITS || s->sh_type == UNWIND_X86_64) && s->sh_size && !(s->sh_flags & SHF_EXECINSTR) &&
 	       strcmp(link_section_name(l, i), ".eh_frame") == 0;
 }
 
