@@ -100,14 +100,14 @@ static const struct jit_backend *refuse_unusable(const struct search *s, const c
 	return NULL;
 }
 
-static const struct jit_backend *refuse_forked(const struct search *s, const char *path)
+static const struct jit_backend *refuse_forked(const struct search *s)
 {
 	diag_add(
 	    s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
 	    "prepare programs before forking, or start the child's work by exec",
-	    "back end '%s' (%s): this process was forked while its parent compiled, and has the compiler's "
+	    "back end '%s': this process was forked while its parent compiled, and has the compiler's "
 	    "locks without the thread that would open them",
-	    s->name, path);
+	    s->name);
 	return NULL;
 }
 
@@ -158,18 +158,11 @@ static const struct jit_backend *open_backend(const struct search *s, const char
 
 static const struct jit_backend *load_found(struct search *s)
 {
+	if (fork_inherited_foreign())
+		return refuse_forked(s);
 	const char *path = is_name(s->name) ? find_backend(s) : NULL;
-	const struct jit_backend *b = NULL;
-	if (path && fork_inherited_foreign())
-		return refuse_forked(s, path);
-	if (path && is_static())
-		return refuse_loading(s, path);
-	if (path) {
-		fork_enter_foreign();
-		b = open_backend(s, path);
-		fork_leave_foreign();
-		return b;
-	}
+	if (path)
+		return is_static() ? refuse_loading(s, path) : open_backend(s, path);
 	diag_add(s->diags, DIAG_BACKEND_NOT_FOUND, (struct diag_at){0},
 		 "install the plug-in, name its folder in ESPALIER_BACKEND_PATH, or choose the back end "
 		 "'interpreter', which is always there, and slow",
@@ -194,7 +187,9 @@ const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
 	struct arena arena;
 	arena_init(&arena, d->allocator);
 	struct search s = {&arena, name, d, str_in(&arena)};
+	fork_enter_foreign(); /* the search asks the dynamic linker, too, which has a lock */
 	const struct jit_backend *b = guarded_load(&s);
+	fork_leave_foreign();
 	arena_free(&arena);
 	return b;
 }
