@@ -32,7 +32,7 @@ static ilir_expr load_at(struct resolving *r, const struct read *a)
 	return ilir_load(r->m, ilir_at(r->m, a->load)->buffer, a->index, a->n);
 }
 
-static ilir_expr both(struct ilir_module *m, ilir_expr a, ilir_expr b)
+static ilir_expr join_conditions(struct ilir_module *m, ilir_expr a, ilir_expr b)
 {
 	return a.i ? ilir_binary(m, ILIR_AND, a, b) : b;
 }
@@ -50,7 +50,7 @@ static bool decide_index(struct resolving *r, struct read *a, int d)
 	enum border_side side = border_side_of(&r->ranges, a->load, d);
 	if (side != BORDER_OPEN)
 		return side == BORDER_INSIDE;
-	a->condition = both(r->m, a->condition, is_inside(r->m, a->index[d], extent));
+	a->condition = join_conditions(r->m, a->condition, is_inside(r->m, a->index[d], extent));
 	ilir_expr least = ilir_binary(r->m, ILIR_MAX, a->index[d], ilir_index(r->m, 0));
 	a->index[d] = ilir_binary(r->m, ILIR_MIN, least, ilir_index(r->m, extent - 1));
 	return true;
