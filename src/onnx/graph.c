@@ -1,0 +1,73 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+#include "onnx/graph.h"
+
+#include "ra/ra.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct onnx_type_traits *onnx_type_traits_of(enum onnx_type type)
+{
+	static const struct onnx_type_traits traits[ONNX_TYPES] = {
+	    [ONNX_UNKNOWN_TYPE] = {"unknown", 0, DTYPES},
+#define ONNX_TYPE(name, number, spelling, bits, dtype) [number] = {spelling, bits, dtype},
+#include "onnx/onnx_types.def"
+	};
+	return &traits[(unsigned)type < ONNX_TYPES ? type : ONNX_UNKNOWN_TYPE];
+}
+
+/* Names may be long: what a message shows of one ends in the middle of none of its characters. */
+static int shown(const char *name)
+{
+	enum { MOST = 120 };
+	size_t n = strnlen(name, MOST + 1);
+	if (n <= MOST)
+		return n;
+	for (n = MOST; n && (name[n] & 0xc0) == 0x80; n--)
+		;
+	return n;
+}
+
+static int print_node(char *to, size_t size, const struct onnx_node *node)
+{
+	bool named = *node->name, foreign = *node->domain;
+	return snprintf(to, size, "node %d%s%.*s%s (%.*s%s%.*s, opset %lld): ", node->number,
+			named ? " '" : "", shown(node->name), node->name, named ? "'" : "",
+			shown(node->domain), node->domain, foreign ? "." : "", shown(node->op), node->op,
+			(long long)node->opset);
+}
+
+bool(onnx_refuse)(struct diags *diags, const struct onnx_graph *graph, const struct onnx_node *node,
+		  enum diag_id id, const char *hint, const char *format, ...)
+{
+	char text[1200];
+	int n = print_node(text, sizeof text, node);
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text + n, sizeof text - n, format, arguments);
+	va_end(arguments);
+	return diag_add(diags, id, (struct diag_at){.file = graph->file}, hint, "%s", text);
+}
+
+/* Of ASCII, whatever the locale. */
+static bool is_letter(char c)
+{
+	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_of_names(char c)
+{
+	return is_letter(c) || c == '.' || (c >= '0' && c <= '9');
+}
+
+const char *onnx_spell_name(struct arena *a, const char *name)
+{
+	size_t n = strlen(name), shift = !is_letter(*name);
+	char *to = ARENA_ARRAY(a, char, n + 3);
+	to[0] = '_';
+	for (size_t i = 0; i < n; i++)
+		to[i + shift] = is_of_names(name[i]) ? name[i] : '_';
+	if (!ra_is_name(to))
+		to[n + shift] = '_';
+	return to;
+}
