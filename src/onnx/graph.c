@@ -62,7 +62,7 @@ static bool is_of_names(char c)
 
 const char *onnx_spell_name(struct arena *a, const char *name)
 {
-	size_t n = strlen(name), shift = !is_letter(*name);
+	size_t n = strlen(name), shift = is_of_names(*name) && !is_letter(*name);
 	char *to = ARENA_ARRAY(a, char, n + 3);
 	to[0] = '_';
 	for (size_t i = 0; i < n; i++)

@@ -46,6 +46,11 @@ struct onnx_text {
 };
 
 enum { ONNX_MAX_RANK = 16 }; /* of tensors in a file: the importer takes fewer axes */
+enum {
+	ONNX_LAST_OPSET = 21,
+	ONNX_MAX_DOMAINS = 64
+};					  /* the last supported version of the standard's operators */
+#define ONNX_MAX_BYTES ((int64_t)1 << 31) /* of the elements of a tensor */
 
 struct onnx_tensor {
 	const char *name; /* "" = none */
