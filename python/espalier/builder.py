@@ -248,6 +248,12 @@ class Builder:
         self._note_place()
         return Value(self, self._raw.named("z", shape))
 
+    def reshape(self, x: Any, shape: str = "") -> Value:
+        """The elements of x in row-major order under another shape: b.reshape(x, "2, D")."""
+        value = self._value(x)
+        self._note_place()
+        return Value(self, self._raw.reshape(value._number, shape))
+
     def dimension(self, name: str) -> Value:
         """The size of a dimension, as a number."""
         self._note_place()

@@ -175,6 +175,15 @@ static PyObject *slice(PyObject *self, PyObject *args)
 	return number_of(esp_builder_slice(builder_of(self), x, axis, begin, end));
 }
 
+static PyObject *reshape(PyObject *self, PyObject *args)
+{
+	esp_value x;
+	const char *shape;
+	if (!PyArg_ParseTuple(args, "Is", &x.id, &shape))
+		return NULL;
+	return number_of(esp_builder_reshape(builder_of(self), x, shape));
+}
+
 /* named(kind, name): zeros of a shape, a dimension, a member's state, a state of the node itself. */
 static PyObject *named(PyObject *self, PyObject *args)
 {
@@ -266,6 +275,7 @@ static PyMethodDef methods[] = {
     {"indexed", indexed, METH_VARARGS, "A value by index notation."},
     {"lookup", lookup, METH_VARARGS, "A row of a parameter."},
     {"slice", slice, METH_VARARGS, "A part of an axis."},
+    {"reshape", reshape, METH_VARARGS, "The elements under another shape."},
     {"named", named, METH_VARARGS, "Zeros, a dimension, a member's state, a state."},
     {"relative", relative, METH_VARARGS, "A state of a child or a parent."},
     {"over", over, METH_VARARGS, "A reduction over children, parents or members."},

@@ -277,6 +277,13 @@ esp_value esp_builder_zeros(esp_builder *b, const char *shape)
 	return v;
 }
 
+esp_value esp_builder_reshape(esp_builder *b, esp_value x, const char *shape)
+{
+	esp_value v = {0};
+	BUILD(b, v.id = ra_builder_reshape(b->calls, x.id, shape));
+	return v;
+}
+
 esp_value esp_builder_dimension(esp_builder *b, const char *dimension)
 {
 	return add_named(b, __func__, "dimension", dimension, ra_builder_dimension);

@@ -72,6 +72,9 @@ esp_value esp_builder_indexed(esp_builder *, const char *text, const esp_value *
 /* x[begin : end] of an axis; NULL = its end. */
 esp_value esp_builder_slice(esp_builder *, esp_value x, int axis, const char *begin, const char *end);
 esp_value esp_builder_zeros(esp_builder *, const char *shape);
+/* The elements of x in row-major order under another shape, "2, D", which has as many; "" or NULL: as a
+ * number. */
+esp_value esp_builder_reshape(esp_builder *, esp_value x, const char *shape);
 esp_value esp_builder_dimension(esp_builder *, const char *dimension);
 /* A state of a child, or what the edge to it carries: by slot, from 0, or of each child in turn, to be summed up
  * (or the largest taken) by esp_builder_children with "sum" or "max". */

@@ -33,10 +33,25 @@ static ilir_expr child_in_slot(struct lowering *l, int slot, ilir_expr node)
 	return lower_row_of(l, l->child_list, "child", edge_in_slot(l, node, slot));
 }
 
+/* scale*var + scale2*var2 + offset */
+static ilir_expr sum_terms(struct lowering *l, const struct sub_value *v, const struct sub_map *m,
+			   const ilir_expr *index)
+{
+	ilir_expr at = scale_index(l, index_of(v, index, m->var), m->scale);
+	if (m->scale2)
+		at = ilir_binary(l->m, ILIR_ADD, at, scale_index(l, index_of(v, index, m->var2), m->scale2));
+	return ilir_binary(l->m, ILIR_ADD, at, ilir_index(l->m, m->offset));
+}
+
+static ilir_expr apply_digit(struct lowering *l, const struct sub_map *m, ilir_expr sum)
+{
+	ilir_expr at = ilir_binary(l->m, ILIR_DIV, sum, ilir_index(l->m, m->divisor));
+	return m->modulus ? ilir_binary(l->m, ILIR_MOD, at, ilir_index(l->m, m->modulus)) : at;
+}
+
 static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m,
 			   const ilir_expr *index)
 {
-	struct ilir_module *mod = l->m;
 	ilir_expr at = index_of(v, index, m->var);
 	switch (m->function) {
 	case SUB_CHILD:
@@ -59,12 +74,10 @@ static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const 
 		return lower_row_of(l, l->input[m->which], "token", at);
 	case SUB_SLOT_EDGE:
 		return edge_in_slot(l, at, m->which);
+	case SUB_DIGIT:
+		return apply_digit(l, m, sum_terms(l, v, m, index));
 	default:
-		at = scale_index(l, at, m->scale);
-		if (m->scale2)
-			at = ilir_binary(mod, ILIR_ADD, at,
-					 scale_index(l, index_of(v, index, m->var2), m->scale2));
-		return ilir_binary(mod, ILIR_ADD, at, ilir_index(mod, m->offset));
+		return sum_terms(l, v, m, index);
 	}
 }
 

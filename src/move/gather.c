@@ -50,7 +50,7 @@ static bool is_of_members(const struct gathering *g, const struct sub_value *v)
 static bool has_affine_maps(const struct sub_value *v, int n)
 {
 	for (int i = n; i < v->arg[0].vars; i++)
-		if (v->map[i].function != SUB_AFFINE)
+		if (!sub_is_arithmetic(&v->map[i]))
 			return false;
 	return true;
 }

@@ -409,7 +409,27 @@ static void check_element(struct solver *b, const struct ra_node *n)
 	}
 }
 
-/* Checks the shape, and that slices, rows and elements are inside of their axes. */
+static int64_t count_elements(const struct solver *b, const struct ra_shape *s)
+{
+	int64_t n = 1;
+	for (int d = 0; d < s->rank; d++)
+		n *= ra_dim_value(&s->dim[d], b->sizes);
+	return n;
+}
+
+static void check_reshape(struct solver *b, const struct ra_node *n)
+{
+	const struct ra_shape *from = &ra_at(b->m, n->arg[0])->shape;
+	int64_t has = count_elements(b, from), wants = count_elements(b, &n->shape);
+	if (has != wants)
+		report_fault(b, DIAG_WEIGHT_EXTENT, n->at,
+			     "a value keeps its elements: their number is the product of the extents",
+			     "with %s, %s has %lld elements and %s has %lld", b->file,
+			     ra_shape_text(b->arena, b->m, from), (long long)has,
+			     ra_shape_text(b->arena, b->m, &n->shape), (long long)wants);
+}
+
+/* Checks the shape, that slices, rows and elements are inside of their axes, and that elements are kept. */
 static void check_node(struct solver *b, const struct ra_node *n)
 {
 	if (!check_shape(b, &n->shape, n->at))
@@ -420,6 +440,8 @@ static void check_node(struct solver *b, const struct ra_node *n)
 		check_slice(b, n);
 	else if (n->op == RA_ROW)
 		check_row(b, n);
+	else if (n->op == RA_RESHAPE)
+		check_reshape(b, n);
 }
 
 /* Whether an output has as many elements as labels, now that the sizes are known. */

@@ -428,6 +428,69 @@ ra_ref ra_build_moved_axis(struct ra_graph *g, ra_ref a, int from, int to, struc
 	return ra_build_reorder(g, a, order, span);
 }
 
+/* The number of elements of a shape as a product: a number, and factors without a common divisor. */
+struct product {
+	double number;
+	int n;
+	struct ra_dim factor[RA_MAX_RANK];
+};
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a < 0 ? -a : a;
+}
+
+static struct product elements_of(const struct ra_shape *s)
+{
+	struct product p = {.number = 1};
+	for (int i = 0; i < s->rank; i++) {
+		struct ra_dim d = s->dim[i];
+		int64_t by = d.constant;
+		for (int t = 0; t < d.terms; t++)
+			by = common_divisor(by, d.term[t].coefficient);
+		p.number *= (double)by;
+		d.constant /= by;
+		for (int t = 0; t < d.terms; t++)
+			d.term[t].coefficient /= (int32_t)by;
+		if (d.terms)
+			p.factor[p.n++] = d;
+	}
+	return p;
+}
+
+/* Whether two shapes have as many elements; true where only sizes can tell. */
+static bool may_be_reshaped(const struct ra_shape *a, const struct ra_shape *b)
+{
+	struct product x = elements_of(a), y = elements_of(b);
+	for (int i = x.n; i-- > 0;)
+		for (int j = y.n; j-- > 0;)
+			if (ra_dim_equal(&x.factor[i], &y.factor[j])) {
+				x.factor[i] = x.factor[--x.n];
+				y.factor[j] = y.factor[--y.n];
+				break;
+			}
+	return x.n || y.n || x.number == y.number;
+}
+
+ra_ref ra_build_reshape(struct ra_graph *g, ra_ref a, const struct ra_shape *shape, struct ra_span span)
+{
+	if (!a.i || ra_shape_equal(shape_of(g, a), shape))
+		return a;
+	if (!may_be_reshaped(shape_of(g, a), shape))
+		return ra_refuse(g, DIAG_MODEL_SHAPE, span.at,
+				 "a value keeps its elements: their number is the product of the extents",
+				 "'%s': %s and %s have different numbers of elements",
+				 ra_excerpt(g->arena, span), shape_text(g, a),
+				 ra_shape_text(g->arena, g->model, shape)),
+		       none;
+	return add_node(g, (struct ra_node){.op = RA_RESHAPE, .arg = {a}, .shape = *shape, .at = span.at});
+}
+
 /* Repeats r along the last axis of x; where x is a vector, r is a number, which every operator repeats
  * itself. Broadcasting aligns last axes, so the axis that r lacks is first moved to the front. */
 ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span span)

@@ -280,10 +280,10 @@ static uint32_t add_call(struct ra_builder *b, const char *function, const int *
 		return call_cast(b, dtype_traits_of(dtype)->spelling, arg);
 	if (!ra_arg_name(b, function, "the name of a function, or an operator", &name))
 		return none;
-	if (ra_span_is(name, "zeros") || ra_span_is(name, "dimension"))
+	if (ra_span_is(name, "zeros") || ra_span_is(name, "dimension") || ra_span_is(name, "reshape"))
 		return ra_report(&b->report, DIAG_MODEL_FUNCTION, ra_here(b),
 				 ra_format(b->arena, "call esp_builder_%s", function),
-				 "'%s' takes dimensions, no values", function);
+				 "'%s' takes dimensions, no values for them", function);
 	return ra_add_value(b, function_call(b, name, axis, arg, n), arg, n);
 }
 
@@ -385,6 +385,22 @@ uint32_t ra_builder_zeros(struct ra_builder *b, const char *shape)
 	    (type.length && !ra_read_type(&b->report, type, &e->dtype)))
 		return none;
 	return ra_add_value(b, e, NULL, 0);
+}
+
+uint32_t ra_builder_reshape(struct ra_builder *b, uint32_t x, const char *shape)
+{
+	b->calls++;
+	struct ra_value *base = ra_has_body(b) ? ra_use_value(b, x) : NULL;
+	struct ra_parser p = ra_arg_parser(b, shape ? shape : "");
+	if (!base)
+		return none;
+	struct str s = str_in(b->arena);
+	str_puts(&s, "reshape(");
+	ra_show_value(&s, base, false);
+	str_printf(&s, "%s%s)", shape && *shape ? ", " : "", shape ? shape : "");
+	struct ra_expr *e = ra_new_expr(b, RA_E_RESHAPE, ra_clipped_span(b, &s));
+	e->base = ra_written_value(b, base);
+	return ra_parse_dims(&p, RA_TOKEN_END, &e->dims) ? ra_add_value(b, e, &base, 1) : none;
 }
 
 uint32_t ra_builder_dimension(struct ra_builder *b, const char *dimension)

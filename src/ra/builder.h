@@ -66,6 +66,8 @@ uint32_t ra_builder_lookup(struct ra_builder *, uint32_t param, uint32_t token);
 uint32_t ra_builder_indexed(struct ra_builder *, const char *text, const uint32_t *arguments, size_t n);
 uint32_t ra_builder_slice(struct ra_builder *, uint32_t, int axis, const char *begin, const char *end);
 uint32_t ra_builder_zeros(struct ra_builder *, const char *shape);
+/* The elements of a value under another shape, which has as many; NULL or "": as a number. */
+uint32_t ra_builder_reshape(struct ra_builder *, uint32_t, const char *shape);
 uint32_t ra_builder_dimension(struct ra_builder *, const char *dimension);
 /* A state of a child or what the edge to it carries; `slot` may be RA_EACH_CHILD. */
 uint32_t ra_builder_child(struct ra_builder *, int slot, const char *name);

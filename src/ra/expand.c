@@ -118,6 +118,13 @@ static ra_ref expand_dimension(struct ra_graph *g, const struct ra_expr *e)
 	return ra_resolve_shape(g, &e->dims, &shape) ? ra_build_extent(g, &shape.dim[0], e->span) : none;
 }
 
+static ra_ref expand_reshape(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
+{
+	struct ra_shape shape;
+	ra_ref base = ra_expand_expr(g, scope, e->base);
+	return ra_resolve_shape(g, &e->dims, &shape) ? ra_build_reshape(g, base, &shape, e->span) : none;
+}
+
 static ra_ref expand_slice(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	ra_ref base = ra_expand_expr(g, scope, e->base);
@@ -238,6 +245,8 @@ static ra_ref expand_kind(struct ra_graph *g, const struct ra_scope *scope, cons
 		return expand_zeros(g, e);
 	case RA_E_DIMENSION:
 		return expand_dimension(g, e);
+	case RA_E_RESHAPE:
+		return expand_reshape(g, scope, e);
 	case RA_E_SLICE:
 		return expand_slice(g, scope, e);
 	case RA_E_LOOKUP:

@@ -397,6 +397,18 @@ static struct ra_expr *parse_of_dims(struct ra_parser *p, struct ra_span name, e
 	return e;
 }
 
+/* reshape(x, D, 4): a value and its new extents; without any it is a number. */
+static struct ra_expr *parse_reshape(struct ra_parser *p, struct ra_span name)
+{
+	struct ra_expr *e = ra_make_expr(p, RA_E_RESHAPE, name);
+	e->base = ra_parse_expr(p);
+	if (!e->base || (p->token.kind != ')' && !ra_expect_token(p, ',', "',' or ')'")) ||
+	    !ra_parse_dims(p, ')', &e->dims))
+		return NULL;
+	e->span = ra_span_from(p, name);
+	return e;
+}
+
 static struct ra_expr *parse_name(struct ra_parser *p)
 {
 	struct ra_span name = p->token.span;
@@ -410,6 +422,8 @@ static struct ra_expr *parse_name(struct ra_parser *p)
 		return parse_of_dims(p, name, RA_E_ZEROS);
 	if (ra_span_is(name, "dimension"))
 		return parse_of_dims(p, name, RA_E_DIMENSION);
+	if (ra_span_is(name, "reshape"))
+		return parse_reshape(p, name);
 	return parse_arguments(p, name);
 }
 

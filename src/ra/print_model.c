@@ -302,6 +302,10 @@ static void print_call(struct ra_printer *p, const struct ra_node *n)
 	if (n->op == RA_CAST)
 		str_printf(p->s, ", %s", dtype_traits_of(n->dtype)->spelling);
 	print_axes(p, n);
+	for (int d = 0; n->op == RA_RESHAPE && d < n->shape.rank; d++) {
+		str_puts(p->s, ", ");
+		ra_dim_print(p->m, &n->shape.dim[d], p->s);
+	}
 	str_puts(p->s, ")");
 }
 

@@ -177,6 +177,7 @@ enum ra_expr_kind {
 	RA_E_CALL,	/* name, args; axis, if `along` */
 	RA_E_ZEROS,	/* dims, dtype */
 	RA_E_DIMENSION, /* dims, one */
+	RA_E_RESHAPE,	/* base, dims */
 	RA_E_SLICE,	/* base, begin, end (NULL = left out), axis */
 	RA_E_LOOKUP,	/* base, index: a NAME, a SLOT or a NUMBER */
 	RA_E_SLOT,	/* slot, name: children[slot].name */
@@ -605,6 +606,9 @@ ra_ref ra_build_transpose(struct ra_graph *, ra_ref, struct ra_span);
 ra_ref ra_build_reorder(struct ra_graph *, ra_ref, const int *order, struct ra_span);
 /* An axis is taken out and put in at another place; both are there. */
 ra_ref ra_build_moved_axis(struct ra_graph *, ra_ref, int from, int to, struct ra_span);
+/* The same elements in row-major order under another shape; a shape that has another number of them whatever
+ * the sizes is refused. */
+ra_ref ra_build_reshape(struct ra_graph *, ra_ref, const struct ra_shape *, struct ra_span);
 ra_ref ra_build_spread(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, int slot, struct ra_span);
 ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members, struct ra_span); /* CHILD_SUM ... PARENT_MAX */

@@ -142,6 +142,23 @@ static bool add_scaled_index(struct sub_map *out, const struct sub_map *index, i
 	return true;
 }
 
+/* (x / d % m) / e % k is x / (d*e) % k if k counts all that e leaves of m; false if they are no such digits.
+ */
+static bool compose_digits(const struct sub_map *first, const struct sub_map *second, struct sub_map *out)
+{
+	*out = *first;
+	if (second->scale != 1 || second->offset || second->scale2 ||
+	    __builtin_mul_overflow(first->divisor, second->divisor, &out->divisor))
+		return false;
+	if (!first->modulus || (second->modulus && first->modulus % (second->divisor * second->modulus) == 0))
+		out->modulus = second->modulus;
+	else if (!second->modulus && first->modulus % second->divisor == 0)
+		out->modulus = first->modulus / second->divisor;
+	else
+		return false;
+	return true;
+}
+
 /* Composes a map, `second`, with the maps of A that give its variables; false if the composition is no map.
  * `leaves`: the map may leave its dimension, where a function of the structure must not be applied. */
 static bool compose_maps(const struct rewrite_move *a, const struct sub_map *second, bool leaves,
@@ -151,7 +168,9 @@ static bool compose_maps(const struct rewrite_move *a, const struct sub_map *sec
 	*out = *second;
 	if (!first)
 		return second->var < 0;
-	if (second->function != SUB_AFFINE) {
+	if (second->function == SUB_DIGIT && first->function == SUB_DIGIT)
+		return compose_digits(first, second, out);
+	if (!sub_is_arithmetic(second)) {
 		out->var = first->var;
 		return sub_is_identity(first);
 	}
@@ -159,7 +178,9 @@ static bool compose_maps(const struct rewrite_move *a, const struct sub_map *sec
 		*out = *first;
 		return sub_is_identity(second) && !leaves;
 	}
-	*out = (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = second->offset};
+	*out = (struct sub_map){.function = second->function, .var = -1, .offset = second->offset};
+	out->divisor = second->divisor;
+	out->modulus = second->modulus;
 	const struct sub_map *other = second->scale2 ? map_of(a, second->var2) : NULL;
 	return add_scaled_index(out, first, second->scale) &&
 	       (!second->scale2 ||
@@ -232,7 +253,7 @@ struct sub_use rewrite_select_side(struct rewrite_match *m, const struct rewrite
 		if (!sub_map_range(p, map, &low, &high))
 			return none;
 		int side = low >= first;
-		if (!side && high >= first)
+		if ((!side && high >= first) || (side && map->function != SUB_AFFINE))
 			return none;
 		a.inner[i] = j->side[side];
 		map->offset -= side ? first : 0;

@@ -264,7 +264,8 @@ static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const 
 				return false;
 			at = i;
 		}
-	if (k < 0 || at < 0 || a->map[at].scale2 || (a->map[at].scale != 1 && a->map[at].scale != -1) ||
+	if (k < 0 || at < 0 || a->map[at].function != SUB_AFFINE || a->map[at].scale2 ||
+	    (a->map[at].scale != 1 && a->map[at].scale != -1) ||
 	    !sub_map_range(m->w->p, &a->map[at], &least, &most) || least > 0 ||
 	    most < m->w->p->vars.at[a->inner[at]].extent - 1)
 		return false;

@@ -260,13 +260,14 @@ static bool keeps_row(const struct folding *f, const struct sub_value *v, int a,
 /* --- choices --- */
 
 /* Whether a map of an assign is a choice: padding and concatenation choose by an index what they read, and a
- * map of two variables mixes indices.  Loops over constant extents are split where the choice changes, and
- * buffers have space for the last vector.  The rows of a step have no constant extent: a vector that chooses
- * by the row would read both sides everywhere, and one whose offset depends on the row could end outside its
- * buffer.  So a value that chooses by the row becomes a root whose body has no row. */
+ * map of two variables or a digit mixes indices.  Loops over constant extents are split where the choice
+ * changes, and buffers have space for the last vector.  The rows of a step have no constant extent: a vector
+ * that chooses by the row would read both sides everywhere, and one whose offset depends on the row could end
+ * outside its buffer.  So a value that chooses by the row becomes a root whose body has no row. */
 static bool is_choice(const struct folding *f, const struct sub_value *v, int map)
 {
-	return v->map[map].scale2 || (v->fills && sub_map_leaves(f->from, v, map));
+	return v->map[map].function == SUB_DIGIT || v->map[map].scale2 ||
+	       (v->fills && sub_map_leaves(f->from, v, map));
 }
 
 static bool chooses_by_var(const struct folding *f, const struct sub_value *v, int var)

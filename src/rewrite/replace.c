@@ -111,7 +111,7 @@ static bool may_move(struct rewriter *w, const struct sub_value *v)
 		const struct sub_map *m = &v->map[d];
 		if (m->function == SUB_TOKEN
 			? !may_look_up(w, v)
-			: m->function != SUB_AFFINE && sub_at(w->p, v->arg[0].value)->op != SUB_STATE &&
+			: !sub_is_arithmetic(m) && sub_at(w->p, v->arg[0].value)->op != SUB_STATE &&
 			      sub_at(w->p, v->arg[0].value)->op != SUB_VECTOR)
 			return false;
 	}

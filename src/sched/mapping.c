@@ -49,8 +49,10 @@ static enum sched_mapping mapping_of_assign(const struct sub_program *p, const s
 	enum sched_mapping m = SCHED_ONE_TO_ONE;
 	bool used[SUB_MAX_VARS + 1] = {false};
 	for (int i = 0, last = -1; i < v->arg[0].vars; i++) {
-		if (v->map[i].function != SUB_AFFINE)
+		if (!sub_is_arithmetic(&v->map[i]))
 			return SCHED_ONE_TO_MANY;
+		if (v->map[i].function == SUB_DIGIT)
+			m = more_complex(m, SCHED_REORGANIZE);
 		int at = v->map[i].var < 0 ? v->vars : position_of(v, v->map[i].var);
 		if (at == v->vars) {
 			m = more_complex(m, has_one_value(p, sub_at(p, v->arg[0].value)->var[i])

@@ -187,13 +187,14 @@ static int moves_of(const struct sub_value *v, int var, const int *moves)
 
 static int moves_of_map(const struct sub_value *v, const struct sub_map *m, const int *moves)
 {
-	if (m->function != SUB_AFFINE)
+	if (!sub_is_arithmetic(m))
 		return ROW;
 	int first = moves_of(v, m->var, moves), second = m->scale2 ? moves_of(v, m->var2, moves) : NONE;
-	bool even = m->scale >= 1 && first >= 0 && dim_of(first) < STRIDED && !dims_of(second);
+	bool even = m->function == SUB_AFFINE && m->scale >= 1 && first >= 0 && dim_of(first) < STRIDED &&
+		    !dims_of(second);
 	if (even && m->scale * step_of(first) <= SUB_LONGEST_STEP)
 		return dim_of(first) + STEP * ((int)m->scale * step_of(first) - 1);
-	if (m->scale == 1 && !dims_of(second))
+	if (m->function == SUB_AFFINE && m->scale == 1 && !dims_of(second))
 		return first;
 	return strided_moves(dims_of(first) | dims_of(second));
 }

@@ -208,6 +208,8 @@ static struct sched_index index_of_map(const struct sub_value *v, const struct s
 	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)
 		return at;
 	at.id = mix_ids(mix_ids(at.id, m->function), mix_ids(m->which, mix_ids(m->scale, m->offset)));
+	if (m->function == SUB_DIGIT)
+		at.id = mix_ids(at.id, mix_ids(m->divisor, m->modulus));
 	if (m->scale2) {
 		struct sched_index second = index_of(v, index, m->var2);
 		at.loops |= second.loops;

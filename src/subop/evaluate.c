@@ -286,6 +286,7 @@ static int64_t apply_map(const struct evaluator *v, const struct sub_map *m)
 {
 	int64_t at = m->var < 0 ? 0 : v->env[m->var];
 	const struct sub_forest *f = v->f;
+	int64_t sum = m->scale * at + (m->scale2 ? m->scale2 * v->env[m->var2] : 0) + m->offset;
 	switch (m->function) {
 	case SUB_CHILD:
 		return f->children[f->child_begin[at] + m->which];
@@ -305,8 +306,10 @@ static int64_t apply_map(const struct evaluator *v, const struct sub_map *m)
 		return ((const int32_t *)f->data[m->which])[at];
 	case SUB_SLOT_EDGE:
 		return m->which;
+	case SUB_DIGIT:
+		return m->modulus ? sum / m->divisor % m->modulus : sum / m->divisor;
 	default:
-		return m->scale * at + (m->scale2 ? m->scale2 * v->env[m->var2] : 0) + m->offset;
+		return sum;
 	}
 }
 

@@ -375,17 +375,39 @@ static bool add_term(const struct sub_program *p, int var, int64_t scale, int64_
 	return !__builtin_add_overflow(*end, reach, end);
 }
 
-bool sub_map_range(const struct sub_program *p, const struct sub_map *m, int64_t *least, int64_t *most)
+/* The same of the sum that the digit is one of. */
+static bool find_sum_range(const struct sub_program *p, const struct sub_map *m, int64_t *least,
+			   int64_t *most)
 {
 	*least = *most = m->offset;
-	return m->function == SUB_AFFINE && add_term(p, m->var, m->var < 0 ? 0 : m->scale, least, most) &&
+	return add_term(p, m->var, m->var < 0 ? 0 : m->scale, least, most) &&
 	       add_term(p, m->var2, m->scale2, least, most);
+}
+
+bool sub_map_range(const struct sub_program *p, const struct sub_map *m, int64_t *least, int64_t *most)
+{
+	if (!sub_is_arithmetic(m) || !find_sum_range(p, m, least, most))
+		return false;
+	if (m->function == SUB_AFFINE)
+		return true;
+	if (*least < 0)
+		return false;
+	*least /= m->divisor;
+	*most /= m->divisor;
+	if (m->modulus && *least / m->modulus != *most / m->modulus) {
+		*least = 0;
+		*most = m->modulus - 1;
+	} else if (m->modulus) {
+		*least %= m->modulus;
+		*most %= m->modulus;
+	}
+	return true;
 }
 
 bool sub_index_leaves(const struct sub_program *p, const struct sub_map *m, int var)
 {
 	int64_t least, most;
-	if (m->function != SUB_AFFINE || !is_dim(p, var))
+	if (!sub_is_arithmetic(m) || !is_dim(p, var))
 		return false;
 	return !sub_map_range(p, m, &least, &most) || least < 0 || most >= p->vars.at[var].extent;
 }
@@ -397,13 +419,52 @@ bool sub_map_leaves(const struct sub_program *p, const struct sub_value *v, int 
 
 /* --- hash-consing --- */
 
-/* The canonical form of a map: equal functions have equal forms. */
-static struct sub_map normal_map(struct sub_map m)
+/* Drops the terms of a sum that are multiples of `by`. */
+static struct sub_map without_multiples(struct sub_map m, int64_t by)
 {
-	if (m.function != SUB_AFFINE)
+	m.scale = m.scale % by ? m.scale : 0;
+	m.scale2 = m.scale2 % by ? m.scale2 : 0;
+	m.offset %= by;
+	return m;
+}
+
+/* Takes out of the quotient what the divisor divides, if the rest of the sum is below it. */
+static void divide_terms(const struct sub_program *p, struct sub_map *m)
+{
+	int64_t least, most, by = m->divisor;
+	struct sub_map rest = without_multiples(*m, by);
+	if (by == 1 || !find_sum_range(p, &rest, &least, &most) || least < 0 || most >= by)
+		return;
+	m->scale = rest.scale ? 0 : m->scale / by;
+	m->scale2 = rest.scale2 ? 0 : m->scale2 / by;
+	m->offset /= by;
+	m->divisor = 1;
+}
+
+/* Drops a modulus that takes nothing away; makes a digit affine that is. */
+static void simplify_digit(const struct sub_program *p, struct sub_map *m)
+{
+	int64_t least, most, period;
+	if (m->modulus && !__builtin_mul_overflow(m->divisor, m->modulus, &period))
+		*m = without_multiples(*m, period);
+	divide_terms(p, m);
+	if (m->modulus && find_sum_range(p, m, &least, &most) && least >= 0 && most / m->divisor < m->modulus)
+		m->modulus = 0;
+	if (m->divisor == 1 && !m->modulus)
+		m->function = SUB_AFFINE;
+}
+
+/* The canonical form of a map: equal affine functions have equal forms. */
+static struct sub_map normal_map(const struct sub_program *p, struct sub_map m)
+{
+	if (!sub_is_arithmetic(&m))
 		return (struct sub_map){
 		    .function = m.function, .which = m.which, .var = m.var, .slot = m.slot};
 	m.which = m.slot = 0;
+	if (m.function == SUB_DIGIT)
+		simplify_digit(p, &m);
+	if (m.function == SUB_AFFINE)
+		m.divisor = m.modulus = 0;
 	if (m.var < 0)
 		m.scale = 0;
 	if (m.scale2 && m.scale && m.var2 == m.var)
@@ -440,7 +501,7 @@ static void normalize_move(const struct sub_program *p, struct sub_value *v, str
 		v->arg[0] = sub_as_is(p, v->arg[0].value);
 	sub_copy_maps(v, maps);
 	for (int i = 0; i < v->arg[0].vars; i++) {
-		maps[i] = normal_map(maps[i]);
+		maps[i] = normal_map(p, maps[i]);
 		order_map(v, &maps[i]);
 		leaves |= sub_map_leaves(p, v, i);
 	}
@@ -463,15 +524,15 @@ static void clear_unused(struct sub_value *v)
 		v->fill = 0;
 }
 
-enum { MAP_NUMBERS = 8 };
+enum { MAP_NUMBERS = 10 };
 
 /* Writes maps as numbers without padding; returns their bytes. */
 static size_t number_maps(const struct sub_map *map, int n, int64_t *to)
 {
 	for (int i = 0; i < n; i++) {
 		const struct sub_map *m = &map[i];
-		int64_t fields[MAP_NUMBERS] = {m->function, m->which, m->var,	 m->var2,
-					       m->slot,	    m->scale, m->scale2, m->offset};
+		int64_t fields[MAP_NUMBERS] = {m->function, m->which,  m->var,	  m->var2,    m->slot,
+					       m->scale,    m->scale2, m->offset, m->divisor, m->modulus};
 		memcpy(to + i * MAP_NUMBERS, fields, sizeof fields);
 	}
 	return n * MAP_NUMBERS * sizeof *to;

@@ -36,12 +36,28 @@ static void print_affine(const struct sub_program *p, const struct sub_map *m, s
 		str_printf(s, "%+" PRId64, m->offset);
 }
 
+/* (2*i+j)/3%4 */
+static void print_digit(const struct sub_program *p, const struct sub_map *m, struct str *s)
+{
+	bool bare = m->var >= 0 && m->scale == 1 && !m->scale2 && !m->offset;
+	str_puts(s, bare ? "" : "(");
+	print_affine(p, m, s);
+	str_puts(s, bare ? "" : ")");
+	if (m->divisor != 1)
+		str_printf(s, "/%" PRId64, m->divisor);
+	if (m->modulus)
+		str_printf(s, "%%%" PRId64, m->modulus);
+}
+
 static void print_map(const struct sub_program *p, const struct sub_map *m, struct str *s)
 {
 	const char *var = m->var < 0 ? "" : p->vars.at[m->var].name;
 	switch (m->function) {
 	case SUB_AFFINE:
 		print_affine(p, m, s);
+		break;
+	case SUB_DIGIT:
+		print_digit(p, m, s);
 		break;
 	case SUB_CHILD:
 		str_printf(s, "child.%d(%s)", m->which, var);

@@ -91,7 +91,9 @@ enum sub_function {
 	SUB_TOKEN, /* input `which` of node var; an input of edges: that of edge var, or of the edge to the
 		    * child in slot `slot` of node var */
 	SUB_MEMBER_NODE, /* the node of member var */
-	SUB_SLOT_EDGE	 /* the edge to the child in slot `which` of node var */
+	SUB_SLOT_EDGE,	 /* the edge to the child in slot `which` of node var */
+	SUB_DIGIT /* of dimensions: (scale*var + scale2*var2 + offset) / divisor % modulus, of numbers that
+		     are not negative; modulus 0: nothing is taken away */
 };
 
 /* Two variables stand in the order of the value's own.  scale2 = 0: there is no second one. */
@@ -99,6 +101,7 @@ struct sub_map {
 	enum sub_function function;
 	int which, var, var2, slot;
 	int64_t scale, scale2, offset;
+	int64_t divisor, modulus; /* DIGIT */
 };
 
 struct sub_value {
@@ -290,6 +293,12 @@ static inline bool sub_is_identity(const struct sub_map *m)
 	return m->function == SUB_AFFINE && m->var >= 0 && m->scale == 1 && m->offset == 0 && !m->scale2;
 }
 
+/* Whether a map is a function of dimensions, not of the structure. */
+static inline bool sub_is_arithmetic(const struct sub_map *m)
+{
+	return m->function == SUB_AFFINE || m->function == SUB_DIGIT;
+}
+
 static inline bool sub_map_uses(const struct sub_map *m, int var)
 {
 	return m->var == var || (m->scale2 && m->var2 == var);
@@ -299,7 +308,7 @@ static inline bool sub_same_map(const struct sub_map *a, const struct sub_map *b
 {
 	return a->function == b->function && a->which == b->which && a->slot == b->slot && a->var == b->var &&
 	       a->scale == b->scale && a->offset == b->offset && a->scale2 == b->scale2 &&
-	       (!a->scale2 || a->var2 == b->var2);
+	       a->divisor == b->divisor && a->modulus == b->modulus && (!a->scale2 || a->var2 == b->var2);
 }
 
 static inline bool sub_use_has(const struct sub_use *u, int var)
@@ -370,8 +379,8 @@ bool sub_commutes(enum sub_op);
 const char *sub_spelling(enum sub_op);
 /* The variable of a COND's argument along the joined axis. */
 int sub_joined_var(const struct sub_value *, int argument);
-/* The least and the greatest index that an affine map of DIM or ROW variables reaches; false if it is no such
- * map or they do not fit in 64 bits. */
+/* The least and the greatest index that a map of DIM or ROW variables reaches, exactly if it is affine; false
+ * if it is a function of the structure or they do not fit in 64 bits. */
 bool sub_map_range(const struct sub_program *, const struct sub_map *, int64_t *least, int64_t *most);
 /* Whether the index that a map computes may be outside of a dimension with this variable. */
 bool sub_index_leaves(const struct sub_program *, const struct sub_map *, int var);

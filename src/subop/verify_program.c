@@ -68,10 +68,11 @@ static bool has_var(const struct sub_value *v, int var)
 /* Whether a map keeps the index of a leading dimension; only functions of the structure may change it. */
 static bool is_identity(const struct sub_program *p, const struct sub_map *m, int var)
 {
-	return m->var >= 0 && same_range(p, m->var, var) && m->scale == 1 && m->offset == 0 && m->scale2 == 0;
+	return m->function == SUB_AFFINE && m->var >= 0 && same_range(p, m->var, var) && m->scale == 1 &&
+	       m->offset == 0 && m->scale2 == 0;
 }
 
-static void check_affine(struct verifier *v, uint32_t at, const struct sub_value *value, int i)
+static void check_arithmetic(struct verifier *v, uint32_t at, const struct sub_value *value, int i)
 {
 	const struct sub_map *m = &value->map[i];
 	int var = sub_at(v->p, value->arg[0].value)->var[i];
@@ -79,9 +80,11 @@ static void check_affine(struct verifier *v, uint32_t at, const struct sub_value
 	if (v->p->vars.at[var].set != SUB_DIM) {
 		if (!is_identity(v->p, m, var))
 			report_fault(v, at, "a row is reached by arithmetic");
+	} else if (m->function == SUB_DIGIT && (m->divisor < 1 || m->modulus < 0)) {
+		report_fault(v, at, "an index is divided by what is not positive");
 	} else if (!sub_map_range(v->p, m, &least, &most)) {
 		report_fault(v, at, "an index has no range");
-	} else if (!value->fills && sub_map_leaves(v->p, value, i)) {
+	} else if ((!value->fills || m->function == SUB_DIGIT) && sub_map_leaves(v->p, value, i)) {
 		report_fault(v, at, "an index runs outside its dimension");
 	}
 }
@@ -138,8 +141,8 @@ static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *
 		const struct sub_map *m = &value->map[i];
 		if ((m->var >= 0 && !has_var(value, m->var)) || (m->scale2 && !has_var(value, m->var2)))
 			report_fault(v, at, "a map uses a variable that the value does not have");
-		else if (m->function == SUB_AFFINE)
-			check_affine(v, at, value, i);
+		else if (sub_is_arithmetic(m))
+			check_arithmetic(v, at, value, i);
 		else if (m->scale2)
 			report_fault(v, at, "a function of two variables");
 		else

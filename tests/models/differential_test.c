@@ -62,6 +62,9 @@ static const struct {
     {"tests/models/perceptron.ra", "E=1 H=1 V=2"},
     {"tests/models/convolution.ra", "C=2 H=9 X=8 K=5 F=7"},
     {"tests/models/convolution.ra", "C=1 H=5 X=4 K=17 F=3"},
+    {"tests/models/reshape.ra", "D=8"},
+    {"tests/models/reshape.ra", "D=1"},
+    {"tests/models/reshape.ra", "D=5"},
 };
 
 /* --- the variants --- */

@@ -574,6 +574,9 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 	case RA_TRANSPOSE:
 		refer_transpose(r, n, to);
 		break;
+	case RA_RESHAPE:
+		memcpy(to, refer(r, n->arg[0]), (size_t)count_of(r, &n->shape) * sizeof *to);
+		break;
 	case RA_CONST:
 	case RA_ZERO:
 	case RA_EXTENT:

@@ -273,6 +273,10 @@ static void check_sizes(void)
 	    "a slice that turns out to leave its axis is refused",
 	    "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n h = sum(b[2:7])\noutput o = h\n", b,
 	    DIAG_WEIGHT_EXTENT);
+	check_single("a shape that turns out to have another number of elements is refused",
+		     "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n h = sum(sum(reshape(b, N/3, "
+		     "3)))\noutput o = h\n",
+		     b, DIAG_WEIGHT_EXTENT);
 	check_single("a row that turns out not to be there is refused",
 		     "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n h = b[4]\noutput o = h\n", b,
 		     DIAG_WEIGHT_EXTENT);

@@ -152,6 +152,8 @@ static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 	case RA_ARGMAX:
 	case RA_CONCAT:
 		return ra_builder_call_along(r->b, ra_op_spelling(n->op), n->axis, arg, (size_t)ra_op_arity(n->op));
+	case RA_RESHAPE:
+		return ra_builder_reshape(r->b, arg[0], shape_text(r, &n->shape, DTYPE_F32));
 	case RA_TRANSPOSE:
 		return rebuild_transpose(r, n, arg[0]);
 	default:
