@@ -194,7 +194,7 @@ int main(int argc, char **argv)
 	int threads = argc > 1 ? atoi(argv[1]) : 2;
 	rt_team_init(&team, &allocator_default, threads);
 	double begin = read_microseconds();
-	int entered = rt_team_enter(&team, rt_wake_operations(&team));
+	int entered = rt_team_enter(&team, rt_make_operations(&team));
 	printf("%d threads, made in %.0f us\n\n%-12s %8s %8s\n", entered, read_microseconds() - begin, "",
 	       "least", "median");
 	if (!entered)

@@ -310,7 +310,7 @@ static void note_row_use(const struct ilir_module *m, const struct ilir_access *
 {
 	struct row_use *use = &((struct row_use *)context)[a->buffer.i];
 	(void)m;
-	use->loads |= a->load.i != 0;
+	use->loads |= a->load.i && !ilir_is_prefetch(a);
 	use->stores |= !a->load.i;
 }
 

@@ -399,6 +399,12 @@ struct ilir_access {
 	const ilir_expr *index; /* valid during the call */
 	const struct ilir_known *known; /* covers the nodes that the module has at the call */
 };
+/* Whether it only asks for the line, and has no effect. */
+static inline bool ilir_is_prefetch(const struct ilir_access *a)
+{
+	return a->load.i && a->stmt->kind == ILIR_PREFETCH && a->stmt->prefetch.load.i == a->load.i;
+}
+
 /* Visits every access of a block but for those in branches whose condition cannot hold. */
 typedef void ilir_access_visit(const struct ilir_module *, const struct ilir_access *, void *context);
 void ilir_visit_accesses(const struct ilir_module *, const struct ilir_stmt *, ilir_access_visit *, void *context);

@@ -42,6 +42,8 @@ static void note_use(const struct ilir_module *m, const struct ilir_access *a, v
 	struct block_uses *uses = context;
 	struct block_use *use = &uses->of[a->buffer.i];
 	unsigned own = own_dimensions(m, a, uses);
+	if (ilir_is_prefetch(a))
+		return;
 	use->own = use->loads || use->stores ? use->own & own : own;
 	use->loads |= a->load.i != 0;
 	use->stores |= !a->load.i;
@@ -52,6 +54,8 @@ static void note_head(const struct ilir_module *m, const struct ilir_access *a, 
 {
 	struct block_use *use = &((struct block_uses *)context)->of[a->buffer.i];
 	(void)m;
+	if (ilir_is_prefetch(a))
+		return;
 	use->own = 0;
 	use->loads |= a->load.i != 0;
 	use->stores |= !a->load.i;

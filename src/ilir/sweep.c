@@ -105,16 +105,11 @@ struct footprint {
 	struct ilir_range stored[ILIR_MAX_RANK], loaded[ILIR_MAX_RANK];
 };
 
-static bool is_prefetch(const struct ilir_access *a)
-{
-	return a->load.i && a->stmt->kind == ILIR_PREFETCH && a->stmt->prefetch.load.i == a->load.i;
-}
-
 static void note_footprint(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	struct footprint *f = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
-	if (a->buffer.i != f->buffer.i || is_prefetch(a))
+	if (a->buffer.i != f->buffer.i || ilir_is_prefetch(a))
 		return;
 	*(a->load.i ? &f->loads : &f->stores) = true;
 	for (int d = 0; d < a->indices; d++) {
@@ -182,7 +177,7 @@ static void note_track(const struct ilir_module *m, const struct ilir_access *a,
 {
 	struct track *t = context;
 	struct motion one;
-	if (a->buffer.i != t->buffer.i || !t->bounded || is_prefetch(a))
+	if (a->buffer.i != t->buffer.i || !t->bounded || ilir_is_prefetch(a))
 		return;
 	t->bounded = find_motion(m, a->index[t->dim], t->loop->loop.var, a->known, &one) &&
 		     (!t->any || one.coefficient == t->all.coefficient);
@@ -238,7 +233,7 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	bool own = (ilir_holds_results(b) && !has_earlier_rows(b)) || b->kind == IMAGE_WEIGHT;
-	if (a->load.i && !is_prefetch(a) && own && t->stored[a->buffer.i] && !t->clash &&
+	if (a->load.i && !ilir_is_prefetch(a) && own && t->stored[a->buffer.i] && !t->clash &&
 	    !(t->loop && keeps_apart(m, t->loop, a->buffer)))
 		t->clash = b->name;
 }

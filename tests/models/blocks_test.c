@@ -116,6 +116,21 @@ static void test_edges(void)
 	finish(&t, &r);
 }
 
+/* A leaf of a depthwise convolution asks for lines of the state ahead of storing to them, and reads none. */
+static void test_prefetched(void)
+{
+	struct test_model t = {0};
+	struct test_run r;
+	bool ok = start(&t, &r, "tests/golden/depthwise.ra", "C=16 H=32", "pad off\n");
+	const struct image_step *s = ok ? step_of(&r, "leaf") : NULL;
+	tap_ok(s && s->state_bytes == 0 && s->read_bytes == 0, "what is only prefetched is not read: %lld bytes of states",
+	       s ? (long long)s->state_bytes : -1);
+	s = ok ? step_of(&r, "inner") : NULL;
+	tap_ok(s && s->state_bytes >= 2 * 4 * 16 * 32 * 32, "the states of two children are: %lld",
+	       s ? (long long)s->state_bytes : -1);
+	finish(&t, &r);
+}
+
 /* The products that a child keeps for its parents are read in the columns that a parent computes, so that the
  * gates of a level need not wait for those of the level below; the reset gate of a GRU is read whole. */
 static void test_joins(void)
@@ -148,6 +163,7 @@ int main(void)
 	test_by_rows();
 	test_one_block();
 	test_shared_weights();
+	test_prefetched();
 	test_joins();
 	return tap_done();
 }
