@@ -108,6 +108,18 @@ static ilir_expr lower_elementwise(struct lowering *l, const struct sub_value *v
 	return lower_applied(l, v->op, x[0], x[1], x[2]);
 }
 
+/* Gathers at the index that the second argument is, or at the nearest to it in the dimension. */
+static ilir_expr lower_gathered(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	int64_t last = l->p->vars.at[v->reduced.var[0]].extent - 1;
+	ilir_expr out[SUB_MAX_VARS], at = ilir_unary(l->m, ILIR_TO_INDEX, lower_argument(l, v, index, 1));
+	at = ilir_binary(l->m, ILIR_MIN, ilir_binary(l->m, ILIR_MAX, at, ilir_index(l->m, 0)),
+			 ilir_index(l->m, last));
+	at = lower_named(l, "at", at);
+	lower_indices_with(v, index, &v->arg[0], &v->reduced, &at, out);
+	return lower_value_at(l, v->arg[0].value, out);
+}
+
 /* --- values at an index --- */
 
 static ilir_expr read_state(struct lowering *l, int state, const ilir_expr *index, int n)
@@ -167,6 +179,8 @@ static ilir_expr compute_value(struct lowering *l, sub_ref r, const ilir_expr *i
 		return lower_moved(l, v, index);
 	case SUB_COND:
 		return lower_joined(l, v, index);
+	case SUB_GATHER:
+		return lower_gathered(l, v, index);
 	default:
 		if (sub_reduces(v->op))
 			return lower_reduction(l, r, index);

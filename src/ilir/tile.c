@@ -23,6 +23,8 @@ struct check {
 	bool ok;
 	bool *is_row;  /* by variable: it was read from an index array */
 	bool *bounded; /* by variable: it is of a loop with constant bounds */
+	uint32_t
+	    *follows; /* by variable of a let: the last checked loop whose variable its value depends on */
 };
 
 /* Whether the index is var, or var plus a constant, which a recipe can express. */
@@ -56,6 +58,26 @@ static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v, con
 	bool by_step = b->dtype == ILIR_F32 && b->kind != IMAGE_WEIGHT && b->kind != ILIR_REGISTER;
 	int64_t step = ilir_step_along(m, e, v);
 	return step == 1 || (by_step && step > 1 && step <= ILIR_MAX_STEP);
+}
+
+/* Whether a value differs between the iterations of the loop, perhaps through lets. */
+struct dependence {
+	const struct check *c;
+	bool found;
+};
+
+static void find_dependence(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct dependence *d = context;
+	const struct ilir_node *n = ilir_at(m, e);
+	d->found |= n->op == ILIR_VAR && (n->var.i == d->c->var.i || d->c->follows[n->var.i] == d->c->var.i);
+}
+
+static bool differs(const struct ilir_module *m, ilir_expr e, const struct check *c)
+{
+	struct dependence d = {c, false};
+	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = find_dependence, .context = &d});
+	return d.found;
 }
 
 struct leaf_check {
@@ -94,6 +116,7 @@ static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_
 	int uses = 0, last = 0;
 	for (int d = 0; d < indices; d++) {
 		bool used = ilir_uses_var(m, index[d], c->var);
+		c->ok &= used || !differs(m, index[d], c);
 		packable &= !is_row(m, index[d], c) && (!used || moves_alone(m, index[d], c->var));
 		c->ok &= !used || (moves_with(m, index[d], c->var, ilir_buffer_at(m, b)) && is_bounded(m, index[d], c));
 		c->ok &= !used || !store || moves_alone(m, index[d], c->var);
@@ -124,9 +147,11 @@ static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, v
 		note_variable(m, s, c);
 	} else if (s->kind == ILIR_IF)
 		c->ok &= !ilir_uses_var(m, s->branch.condition, c->var);
-	else if (s->kind == ILIR_LET)
+	else if (s->kind == ILIR_LET) {
 		note_variable(m, s, c);
-	else if (s->kind == ILIR_STORE)
+		if (differs(m, s->let.value, c))
+			c->follows[s->let.var.i] = c->var.i;
+	} else if (s->kind == ILIR_STORE)
 		check_access(m, s->store.buffer, s->store.index, s->store.indices, true, c);
 }
 
@@ -158,6 +183,7 @@ struct tiler {
 	const struct ilir_tiling *tiling;
 	VEC(bool) is_row;
 	VEC(bool) bounded;
+	VEC(uint32_t) follows;
 };
 
 static void reserve_vars(struct tiler *t, const struct ilir_module *m)
@@ -165,6 +191,7 @@ static void reserve_vars(struct tiler *t, const struct ilir_module *m)
 	while (t->is_row.n < m->vars.n) {
 		vec_push(m->arena, &t->is_row, false);
 		vec_push(m->arena, &t->bounded, false);
+		vec_push(m->arena, &t->follows, 0);
 	}
 }
 
@@ -174,7 +201,8 @@ static bool can_vectorize(struct tiler *t, const struct ilir_module *m, const st
 	struct check c = {.var = loop->loop.var,
 			  .ok = true,
 			  .is_row = t->is_row.at,
-			  .bounded = t->bounded.at};
+			  .bounded = t->bounded.at,
+			  .follows = t->follows.at};
 	ilir_visit_block(m, loop->loop.body, &(struct ilir_visit){check_stmt, check_expr, &c});
 	return c.ok;
 }

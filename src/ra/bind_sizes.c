@@ -399,6 +399,8 @@ static void check_element(struct solver *b, const struct ra_node *n)
 	const struct ra_shape *from = &ra_at(b->m, n->arg[0])->shape;
 	for (int d = 0; d < from->rank && !n->element->written && !n->element->reduced; d++) {
 		int64_t least, most, extent = ra_dim_value(&from->dim[d], b->sizes);
+		if (ra_is_gathered(n, d))
+			continue;
 		find_range(b, &n->element->at[d], &least, &most);
 		if (least >= 0 && most < extent)
 			continue;
@@ -434,7 +436,7 @@ static void check_node(struct solver *b, const struct ra_node *n)
 {
 	if (!check_shape(b, &n->shape, n->at))
 		return;
-	if (n->op == RA_ELEMENT)
+	if (ra_is_element(n))
 		check_element(b, n);
 	else if (n->op == RA_SLICE)
 		check_slice(b, n);

@@ -482,6 +482,8 @@ static struct ra_expr *lookup_by(struct ra_parser *p, struct ra_expr *base, stru
 static struct ra_expr *index_of(struct ra_parser *p, const struct ra_dim_text *d)
 {
 	const struct ra_dim_term *t = d->terms.at;
+	if (d->value)
+		return NULL;
 	bool name = d->terms.n == 1 && t->symbol.length == d->span.length;
 	if (d->terms.n != 1 || (!name && t->symbol.length))
 		return NULL;
@@ -518,7 +520,7 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 		return lookup_by(p, base, parse_slot(p));
 	do {
 		begin = NULL;
-		if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
+		if (p->token.kind != ':' && !(begin = ra_parse_index(p)))
 			return NULL;
 		if (outermost == base && p->token.kind == ']' && (index = index_of(p, begin)) && !ra_at_fill(p))
 			return lookup_by(p, base, index);

@@ -156,7 +156,7 @@ static void visit_node(struct numbering *w, struct ra_node *n)
 		w->dim(w, &n->begin);
 	if (ra_introduces_indices(n))
 		visit_indices(w, n);
-	if (n->op == RA_ELEMENT)
+	if (ra_is_element(n))
 		visit_element(w, n);
 }
 

@@ -250,6 +250,8 @@ static bool find_fill(struct ra_graph *g, struct ra_element *x, const struct ra_
 	return true;
 }
 
+static bool is_number(struct ra_graph *, ra_ref, const struct ra_expr *);
+
 static uint64_t mask_of(const struct ra_model *m, const struct ra_index_form *form)
 {
 	uint64_t mask = 0;
@@ -265,6 +267,8 @@ static bool check_inside(struct ra_graph *g, const struct element *e)
 	const struct ra_shape *from = &ra_at(g->model, n->arg[0])->shape;
 	for (int d = 0; d < from->rank && !n->element->written && !n->element->reduced; d++) {
 		struct ra_dim least, most, beyond;
+		if (ra_is_gathered(n, d))
+			continue;
 		if (!ra_index_range(g->model, &n->element->at[d], &least, &most) ||
 		    !ra_dim_add(&from->dim[d], -1, &most, &beyond))
 			continue;
@@ -273,6 +277,45 @@ static bool check_inside(struct ra_graph *g, const struct element *e)
 					    "reads outside, and stands in no sum(...), max(...) or min(...)");
 	}
 	return true;
+}
+
+/* The expression of an index that is a value: any but a sum of indices and dimensions, or the name of a
+ * number.  NULL = it is none. */
+static const struct ra_expr *find_value(struct ra_graph *g, const struct ra_scope *scope,
+					const struct ra_dim_text *t)
+{
+	if (t->value || t->terms.n != 1 || t->terms.at[0].symbol.length != t->span.length)
+		return t->value;
+	struct ra_span name = t->terms.at[0].symbol;
+	int which;
+	const struct ra_scope *s = find_scope(scope, name, &which);
+	const struct ra_name *n = s ? NULL : ra_find_name(g, name.text, name.length);
+	bool input = n && n->kind == RA_N_INPUT && !g->model->inputs.at[n->index].shape.rank;
+	if (s ? s->index != NULL : !input)
+		return NULL;
+	struct ra_expr *e = ARENA_NEW(g->arena, struct ra_expr);
+	*e = (struct ra_expr){.kind = RA_E_NAME, .span = name, .name = name};
+	return e;
+}
+
+/* Makes the index along an axis the second argument.  What it reads must be inside, whatever it stands in. */
+static bool gather_along(struct ra_graph *g, const struct ra_scope *scope, struct ra_node *n, int axis,
+			 const struct ra_expr *value)
+{
+	struct ra_nest *nest = g->nest;
+	enum ra_op reduction = nest ? nest->reduction : RA_CONST;
+	if (n->op == RA_GATHER)
+		return refuse_index(g, value->span,
+				    "give the elements by one of them a name: t[i, k] = x[a[i], k]",
+				    "is a second index that is a value");
+	if (nest)
+		nest->reduction = RA_CONST;
+	n->op = RA_GATHER;
+	n->axis = axis;
+	n->arg[1] = ra_expand_expr(g, scope, value);
+	if (nest)
+		nest->reduction = reduction;
+	return n->arg[1].i && is_number(g, n->arg[1], value);
 }
 
 static ra_ref build_element(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e,
@@ -294,7 +337,9 @@ static ra_ref build_element(struct ra_graph *g, const struct ra_scope *scope, co
 				 ra_shape_text(g->arena, g->model, &from.shape)),
 		       none;
 	for (size_t d = 0; d < at->n; d++) {
-		if (!resolve_form(g, scope, at->at[d], &x->at[d]))
+		const struct ra_expr *value = find_value(g, scope, at->at[d]);
+		if (value ? !gather_along(g, scope, &n, (int)d, value)
+			  : !resolve_form(g, scope, at->at[d], &x->at[d]))
 			return none;
 		n.free |= mask_of(g->model, &x->at[d]);
 	}

@@ -80,13 +80,42 @@ static bool parse_fill(struct ra_parser *p, struct ra_expr **fill)
 	return true;
 }
 
+/* Whether an index is a value: an element or the call of a function is in it. */
+static bool at_value(const struct ra_parser *p)
+{
+	struct ra_lexer ahead = p->lexer;
+	struct ra_token t = p->token;
+	for (int depth = 0;
+	     t.kind != RA_TOKEN_END && t.kind != RA_TOKEN_LINE_END && t.kind != RA_TOKEN_BAD;) {
+		bool name = t.kind == RA_TOKEN_NAME;
+		if (!depth && (t.kind == ',' || t.kind == ']' || t.kind == ':'))
+			return false;
+		depth += (t.kind == '(') - (t.kind == ')');
+		t = ra_next_token(&ahead);
+		if (t.kind == '[' || (name && t.kind == '('))
+			return true;
+	}
+	return false;
+}
+
+struct ra_dim_text *ra_parse_index(struct ra_parser *p)
+{
+	if (!at_value(p))
+		return ra_parse_dim(p);
+	struct ra_dim_text *d = ARENA_NEW(p->arena, struct ra_dim_text);
+	struct ra_span begin = p->token.span;
+	d->value = ra_parse_expr(p);
+	d->span = ra_span_from(p, begin);
+	return d->value ? d : NULL;
+}
+
 struct ra_expr *ra_parse_element(struct ra_parser *p, struct ra_expr *base, struct ra_dim_text *first)
 {
 	struct ra_expr *e = ra_make_expr(p, RA_E_ELEMENT, base->span);
 	e->base = base;
 	vec_push(p->arena, &e->element.at, first);
 	while (ra_take_token(p, ',')) {
-		struct ra_dim_text *d = ra_parse_dim(p);
+		struct ra_dim_text *d = ra_parse_index(p);
 		if (!d)
 			return NULL;
 		vec_push(p->arena, &e->element.at, d);

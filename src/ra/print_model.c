@@ -253,6 +253,7 @@ static enum ra_precedence precedence_of(const struct ra_node *n)
 	case RA_NEG:
 		return SIGN;
 	case RA_ELEMENT:
+	case RA_GATHER:
 		return n->element->written ? ANY : PRIMARY;
 	case RA_CONST:
 		return n->constant < 0 ? SIGN : PRIMARY;
@@ -489,6 +490,7 @@ static void print_definition(struct ra_printer *p, uint32_t i)
 		print_row(p, n);
 		break;
 	case RA_ELEMENT:
+	case RA_GATHER:
 		ra_print_element(p, n);
 		break;
 	case RA_SUM_OVER:

@@ -12,7 +12,7 @@ static bool is_plain(const struct ra_index_form *f)
 /* The nest that an element or what is computed of it belongs to; -1 = it depends on no index variable. */
 static int nest_of(const struct ra_printer *p, const struct ra_node *n, const int *nest)
 {
-	int rank = n->op == RA_ELEMENT ? ra_at(p->m, n->arg[0])->shape.rank : 0;
+	int rank = ra_is_element(n) ? ra_at(p->m, n->arg[0])->shape.rank : 0;
 	for (int d = 0; d < rank; d++)
 		if (n->element->at[d].terms)
 			return p->m->indices.at[n->element->at[d].term[0].index].nest;
@@ -58,7 +58,7 @@ void ra_find_homes(struct ra_printer *p)
 		for (int bit = 0; n->free && bit < 64; bit++)
 			if (n->free >> bit & 1 && (!p->home[i] || owner[nest[i]].at[bit] < p->home[i]))
 				p->home[i] = owner[nest[i]].at[bit];
-		if (n->op == RA_ELEMENT)
+		if (ra_is_element(n))
 			find_plain(p, n);
 	}
 }
@@ -93,7 +93,10 @@ void ra_print_element(struct ra_printer *p, const struct ra_node *n)
 	str_puts(p->s, "[");
 	for (int d = 0; d < ra_at(p->m, n->arg[0])->shape.rank; d++) {
 		str_puts(p->s, d ? ", " : "");
-		print_form(p, &n->element->at[d]);
+		if (ra_is_gathered(n, d))
+			ra_print_use(p, n->arg[1], ANY);
+		else
+			print_form(p, &n->element->at[d]);
 	}
 	str_puts(p->s, "]");
 	if (!n->element->written)

@@ -81,7 +81,8 @@ struct ra_node {
 	struct ra_shape shape;
 	struct diag_at at;
 	uint64_t free; /* by position in their nest: the index variables that the value, then a number, depends on */
-	int axis; /* SUM, MAX: the reduced axis; CONCAT: the joined axis; SLICE: the one of which it is a part */
+	int axis;      /* SUM, MAX: the reduced axis; CONCAT: the joined axis; SLICE: the one of which it is a
+			* part; GATHER: the      one along which the index is a value */
 	union {
 		double constant; /* CONST */
 		int param;       /* PARAM */
@@ -93,7 +94,7 @@ struct ra_node {
 		} state;
 		bool members;        /* CHILD_SUM, CHILD_MAX: over the nodes of the input, not over children */
 		int8_t order[RA_MAX_RANK]; /* TRANSPOSE: by axis, which one of the argument stands there */
-		const struct ra_element *element;  /* ELEMENT */
+		const struct ra_element *element; /* ELEMENT, GATHER; the form of the axis of a GATHER is 0 */
 		const struct ra_indices *indices; /* SUM_OVER, MAX_OVER, MIN_OVER: what is reduced; NEST: by axis */
 		struct ra_dim begin; /* SLICE: where it begins, its extent is in the shape; ROW: its number;
 				      * EXTENT: the dimension */
@@ -211,6 +212,18 @@ struct ra_model {
 static inline const struct ra_node *ra_at(const struct ra_model *m, ra_ref r)
 {
 	return &m->nodes.at[r.i];
+}
+
+/* Whether a node is an element of its first argument, by index notation. */
+static inline bool ra_is_element(const struct ra_node *n)
+{
+	return n->op == RA_ELEMENT || n->op == RA_GATHER;
+}
+
+/* Whether the index of an element along an axis is a value. */
+static inline bool ra_is_gathered(const struct ra_node *n, int axis)
+{
+	return n->op == RA_GATHER && n->axis == axis;
 }
 
 /* Bodies that a model may have: each case that it names counts, whether or not it has one. */

@@ -450,10 +450,20 @@ static ra_ref build_numbered_row(struct ra_graph *g, ra_ref base, const struct r
 	return none;
 }
 
+/* Whether a name is one of the values at hand. */
+static bool is_local(const struct ra_scope *scope, struct ra_span name)
+{
+	for (const struct ra_scope *s = scope; s; s = s->outer)
+		if (s->names && map_get(s->names, name.text, name.length) >= 0)
+			return !s->index;
+	return false;
+}
+
 ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	int slot = 0;
-	if (e->index->kind == RA_E_NAME && ra_is_index_name(g, scope, e->index->name))
+	if (e->index->kind == RA_E_NAME &&
+	    (ra_is_index_name(g, scope, e->index->name) || is_local(scope, e->index->name)))
 		return ra_expand_indexed(g, scope, e);
 	struct ra_nest *nest = g->nest;
 	g->nest = NULL;

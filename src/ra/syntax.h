@@ -165,6 +165,7 @@ struct ra_dim_term {
 struct ra_dim_text {
 	struct ra_span span;
 	VEC(struct ra_dim_term) terms;
+	struct ra_expr *value; /* of an index that is a value, x[y[i]]: it has no terms; or NULL */
 };
 
 typedef VEC(struct ra_dim_text *) ra_dim_texts;
@@ -357,6 +358,8 @@ bool ra_expect_close(struct ra_parser *, char close);
 struct ra_expr *ra_parse_assigned(struct ra_parser *, struct ra_span name);
 /* `base for i, u in 3)`, after sum, max or min. */
 struct ra_expr *ra_parse_over(struct ra_parser *, struct ra_span function, struct ra_expr *base);
+/* An index of an element: a dimension with indices, or a value. */
+struct ra_dim_text *ra_parse_index(struct ra_parser *);
 /* `i, j + 1]`, of which the first index was read. */
 struct ra_expr *ra_parse_element(struct ra_parser *, struct ra_expr *base, struct ra_dim_text *first);
 /* Whether `] else` stands here. */

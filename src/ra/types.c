@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum rule { FLOAT, NUMBER, SAME, LOGIC, COMPARE, SELECT, POSITION, GIVEN };
+enum rule { FLOAT, NUMBER, SAME, LOGIC, COMPARE, SELECT, POSITION, ROWS, GIVEN };
 
 static const enum rule rules[RA_OPS] = {
 #define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = types,
@@ -157,6 +157,15 @@ static bool check_truths(struct ra_graph *g, const struct ra_node *n, int argume
 	return true;
 }
 
+/* The second argument is the number of a row. */
+static bool check_index(struct ra_graph *g, const struct ra_node *n)
+{
+	enum dtype d = type_of(g, n->arg[1]);
+	return d == DTYPE_I32 || d == DTYPE_I64 ||
+	       ra_refuse(g, DIAG_MODEL_TYPE, n->at, "write cast(..., i32) around the index",
+			 "the index of an element is i32 or i64, not %s", type_text(d));
+}
+
 bool ra_find_type(struct ra_graph *g, struct ra_node *n)
 {
 	bool good = true;
@@ -186,6 +195,9 @@ bool ra_find_type(struct ra_graph *g, struct ra_node *n)
 		good = check_numbers(g, n, 0);
 		n->dtype = DTYPE_I32;
 		return good;
+	case ROWS:
+		good = check_index(g, n);
+		break;
 	case GIVEN:
 		return true;
 	}

@@ -274,6 +274,8 @@ static bool chooses_by_var(const struct folding *f, const struct sub_value *v, i
 {
 	if (v->op == SUB_COND)
 		return v->var[v->axis] == var;
+	if (v->op == SUB_GATHER)
+		return sub_use_has(&v->arg[1], var);
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
 		if (is_choice(f, v, i) && sub_map_uses(&v->map[i], var))
 			return true;
@@ -284,7 +286,7 @@ static void mark_choices(struct folding *f)
 {
 	for (uint32_t i = 1; i < f->from->values.n; i++) {
 		const struct sub_value *v = &f->from->values.at[i];
-		f->chooses[i] = v->op == SUB_COND;
+		f->chooses[i] = v->op == SUB_COND || v->op == SUB_GATHER;
 		for (int k = 0; v->op == SUB_ASSIGN && k < v->arg[0].vars; k++)
 			f->chooses[i] |= is_choice(f, v, k);
 		for (int a = 0; a < v->args; a++)

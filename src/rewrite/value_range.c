@@ -260,6 +260,8 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_MAX:
 	case SUB_MIN:
 		return range_of_reduction(w->p, v, a);
+	case SUB_GATHER:
+		return a;
 	case SUB_ASSIGN:
 		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)})
 				: a;

@@ -240,6 +240,10 @@ static void walk_arguments(struct order *o, const struct sub_value *v, const int
 		for (int a = v->args > 1; a < v->args; a++)
 			walk_use(o, v, &v->arg[a], moves, &v->reduced, NONE, volume);
 		break;
+	case SUB_GATHERING:
+		walk_use(o, v, &v->arg[0], moves, &v->reduced, ROW, volume);
+		walk_use(o, v, &v->arg[1], moves, &no_vars, NONE, volume);
+		break;
 	case SUB_MOVE:
 		walk_moved(o, v, moves, volume);
 		break;

@@ -228,6 +228,28 @@ static void store_padded_copies(struct sched_planner *pl, int body)
 	}
 }
 
+/* What is gathered is a group of its own unless it is given: it is read at other elements than those that are
+ * computed. */
+static void store_gathered(struct sched_planner *pl, int body)
+{
+	const struct sched_values *values = &pl->values[body];
+	int pressure = sched_pressure_limit(pl->plan->target) + 1;
+	for (int i = 0; i < values->n; i++) {
+		const struct sub_value *v = sub_at(pl->p, values->value[i]);
+		if (v->op != SUB_GATHER)
+			continue;
+		sub_ref from = v->arg[0].value;
+		while (sub_at(pl->p, from)->op == SUB_ASSIGN)
+			from = sub_at(pl->p, from)->arg[0].value;
+		struct sched_fact *fact = sched_fact(values, from);
+		if (fact->stored || !can_be_stored(pl->p, from, fact))
+			continue;
+		fact->stored = fact->dropped = true;
+		fact->block =
+		    sched_new_block(pl, (struct sched_block){.reductions = 2, .pressure = pressure});
+	}
+}
+
 static void run_planner(struct sched_planner *pl)
 {
 	static void (*const planners[])(struct sched_planner *, int) = {
@@ -237,6 +259,7 @@ static void run_planner(struct sched_planner *pl)
 	for (size_t b = 0; b < pl->p->bodies.n; b++) {
 		store_named_values(pl, b);
 		store_padded_copies(pl, b);
+		store_gathered(pl, b);
 		sched_store_selected(pl, b);
 	}
 }

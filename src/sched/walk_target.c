@@ -296,6 +296,22 @@ static void walk_cond(struct sched_walk *w, const struct sub_value *v, const str
 	}
 }
 
+/* What is gathered is read at an index that moves with all loops of the index. */
+static void walk_gather(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
+{
+	struct sched_index by[SUB_MAX_VARS] = {{0}}, out[SUB_MAX_VARS] = {{0}};
+	struct own_indices own = {.vars = v->reduced};
+	find_use_index(v, index, &v->arg[1], NULL, by);
+	own.index[0].id = mix_ids(v->arg[1].value.i, v->op);
+	for (int i = 0; i < v->arg[1].vars; i++) {
+		own.index[0].loops |= by[i].loops;
+		own.index[0].id = mix_ids(own.index[0].id, by[i].id);
+	}
+	walk_value(w, v->arg[1].value, by);
+	find_use_index(v, index, &v->arg[0], &own, out);
+	walk_value(w, v->arg[0].value, out);
+}
+
 static void walk_into(struct sched_walk *w, sub_ref r, const struct sched_index *index, uint64_t instance)
 {
 	const struct sub_value *v = sub_at(w->p, r);
@@ -305,6 +321,8 @@ static void walk_into(struct sched_walk *w, sub_ref r, const struct sched_index 
 		walk_assign(w, v, index);
 	else if (v->op == SUB_COND)
 		walk_cond(w, v, index);
+	else if (v->op == SUB_GATHER)
+		walk_gather(w, v, index);
 	else
 		walk_arguments(w, v, index);
 }

@@ -388,6 +388,18 @@ static double concatenate_element(struct evaluator *v, const struct sub_value *v
 	}
 }
 
+/* The element of the first argument at the index that the second is, or the nearest to it. */
+static double gather_element(struct evaluator *v, const struct sub_value *value)
+{
+	int var = value->reduced.var[0];
+	int64_t at = sub_integer(read_use(v, &value->arg[1])), last = extent_of(v, var) - 1,
+		saved = v->env[var];
+	v->env[var] = clamp_integer(at, 0, last);
+	double x = read_use(v, &value->arg[0]);
+	v->env[var] = saved;
+	return x;
+}
+
 static double apply_elementwise(struct evaluator *v, const struct sub_value *value)
 {
 	double x[SUB_MAX_ARITY] = {0};
@@ -404,6 +416,8 @@ static double compute_element(struct evaluator *v, const struct sub_value *value
 		return assign_element(v, value);
 	case SUB_COND:
 		return concatenate_element(v, value);
+	case SUB_GATHER:
+		return gather_element(v, value);
 	case SUB_ACCUMULATE:
 		return accumulate_elements(v, value);
 	default:

@@ -267,6 +267,16 @@ static bool infer_contraction(const struct sub_program *p, struct sub_value *v)
 	return merge_argument(p, v, &v->arg[0]);
 }
 
+/* The dimensions of the index come first: those of rows that it picks stay together. */
+static bool infer_gathering(const struct sub_program *p, struct sub_value *v)
+{
+	copy_vars(v, &v->arg[0]);
+	drop_reduced(v);
+	struct sub_use rest = {.vars = v->vars};
+	memcpy(rest.var, v->var, sizeof rest.var);
+	return !has_reduced(v, &v->arg[1]) && merge_vars(p, &v->arg[1], &rest, v);
+}
+
 bool sub_infer_vars(const struct sub_program *p, struct sub_value *v)
 {
 	switch (traits[v->op].class) {
@@ -283,6 +293,8 @@ bool sub_infer_vars(const struct sub_program *p, struct sub_value *v)
 		return true;
 	case SUB_CONTRACTION:
 		return infer_contraction(p, v);
+	case SUB_GATHERING:
+		return infer_gathering(p, v);
 	default:
 		return v->vars <= SUB_MAX_VARS;
 	}
@@ -327,6 +339,10 @@ bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 	if (traits[v->op].class == SUB_SOURCE)
 		return find_source_type(p, v);
 	enum dtype first = type_of(p, v, 0);
+	if (traits[v->op].class == SUB_GATHERING) {
+		v->dtype = first;
+		return type_of(p, v, 1) == DTYPE_I32 || type_of(p, v, 1) == DTYPE_I64;
+	}
 	enum sub_types types = traits[v->op].class == SUB_MOVE ? SUB_SAME : traits[v->op].types;
 	switch (types) {
 	case SUB_SELECTS:

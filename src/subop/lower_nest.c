@@ -102,6 +102,29 @@ sub_ref sub_add_numbers(struct lowering *l, struct sub_value v)
 	return sub_add(l->p, v, l->diags);
 }
 
+static struct sub_map map_of_form(const struct lowering *l, const struct ra_index_form *f)
+{
+	struct sub_map map = sub_fixed_map(ra_dim_value(&f->offset, l->sizes));
+	for (int t = 0; t < f->terms; t++) {
+		*(t ? &map.var2 : &map.var) = l->index[f->term[t].index];
+		*(t ? &map.scale2 : &map.scale) = f->term[t].scale;
+	}
+	return map;
+}
+
+/* Appends the variables of a map that a list lacks. */
+static void add_map_vars(const struct sub_map *map, int *vars, int *used)
+{
+	int of[] = {map->var, map->scale2 ? map->var2 : -1};
+	for (int t = 0; t < 2; t++) {
+		int i = 0;
+		while (i < *used && vars[i] != of[t])
+			i++;
+		if (of[t] >= 0 && i == *used)
+			vars[(*used)++] = of[t];
+	}
+}
+
 sub_ref lower_element(struct lowering *l, const struct ra_node *n)
 {
 	sub_ref from = sub_expand_argument(l, n, 0);
@@ -110,19 +133,85 @@ sub_ref lower_element(struct lowering *l, const struct ra_node *n)
 	if (renames_dims(l, n, vars))
 		return from;
 	for (int d = 0; d < rank; d++) {
-		const struct ra_index_form *f = &n->element->at[d];
-		map[d] = sub_fixed_map(ra_dim_value(&f->offset, l->sizes));
-		for (int t = 0; t < f->terms; t++) {
-			int var = l->index[f->term[t].index], i = 0;
-			*(t ? &map[d].var2 : &map[d].var) = var;
-			*(t ? &map[d].scale2 : &map[d].scale) = f->term[t].scale;
-			while (i < used && dims[i] != var)
-				i++;
-			if (i == used)
-				dims[used++] = var;
-		}
+		map[d] = map_of_form(l, &n->element->at[d]);
+		add_map_vars(&map[d], dims, &used);
 	}
 	return sub_move_filled(l, from, map, dims, used, &n->element->fill);
+}
+
+/* --- elements by a computed index --- */
+
+/* A variable of this extent that none of these values has. */
+static int find_other_var(struct lowering *l, int64_t extent, const struct sub_use *a,
+			  const struct sub_use *b)
+{
+	int ordinal = 0;
+	while (sub_use_has(a, sub_dim(l->p, extent, ordinal)) ||
+	       sub_use_has(b, sub_dim(l->p, extent, ordinal)))
+		ordinal++;
+	return sub_dim(l->p, extent, ordinal);
+}
+
+/* What is gathered, with the names of index notation for all axes but the one of the computed index, which
+ * gets a variable of its own. */
+static struct sub_use find_gathered(struct lowering *l, const struct ra_node *n, const struct sub_use *by,
+				    int *var)
+{
+	const struct ra_shape *shape = &ra_at(l->model, n->arg[0])->shape;
+	struct sub_use taken = *by;
+	int vars[SUB_MAX_VARS], used = 0;
+	struct sub_map map[RA_MAX_RANK];
+	for (int d = 0; d < shape->rank; d++)
+		for (int t = 0; t < n->element->at[d].terms; t++)
+			if (!sub_use_has(&taken, l->index[n->element->at[d].term[t].index]))
+				taken.var[taken.vars++] = l->index[n->element->at[d].term[t].index];
+	*var = find_other_var(l, ra_dim_value(&shape->dim[n->axis], l->sizes), &taken, by);
+	for (int d = 0; d < shape->rank; d++) {
+		map[d] = d == n->axis ? sub_affine_map(*var, 0) : map_of_form(l, &n->element->at[d]);
+		add_map_vars(&map[d], vars, &used);
+	}
+	return sub_as_is(
+	    l->p, sub_move_filled(l, sub_expand_argument(l, n, 0), map, vars, used, &n->element->fill));
+}
+
+static sub_ref add_integer(struct lowering *l, const struct sub_use *like, int64_t value)
+{
+	enum dtype dtype = sub_at(l->p, like->value)->dtype;
+	return sub_add(l->p, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = (double)value},
+		       l->diags);
+}
+
+static sub_ref add_two(struct lowering *l, enum sub_op op, struct sub_use a, struct sub_use b)
+{
+	return sub_add_numbers(l, (struct sub_value){.op = op, .arg = {a, b}});
+}
+
+/* `inside` where the index is below the extent and not negative, else the fill. */
+static sub_ref choose_inside(struct lowering *l, const struct ra_node *n, const struct sub_use *by,
+			     int64_t extent, sub_ref inside)
+{
+	struct sub_use none = sub_as_is(l->p, add_integer(l, by, -1)),
+		       end = sub_as_is(l->p, add_integer(l, by, extent));
+	sub_ref from = add_two(l, SUB_LESS, none, *by), to = add_two(l, SUB_LESS, *by, end);
+	sub_ref is = add_two(l, SUB_AND, sub_as_is(l->p, from), sub_as_is(l->p, to));
+	sub_ref fill = sub_add(
+	    l->p, (struct sub_value){.op = SUB_CONST, .dtype = n->dtype, .constant = n->element->fill},
+	    l->diags);
+	struct sub_value v = {.op = SUB_SELECT};
+	v.arg[0] = sub_as_is(l->p, is);
+	v.arg[1] = sub_as_is(l->p, inside);
+	v.arg[2] = sub_as_is(l->p, fill);
+	return sub_add_numbers(l, v);
+}
+
+sub_ref lower_gather(struct lowering *l, const struct ra_node *n)
+{
+	int var;
+	struct sub_use by = sub_number_use(l, n, 1), from = find_gathered(l, n, &by, &var);
+	struct sub_value v = {.op = SUB_GATHER, .arg = {from, by}, .reduced = sub_one_var(var)};
+	sub_ref r = sub_add_numbers(l, v);
+	bool filled = n->element->written || n->element->reduced;
+	return filled && r.i ? choose_inside(l, n, &by, l->p->vars.at[var].extent, r) : r;
 }
 
 /* The variables of a list of indices. */

@@ -56,6 +56,8 @@ struct sub_use sub_number_use(struct lowering *, const struct ra_node *, int i);
 /* Adds an operator of numbers; where these order their variables in contradictory ways, they are transposed. */
 sub_ref sub_add_numbers(struct lowering *, struct sub_value);
 lower_op lower_element;
+/* An element one of whose indices is a value. */
+lower_op lower_gather;
 /* A reduction; the number is repeated along variables that it does not depend on. */
 lower_op lower_over;
 /* The numbers of a nest as a value with an axis for each index. */

@@ -137,7 +137,7 @@ static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
 	if (v->dtype != DTYPE_F32)
 		str_printf(s, " : %s", dtype_traits_of(v->dtype)->spelling);
 	str_printf(s, " = %s", sub_spelling(v->op));
-	if (sub_reduces(v->op))
+	if (sub_reduces(v->op) || v->op == SUB_GATHER)
 		sub_print_reduced(p, v, s);
 	if (v->op == SUB_COND)
 		str_printf(s, "_%s", p->vars.at[v->var[v->axis]].name);

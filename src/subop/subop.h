@@ -29,7 +29,16 @@ enum sub_op {
 	SUB_OPS
 };
 
-enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE, SUB_TERNARY, SUB_CONTRACTION };
+enum sub_class {
+	SUB_SOURCE,
+	SUB_UNARY,
+	SUB_BINARY,
+	SUB_REDUCE,
+	SUB_MOVE,
+	SUB_TERNARY,
+	SUB_CONTRACTION,
+	SUB_GATHERING
+};
 /* What types an operator takes and gives: the column TYPES of sub_ops.def. */
 enum sub_types { SUB_FLOAT, SUB_NUMBER, SUB_COMPARE, SUB_LOGIC, SUB_SELECTS, SUB_SAME, SUB_CASTS };
 enum sub_price { SUB_CHEAP, SUB_EXPENSIVE };
@@ -112,8 +121,9 @@ struct sub_value {
 	int vars, var[SUB_MAX_VARS]; /* the output's index variables */
 	double constant;             /* CONST */
 	int which;		     /* PARAM, VECTOR, STATE: its number in the program's list */
-	struct sub_vars reduced;     /* REDUCE, CONTRACTION: what is reduced, the last variable the fastest: one
-					of edges or members, or any number of dimensions */
+	struct sub_vars
+	    reduced; /* GATHERING: the dimension that is gathered; REDUCE, CONTRACTION: what is reduced, the
+			last variable the fastest: one of edges or members, or any number of dimensions */
 	int axis;                    /* COND: position in var */
 	const struct sub_map *map; /* ASSIGN: one per dimension of the argument.  The maps of a value that was
 				      added belong to the program, which keeps equal lists once. */

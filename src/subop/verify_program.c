@@ -161,6 +161,8 @@ static bool is_own(const struct sub_value *value, int a, int j)
 {
 	if (sub_reduces(value->op))
 		return sub_position_in(&value->reduced, value->arg[a].var[j]) >= 0;
+	if (value->op == SUB_GATHER)
+		return a == 0 && value->arg[0].var[j] == value->reduced.var[0];
 	return value->op == SUB_COND && j == joined_at(value, a);
 }
 
@@ -212,6 +214,16 @@ static void check_reduced(struct verifier *v, uint32_t at, const struct sub_valu
 			report_fault(v, at, "reduces %s, which is no dimension, together with others",
 				     v->p->vars.at[reduced].name);
 	}
+}
+
+static void check_gather(struct verifier *v, uint32_t at, const struct sub_value *value)
+{
+	const struct sub_use *from = &value->arg[0];
+	if (value->reduced.n != 1 || !sub_use_has(from, value->reduced.var[0]) ||
+	    v->p->vars.at[value->reduced.var[0]].set != SUB_DIM)
+		report_fault(v, at, "gathers along what is no dimension of its argument");
+	else
+		check_inference(v, at, value);
 }
 
 static void check_cond(struct verifier *v, uint32_t at, const struct sub_value *value)
@@ -304,6 +316,8 @@ static void check_value(struct verifier *v, uint32_t at)
 		check_maps(v, at, value);
 	else if (value->op == SUB_COND)
 		check_cond(v, at, value);
+	else if (value->op == SUB_GATHER)
+		check_gather(v, at, value);
 	else if (sub_class_of(value->op) == SUB_SOURCE)
 		check_source(v, at, value);
 	else

@@ -119,6 +119,9 @@ FORMULA(joined, i < 2 ? r[i + 3] : l[i - 2])
 FORMULA(shifted, (i > 0 ? l[i - 1] : 0.5) + x[i])
 FORMULA(largest_near, fmax(l[i], fmax(l[i > 0 ? i - 1 : i], l[i < D - 1 ? i + 1 : i])))
 FORMULA(reversed, l[D - 1 - i] * x[i])
+FORMULA(pairs,
+	0.5 * ((2 * i < D ? l[2 * i] : r[2 * i - D]) + (2 * i + 1 < D ? l[2 * i + 1] : r[2 * i + 1 - D])))
+FORMULA(gathered, x[i] - l[(int)fmin(fmax(trunc(3 + 10 * r[i]), 0), D - 1)])
 FORMULA(child_sum, 0.5 * (l[i] + r[i]) + x[i])
 FORMULA(child_max, fmax(l[i] * l[i], r[i] * r[i]))
 FORMULA(parent, 0.5 * l[i] - x[i])
@@ -191,6 +194,8 @@ static const struct row {
     {RA_ROW, SUB_ASSIGN, "left.h * E[2]", row},
     {RA_CONCAT, SUB_COND, "concat(right.h, left.h)[3:3 + D]", joined},
     {RA_TRANSPOSE, SUB_ASSIGN, "transpose(W) @ left.h", transposed},
+    {RA_RESHAPE, SUB_ASSIGN, "0.5 * sum(reshape(concat(left.h, right.h), D, 2))", pairs},
+    {RA_GATHER, SUB_GATHER, "(y[i] = x[i] - left.h[cast(3 + 10 * right.h[i], i32)]; y)", gathered},
     {RA_CHILD_SUM, SUB_SUM, "sum(0.5 * k.h for k in children) + x", child_sum},
     {RA_CHILD_MAX, SUB_MAX, "max(k.h * k.h for k in children)", child_max},
     {RA_ELEMENT, SUB_ASSIGN, "(y[i] = (left.h[i - 1] else 0.5) + x[i]; y)", shifted},

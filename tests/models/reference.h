@@ -419,6 +419,10 @@ static inline void refer_element(struct reference *r, const struct ra_node *n, d
 		int64_t i = ra_dim_value(&f->offset, r->t->sizes), extent = dim_of(r, from, d);
 		for (int t = 0; t < f->terms; t++)
 			i += f->term[t].scale * r->index[f->term[t].index];
+		if (ra_is_gathered(n, d)) /* without a fill the nearest element */
+			i = sub_integer(*refer(r, n->arg[1]));
+		if (ra_is_gathered(n, d) && !n->element->written && !n->element->reduced)
+			i = i < 0 ? 0 : i < extent ? i : extent - 1;
 		outside |= i < 0 || i >= extent;
 		at = at * extent + i;
 	}
@@ -552,6 +556,7 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 		refer_parents(r, n, to);
 		break;
 	case RA_ELEMENT:
+	case RA_GATHER:
 		refer_element(r, n, to);
 		break;
 	case RA_SUM_OVER:

@@ -190,9 +190,9 @@ static void check_numbers(void)
 
 int main(void)
 {
-	static const char *const models[] = {"treelstm", "childsum", "gru",   "lstm",	"dag",	  "matrix",
-					     "nests",	 "tensor",   "edges", "updown", "down",	  "members",
-					     "ones",	 "types",    "axes",  "graph",	"reshape"};
+	static const char *const models[] = {"treelstm", "childsum", "gru",   "lstm",	"dag",	   "matrix",
+					     "nests",	 "tensor",   "edges", "updown", "down",	   "members",
+					     "ones",	 "types",    "axes",  "graph",	"reshape", "gather"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		check_model(models[i]);
 	check_deep_chain(false);

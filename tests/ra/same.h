@@ -42,6 +42,7 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 	case RA_MIN:
 	case RA_ARGMAX:
 	case RA_CONCAT:
+	case RA_GATHER:
 		return a->axis == b->axis;
 	case RA_TRANSPOSE:
 		return memcmp(a->order, b->order, (size_t)a->shape.rank) == 0;
@@ -108,7 +109,7 @@ static inline bool same_graph(const struct ra_model *a, const struct ra_model *b
 		same = same_index(&a->indices.at[i], &b->indices.at[i]);
 	for (size_t i = 1; same && i < a->nodes.n; i++)
 		same = same_node(&a->nodes.at[i], &b->nodes.at[i]) &&
-		       (a->nodes.at[i].op != RA_ELEMENT ||
+		       (!ra_is_element(&a->nodes.at[i]) ||
 			same_element(a->nodes.at[i].element, b->nodes.at[i].element,
 				     a->nodes.at[a->nodes.at[i].arg[0].i].shape.rank));
 	same &= a->traversals.n == b->traversals.n;
