@@ -54,11 +54,15 @@ class Value:
     def __neg__(self) -> Value:
         return self._with("-", self)
 
+    __iter__ = None  # x[0], x[1], ... are rows without an end, as sizes are not known yet
+
     def __getitem__(self, key: Any) -> Value:
         b = self._builder
         b._note_place()
         if not isinstance(key, slice):
             return Value(b, b._raw.lookup(self._number, b._value(key)._number))
+        if key.step is not None:
+            raise ValueError("a part of an axis has no step: x[begin:end]")
         begin, end = (None if each is None else str(each) for each in (key.start, key.stop))
         return Value(b, b._raw.slice(self._number, 0, begin, end))
 

@@ -54,7 +54,7 @@ def as_svg(children: list[list[int]], root: int, texts: Sequence[str]) -> Pictur
                 f'<line x1="{x:.1f}" y1="{y + 4}" x2="{at[child][0]:.1f}" y2="{at[child][1] - 12}" stroke="#999"/>'
             )
     for node, (x, y) in at.items():
-        parts.append(f'<text x="{x:.1f}" y="{y}">{escape(texts[node])}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{y}">{escape(str(texts[node]))}</text>')
     return Picture("".join([*parts, "</svg>"]))
 
 
@@ -68,6 +68,6 @@ def on_axes(children: list[list[int]], root: int, texts: Sequence[str], axes: An
     for node, (x, y) in at.items():
         for child in children[node]:
             axes.plot((x, at[child][0]), (y, at[child][1]), color="#999", zorder=1)
-        axes.annotate(texts[node], (x, y), ha="center", va="center", backgroundcolor="white", zorder=2)
+        axes.annotate(str(texts[node]), (x, y), ha="center", va="center", backgroundcolor="white", zorder=2)
     axes.axis("off")
     return axes

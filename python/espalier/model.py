@@ -22,9 +22,9 @@ __all__ = ["Input", "Model", "Output", "Result", "State", "StructureResult", "lo
 
 PathLike = Union[str, "os.PathLike[str]"]
 MAGIC = b"espimg\r\n"  # of a saved program
-_AT = {None: 0, "root": 1, "all": 2}
-_BINARIZE = {None: 0, "left": 1, "right": 2}
-_GRAPH = {"basic": 0, "enhanced": 1}
+_AT: dict[str | None, int] = {None: 0, "root": 1, "all": 2}
+_BINARIZE: dict[str | None, int] = {None: 0, "left": 1, "right": 2}
+_GRAPH: dict[str | None, int] = {"basic": 0, "enhanced": 1}
 
 
 class Input(NamedTuple):
@@ -72,6 +72,13 @@ def default_context() -> _native.Context:
 # --- what load() takes ---
 
 
+def _choose(what: str, choices: Mapping[str | None, int], given: Any) -> int:
+    """The number of a word among the choices of an option."""
+    if isinstance(given, (str, type(None))) and given in choices:
+        return choices[given]
+    raise ValueError(f"{what}: {given!r} is none of {', '.join(map(repr, choices))}")
+
+
 def _is_buffer(source: Any) -> bool:
     try:
         memoryview(source)
@@ -111,6 +118,19 @@ def _read_weights(context: _native.Context, source: Any) -> _native.Weights | No
 
         source = pack_weights(source)
     return _native.Weights(context, source)
+
+
+def _listed_vocab(vocab: Any) -> Any:
+    """The same, with lists of words in place of what can be read once."""
+    if vocab is None or isinstance(vocab, (str, os.PathLike)):
+        return vocab
+    if isinstance(vocab, Mapping):
+        return {name: _listed_vocab(of_input) for name, of_input in vocab.items()}
+    words = list(vocab)
+    for number, word in enumerate(words):
+        if not isinstance(word, str) or "\n" in word or word.endswith("\r"):
+            raise ValueError(f"vocab: word {number} is {word!r}; words are texts of one line")
+    return words
 
 
 def _read_vocab(context: _native.Context, source: Any) -> _native.Vocab:
@@ -175,6 +195,8 @@ def load(
                     `collapse`, `binarize` ("left", "right") and `cut_labels`: see esp_treebank_options in espalier.h
     """
     context = context or default_context()
+    vocab = _listed_vocab(vocab)
+    reading = (dict(columns or {}), _choose("graph", _GRAPH, graph), int(collapse), _choose("binarize", _BINARIZE, binarize), int(cut_labels))
     bound = _read_weights(context, weights)
     if _is_saved(model):
         program = _native.Program.load(context, model, bound, lazy)
@@ -182,12 +204,11 @@ def load(
         if bound is None:
             raise TypeError("load() needs weights: only a program that was saved with weights has its own")
         program = _native.Program.compile(
-            context, _read_model(context, model), bound, lazy=lazy, at=_AT[at], backend=backend, target=target, schedule=schedule,
+            context, _read_model(context, model), bound, lazy=lazy, at=_choose("at", _AT, at), backend=backend, target=target, schedule=schedule,
             math=math, rules=rules, table_bytes=table_bytes, weights_as=weights_as, continuous=continuous,
         )  # fmt: skip
     tokens = [name for name, is_token, *_ in program.inputs if is_token]
     vocabs = _read_vocabs(context, vocab, tokens)
-    reading = (dict(columns or {}), _GRAPH[graph], int(collapse), _BINARIZE[binarize], int(cut_labels))
     program.read(_adapt.structure, vocabs, *reading)
     return Model(program, bound, vocab, reading)
 

@@ -2,6 +2,7 @@
 """Results of a run."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ class Result(_Outputs):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return _array(self._rows(_OUTPUT, key))
-        at = key.__index__()
+        at = operator.index(key)
         at += len(self._raw) if at < 0 else 0
         if not 0 <= at < len(self._raw):
             raise IndexError(f"structure {key} of {len(self._raw)}")

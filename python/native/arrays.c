@@ -124,16 +124,23 @@ bool add_structures(PyObject *module)
 
 /* --- adding them --- */
 
-/* Arrays that are viewed for the time of a call. */
+enum { SHAPES = 4 }; /* arrays that say how nodes are connected */
+
+/* Arrays that are viewed for the time of a call.  Those that say how nodes are connected are checked before
+ * they are followed, and other threads may write to them meanwhile: they are copied first. */
 struct views {
 	Py_buffer *at;
 	size_t n;
+	int32_t *copy[SHAPES];
+	size_t copies;
 };
 
 static void release_views(struct views *v)
 {
 	while (v->n)
 		PyBuffer_Release(&v->at[--v->n]);
+	while (v->copies)
+		PyMem_Free(v->copy[--v->copies]);
 	PyMem_Free(v->at);
 }
 
@@ -145,40 +152,49 @@ static const Py_buffer *view_next(struct views *v, PyObject *array, esp_dtype dt
 	return &v->at[v->n++];
 }
 
+/* A copy of the next array; NULL with an exception set. */
+static const int32_t *copy_next(struct views *v, PyObject *array, const char *what, Py_ssize_t *length)
+{
+	const Py_buffer *b = view_next(v, array, ESP_I32, what);
+	int32_t *copy = b ? PyMem_Malloc((size_t)b->len + 1) : NULL;
+	if (!copy)
+		return b ? (void *)PyErr_NoMemory() : NULL;
+	memcpy(copy, b->buf, (size_t)b->len);
+	*length = b->len / (Py_ssize_t)sizeof *copy;
+	return v->copy[v->copies++] = copy;
+}
+
 static bool refuse_length(const char *what, Py_ssize_t has, Py_ssize_t needs)
 {
-	return refuse("bad-argument", -1, -1, "see help(espalier.Structures)",
-		      "'%s' has %zd elements where there must be %zd", what, has, needs);
+	return refuse_input("bad-argument", -1, -1, "see help(espalier.Structures)",
+			    "'%s' has %zd elements where there must be %zd", what, has, needs);
 }
 
 static bool view_shape(struct py_structures *in, struct views *v, int32_t one[2], esp_structures *out)
 {
-	const Py_buffer *begin = view_next(v, in->child_begin, ESP_I32, "child_begin");
-	const Py_buffer *children = begin ? view_next(v, in->children, ESP_I32, "children") : NULL;
-	const Py_buffer *structures = children && in->node_begin != Py_None
-					  ? view_next(v, in->node_begin, ESP_I32, "node_begin")
-					  : NULL;
-	const Py_buffer *root =
-	    children && in->root != Py_None ? view_next(v, in->root, ESP_I32, "root") : NULL;
+	Py_ssize_t begins = 0, edges = 0, structures = 2, roots = 0;
+	out->child_begin = copy_next(v, in->child_begin, "child_begin", &begins);
+	out->children = out->child_begin ? copy_next(v, in->children, "children", &edges) : NULL;
+	out->node_begin = one;
+	if (out->children && in->node_begin != Py_None)
+		out->node_begin = copy_next(v, in->node_begin, "node_begin", &structures);
+	if (out->children && out->node_begin && in->root != Py_None)
+		out->root = copy_next(v, in->root, "root", &roots);
 	if (PyErr_Occurred())
 		return false;
-	Py_ssize_t nodes = begin->len / 4 - 1, edges = children->len / 4;
-	if (nodes < 0)
+	if (!begins)
 		return refuse_length("child_begin", 0, 1);
-	if (structures && structures->len < 4)
+	if (!structures)
 		return refuse_length("node_begin", 0, 1);
+	Py_ssize_t nodes = begins - 1;
 	one[1] = (int32_t)nodes;
-	out->child_begin = begin->buf;
-	out->children = children->buf;
-	out->structures = structures ? (size_t)structures->len / 4 - 1 : 1;
-	out->node_begin = structures ? structures->buf : one;
-	out->root = root ? root->buf : NULL;
+	out->structures = (size_t)structures - 1;
 	if (out->node_begin[out->structures] > nodes)
-		return refuse_length("child_begin", nodes + 1, out->node_begin[out->structures] + 1);
+		return refuse_length("child_begin", begins, out->node_begin[out->structures] + 1);
 	if (out->child_begin[nodes] > edges)
 		return refuse_length("children", edges, out->child_begin[nodes]);
-	return !root || root->len / 4 == (Py_ssize_t)out->structures ||
-	       refuse_length("root", root->len / 4, (Py_ssize_t)out->structures);
+	return !out->root || roots == (Py_ssize_t)out->structures ||
+	       refuse_length("root", roots, (Py_ssize_t)out->structures);
 }
 
 /* The array of an input, with a row for each node or each child. */
@@ -190,18 +206,18 @@ static bool view_rows(struct py_structures *in, struct views *v, const struct re
 	if (!array)
 		return !PyErr_Occurred() &&
 		       ((i->on_edges && !edges) ||
-			refuse("missing-data", -1, -1, "give an array for each input of the model",
-			       "structures in arrays carry no '%s'", i->name));
+			refuse_input("missing-data", -1, -1, "give an array for each input of the model",
+				     "structures in arrays carry no '%s'", i->name));
 	const Py_buffer *b = view_next(v, array, i->is_token ? ESP_I32 : i->dtype, i->name);
 	if (!b)
 		return false;
 	Py_ssize_t elements = b->itemsize ? b->len / b->itemsize : 0, needs = rows * (Py_ssize_t)i->elements;
 	*out = b->buf;
-	return elements == needs ||
-	       refuse("shape-mismatch", -1, -1,
-		      i->on_edges ? "there is a row for each of `children`" : "there is a row for each node",
-		      "'%s' has %zd elements where there must be %zd rows of %zu", i->name, elements, rows,
-		      i->elements);
+	return elements == needs || refuse_input("shape-mismatch", -1, -1,
+						 i->on_edges ? "there is a row for each of `children`"
+							     : "there is a row for each node",
+						 "'%s' has %zd elements where there must be %zd rows of %zu",
+						 i->name, elements, rows, i->elements);
 }
 
 static bool add_viewed(struct py_program *p, esp_forest *forest, struct py_structures *in, struct views *v,
@@ -222,7 +238,7 @@ static bool add_viewed(struct py_program *p, esp_forest *forest, struct py_struc
 
 bool add_arrays(struct py_program *p, esp_forest *forest, struct py_structures *in)
 {
-	struct views v = {PyMem_Calloc(4 + p->inputs, sizeof *v.at), 0};
+	struct views v = {.at = PyMem_Calloc(SHAPES + p->inputs, sizeof *v.at)};
 	const void **data = PyMem_Calloc(p->inputs + 1, sizeof *data);
 	bool ok = v.at && data ? add_viewed(p, forest, in, &v, data) : PyErr_NoMemory() != NULL;
 	release_views(&v);

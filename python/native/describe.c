@@ -33,7 +33,7 @@ static PyObject *list_labels(const esp_output *o)
 {
 	PyObject *tuple = PyTuple_New((Py_ssize_t)o->labels);
 	for (size_t i = 0; tuple && i < o->labels; i++) {
-		PyObject *text = PyUnicode_FromString(o->label[i]);
+		PyObject *text = decode_text(o->label[i]);
 		if (!text)
 			Py_CLEAR(tuple);
 		else

@@ -86,12 +86,29 @@ static struct dl_managed *make_tensor(struct py_rows *r)
 	return m;
 }
 
-/* The protocol's arguments are accepted; streams mean nothing to the processor. */
+/* Whether the consumer can have what it asks for: memory of this processor, and no copy. */
+static bool check_request(PyObject *device, PyObject *copy)
+{
+	int kind = DEVICE_CPU, number = 0, copied = copy == Py_None ? 0 : PyObject_IsTrue(copy);
+	if (copied < 0 || (device != Py_None &&
+			   (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &kind, &number)))) {
+		if (!PyErr_Occurred())
+			PyErr_SetString(PyExc_TypeError, "dl_device is a pair of numbers");
+		return false;
+	}
+	if (kind != DEVICE_CPU || copied)
+		PyErr_SetString(PyExc_BufferError, copied ? "results are not copied: take a copy of the array"
+							  : "results lie in the memory of the processor");
+	return kind == DEVICE_CPU && !copied;
+}
+
+/* Streams mean nothing to the processor, and version 0.8 is older than all that ask for one. */
 PyObject *rows_dlpack(PyObject *self, PyObject *args, PyObject *names)
 {
 	static char *known[] = {"stream", "max_version", "dl_device", "copy", NULL};
-	PyObject *stream, *version, *device, *copy;
-	if (!PyArg_ParseTupleAndKeywords(args, names, "|OOOO", known, &stream, &version, &device, &copy))
+	PyObject *stream, *version, *device = Py_None, *copy = Py_None;
+	if (!PyArg_ParseTupleAndKeywords(args, names, "|OOOO", known, &stream, &version, &device, &copy) ||
+	    !check_request(device, copy))
 		return NULL;
 	struct dl_managed *m = make_tensor((struct py_rows *)self);
 	PyObject *capsule = m ? PyCapsule_New(m, "dltensor", end_capsule) : NULL;

@@ -50,9 +50,11 @@ static PyStructSequence_Desc description = {"espalier.Diagnostic", "One diagnost
 PyObject *python_diagnostic(const esp_diagnostic *d)
 {
 	PyObject *all[] = {
-	    PyUnicode_FromString(d->id),   Py_BuildValue("s", d->message),    Py_BuildValue("z", d->hint),
-	    Py_BuildValue("z", d->file),   PyLong_FromLong(d->line),	      PyLong_FromLong(d->column),
-	    Py_BuildValue("z", d->source), PyLong_FromLongLong(d->structure), PyLong_FromLongLong(d->node)};
+	    decode_text(d->id),		 decode_text(d->message),
+	    decode_text(d->hint),	 d->file ? PyUnicode_DecodeFSDefault(d->file) : Py_NewRef(Py_None),
+	    PyLong_FromLong(d->line),	 PyLong_FromLong(d->column),
+	    decode_text(d->source),	 PyLong_FromLongLong(d->structure),
+	    PyLong_FromLongLong(d->node)};
 	PyObject *made = PyStructSequence_New(diagnostic_type);
 	for (int i = 0; i < 9; i++)
 		if (made && all[i])
@@ -105,7 +107,7 @@ PyObject *raise_error(esp_status status, esp_error *error)
 	return NULL;
 }
 
-bool refuse(const char *id, int64_t structure, int64_t node, const char *hint, const char *format, ...)
+bool refuse_input(const char *id, int64_t structure, int64_t node, const char *hint, const char *format, ...)
 {
 	char message[600], text[1200];
 	va_list arguments;

@@ -55,7 +55,7 @@ static PyObject *print_model(PyObject *self)
 static PyObject *get_name(PyObject *self, void *none)
 {
 	(void)none;
-	return PyUnicode_FromString(esp_model_describe(((struct py_model *)self)->at)->name);
+	return decode_text(esp_model_describe(((struct py_model *)self)->at)->name);
 }
 
 static PyObject *get_structure(PyObject *self, void *none)
@@ -70,7 +70,7 @@ static PyObject *get_dimensions(PyObject *self, void *none)
 	PyObject *list = PyList_New(0);
 	const char *name;
 	for (size_t i = 0; list && (name = esp_model_dimension(((struct py_model *)self)->at, i)); i++) {
-		PyObject *text = PyUnicode_FromString(name);
+		PyObject *text = decode_text(name);
 		if (!text || PyList_Append(list, text))
 			Py_CLEAR(list);
 		Py_XDECREF(text);

@@ -36,9 +36,14 @@ bool need_type(PyObject *argument, PyTypeObject *type, const char *what)
 	return false;
 }
 
+PyObject *decode_text(const char *text)
+{
+	return text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : Py_NewRef(Py_None);
+}
+
 PyObject *take_text(char *text)
 {
-	PyObject *taken = PyUnicode_FromString(text ? text : "");
+	PyObject *taken = decode_text(text ? text : "");
 	esp_text_free(text);
 	return taken;
 }
@@ -60,7 +65,7 @@ static PyObject *list_texts(const char *(*text_at)(size_t))
 {
 	PyObject *list = PyList_New(0);
 	for (size_t i = 0; list && text_at(i); i++) {
-		PyObject *text = PyUnicode_FromString(text_at(i));
+		PyObject *text = decode_text(text_at(i));
 		if (!text || PyList_Append(list, text))
 			Py_CLEAR(list);
 		Py_XDECREF(text);

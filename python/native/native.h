@@ -51,8 +51,8 @@ bool add_errors(PyObject *module);
 PyObject *raise_error(esp_status, esp_error *);
 /* Raises `InputError` with one diagnostic, whose id is of the library's registry.  `structure` and `node` as
  * in esp_diagnostic.  Always false. */
-__attribute__((format(printf, 5, 6))) bool refuse(const char *id, int64_t structure, int64_t node,
-						  const char *hint, const char *format, ...);
+__attribute__((format(printf, 5, 6))) bool refuse_input(const char *id, int64_t structure, int64_t node,
+							const char *hint, const char *format, ...);
 PyObject *python_diagnostic(const esp_diagnostic *);
 
 /* --- objects --- */
@@ -81,7 +81,9 @@ bool add_result(PyObject *module);
 bool add_rows(PyObject *module);
 
 PyObject *new_model(esp_model *);
-/* A text that the library made, which is freed. */
+/* A text of the library's, which may quote a file; what is no UTF-8 is replaced.  NULL becomes None. */
+PyObject *decode_text(const char *text);
+/* The same of a text that the library made, which is freed; NULL becomes an empty one. */
 PyObject *take_text(char *text);
 /* A tuple of the extents. */
 PyObject *shape_tuple(const size_t *shape, size_t rank);
@@ -136,7 +138,7 @@ struct py_program {
 	PyObject_HEAD esp_program *at;
 	PyObject *context;
 	esp_binding *binding;
-	PyObject *kept;	 /* what must stay as long as the program: weights that are read later, or None */
+	PyObject *kept;	 /* a list of weights in memory that runs may read; NULL = they were copied */
 	Py_buffer bytes; /* that a program was loaded from and uses where they are */
 	void *copy;	 /* of those that it cannot use there, or NULL */
 	PyObject *texts; /* of the columns */

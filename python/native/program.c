@@ -89,20 +89,29 @@ static bool make_readers(struct py_program *p)
 	return true;
 }
 
+/* Rows of weights in memory may be read later, also by runs that began before a swap; files are kept by the
+ * library. */
+static bool keep_weights(struct py_program *p, PyObject *weights)
+{
+	return !p->kept || weights == Py_None || !((struct py_weights *)weights)->bytes.obj ||
+	       PyList_Append(p->kept, weights) == 0;
+}
+
+/* ESP_OK with an exception set: there was no memory. */
 static esp_status bind(struct py_program *p, PyObject *weights, bool lazy, esp_error **error)
 {
 	esp_weights *w = weights == Py_None ? NULL : ((struct py_weights *)weights)->at;
 	esp_status status;
+	if ((lazy && !(p->kept = PyList_New(0))) || !keep_weights(p, weights))
+		return ESP_OK;
 	WITHOUT_LOCK(status = lazy && w ? esp_binding_open(p->at, w, &p->binding, error)
 					: esp_binding_create(p->at, w, &p->binding, error));
-	if (!status && lazy)
-		p->kept = Py_NewRef(weights);
 	return status;
 }
 
 static PyObject *finish_program(struct py_program *p, esp_status status, esp_error *error)
 {
-	if (!status && make_readers(p))
+	if (!status && !PyErr_Occurred() && make_readers(p))
 		return (PyObject *)p;
 	Py_DECREF((PyObject *)p);
 	return status ? raise_error(status, error) : NULL;
@@ -190,11 +199,7 @@ static PyObject *load_program(PyObject *cls, PyObject *args, PyObject *names)
 	esp_status status = p ? load_from(p, ((struct py_context *)context)->at, source, &error) : ESP_OK;
 	if (p && !status && !PyErr_Occurred())
 		status = bind(p, weights, lazy, &error);
-	if (!p || (!status && PyErr_Occurred())) {
-		Py_XDECREF((PyObject *)p);
-		return NULL;
-	}
-	return finish_program(p, status, error);
+	return p ? finish_program(p, status, error) : NULL;
 }
 
 /* --- reading --- */
@@ -282,14 +287,10 @@ static PyObject *swap_weights(PyObject *self, PyObject *weights)
 	struct py_program *p = (struct py_program *)self;
 	esp_error *error = NULL;
 	esp_status status;
-	if (!need_type(weights, types.weights, "weights"))
+	if (!need_type(weights, types.weights, "weights") || !keep_weights(p, weights))
 		return NULL;
 	WITHOUT_LOCK(status = esp_binding_swap(p->binding, ((struct py_weights *)weights)->at, &error));
-	if (status)
-		return raise_error(status, error);
-	if (p->kept)
-		replace_object(&p->kept, Py_NewRef(weights));
-	return Py_NewRef(Py_None);
+	return status ? raise_error(status, error) : Py_NewRef(Py_None);
 }
 
 /* save(path, weights): weights = None leaves them out. */

@@ -42,26 +42,48 @@ static void end_rows(PyObject *self)
 	free_object(self);
 }
 
-static bool is_contiguous(const struct py_rows *r)
+/* Whether elements follow each other without gaps, the last axis running fastest or, in Fortran's order, the
+ * first. */
+static bool is_contiguous(const struct py_rows *r, bool fortran)
 {
 	Py_ssize_t step = (Py_ssize_t)esp_dtype_size(r->dtype);
-	for (int i = r->rank - 1; i >= 0; i--) {
-		if (r->shape[i] > 1 && r->strides[i] != step)
+	for (int i = 0; i < r->rank; i++) {
+		int axis = fortran ? i : r->rank - 1 - i;
+		if (r->shape[axis] > 1 && r->strides[axis] != step)
 			return false;
-		step *= r->shape[i];
+		step *= r->shape[axis];
 	}
 	return true;
+}
+
+static bool asks(int flags, int what)
+{
+	return (flags & what) == what;
+}
+
+/* Why a request cannot be answered; NULL = it can.  Who does not ask for strides takes elements in C's order.
+ */
+static const char *find_conflict(const struct py_rows *r, int flags)
+{
+	bool c = is_contiguous(r, false), fortran = is_contiguous(r, true);
+	if (asks(flags, PyBUF_WRITABLE))
+		return "results cannot be written";
+	if (!c && (!asks(flags, PyBUF_STRIDES) || asks(flags, PyBUF_C_CONTIGUOUS)))
+		return "rows of results are not contiguous";
+	if (!fortran && asks(flags, PyBUF_F_CONTIGUOUS))
+		return "results are not in the order of Fortran";
+	if (!c && !fortran && asks(flags, PyBUF_ANY_CONTIGUOUS))
+		return "rows of results are not contiguous";
+	return NULL;
 }
 
 static int get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
 	struct py_rows *r = (struct py_rows *)self;
+	const char *conflict = find_conflict(r, flags);
 	view->obj = NULL;
-	if ((flags & PyBUF_WRITABLE) || (!is_contiguous(r) && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) ||
-	    (!is_contiguous(r) && (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS)) {
-		PyErr_SetString(PyExc_BufferError, flags & PyBUF_WRITABLE
-						       ? "results cannot be written"
-						       : "rows of results are not contiguous");
+	if (conflict) {
+		PyErr_SetString(PyExc_BufferError, conflict);
 		return -1;
 	}
 	*view = (Py_buffer){.buf = (void *)r->at,
@@ -69,9 +91,9 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
 			    .itemsize = (Py_ssize_t)esp_dtype_size(r->dtype),
 			    .readonly = 1,
 			    .ndim = r->rank,
-			    .format = flags & PyBUF_FORMAT ? (char *)dtype_format(r->dtype) : NULL,
-			    .shape = flags & PyBUF_ND ? r->shape : NULL,
-			    .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? r->strides : NULL};
+			    .format = asks(flags, PyBUF_FORMAT) ? (char *)dtype_format(r->dtype) : NULL,
+			    .shape = asks(flags, PyBUF_ND) ? r->shape : NULL,
+			    .strides = asks(flags, PyBUF_STRIDES) ? r->strides : NULL};
 	view->len = view->itemsize;
 	for (int i = 0; i < r->rank; i++)
 		view->len *= r->shape[i];

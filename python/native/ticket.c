@@ -2,6 +2,8 @@
 /* Tickets: requests that were submitted. */
 #include "native.h"
 
+#include <math.h>
+
 struct py_ticket *new_ticket(PyObject *service, struct runner *r)
 {
 	allocfunc take = PyType_GetSlot(types.ticket, Py_tp_alloc);
@@ -26,6 +28,26 @@ static void end_ticket(PyObject *self)
 	free_object(self);
 }
 
+/* The time that lies a number of seconds from now; None = `without`.  Times beyond the clock's end are the
+ * end. */
+static bool read_time(PyObject *seconds, int64_t without, int64_t *out)
+{
+	double s = seconds == Py_None ? 0 : PyFloat_AsDouble(seconds);
+	int64_t now = esp_clock();
+	*out = without;
+	if (PyErr_Occurred())
+		return false;
+	if (isnan(s)) {
+		PyErr_SetString(PyExc_ValueError, "a number of seconds, not NaN");
+		return false;
+	}
+	if (seconds != Py_None)
+		*out = s >= (double)(INT64_MAX - now) / 1e9 ? INT64_MAX
+		       : s < 0				    ? 1
+							    : now + (int64_t)(s * 1e9);
+	return true;
+}
+
 bool read_submission(PyObject *names, esp_submit_options *o)
 {
 	static char *known[] = {"priority", "deadline", "event", NULL};
@@ -34,11 +56,7 @@ bool read_submission(PyObject *names, esp_submit_options *o)
 	bool ok = nothing && PyArg_ParseTupleAndKeywords(nothing, names, "|$iOp", known, &o->priority,
 							 &deadline, &o->event);
 	Py_XDECREF(nothing);
-	if (ok && deadline != Py_None) {
-		double seconds = PyFloat_AsDouble(deadline);
-		o->deadline = esp_clock() + (int64_t)(seconds * 1e9);
-	}
-	return ok && !PyErr_Occurred();
+	return ok && read_time(deadline, 0, &o->deadline);
 }
 
 /* The service may return the ticket by next() before the call that submits it has returned. */
@@ -81,15 +99,9 @@ static PyObject *get_result(PyObject *self, PyObject *args)
 	struct py_ticket *t = (struct py_ticket *)self;
 	PyObject *timeout = Py_None;
 	esp_error *error = NULL;
-	int64_t until = INT64_MAX;
-	if (!PyArg_ParseTuple(args, "|O", &timeout))
+	int64_t until;
+	if (!PyArg_ParseTuple(args, "|O", &timeout) || !read_time(timeout, INT64_MAX, &until))
 		return NULL;
-	if (timeout != Py_None) {
-		double seconds = PyFloat_AsDouble(timeout);
-		if (PyErr_Occurred())
-			return NULL;
-		until = seconds > 0 ? esp_clock() + (int64_t)(seconds * 1e9) : 0;
-	}
 	esp_status status = wait_until(t->at, until, &error);
 	if (PyErr_Occurred()) {
 		esp_error_free(error);

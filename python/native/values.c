@@ -77,9 +77,9 @@ static bool refuse_value(const struct reader *r, PyObject *value, struct place a
 {
 	PyObject *shown = PyObject_ASCII(value), *bytes = shown ? PyUnicode_AsUTF8String(shown) : NULL;
 	if (bytes)
-		refuse("bad-argument", at.structure, at.node, hint,
-		       "'%s' of node %lld of structure %lld %s: %.80s", r->input->name, (long long)at.node,
-		       (long long)at.structure, what, PyBytes_AsString(bytes));
+		refuse_input("bad-argument", at.structure, at.node, hint,
+			     "'%s' of node %lld of structure %lld %s: %.80s", r->input->name,
+			     (long long)at.node, (long long)at.structure, what, PyBytes_AsString(bytes));
 	Py_XDECREF(shown);
 	Py_XDECREF(bytes);
 	return false;
@@ -97,8 +97,8 @@ static bool read_word(const struct reader *r, PyObject *word, struct place at, i
 	*token = esp_vocab_find(((struct py_vocab *)r->vocab)->at, text, (size_t)length);
 	if (*token >= 0)
 		return true;
-	refuse("unknown-word", at.structure, at.node, "add the word, or <unk>, to the vocabulary",
-	       "'%.200s' is not in the vocabulary, nor is <unk>", text);
+	refuse_input("unknown-word", at.structure, at.node, "add the word, or <unk>, to the vocabulary",
+		     "'%.200s' is not in the vocabulary, nor is <unk>", text);
 	return false;
 }
 
@@ -134,11 +134,11 @@ static bool read_vector(const struct reader *r, PyObject *value, struct place at
 	if (fits)
 		memcpy(to, view.buf, bytes);
 	else
-		refuse("shape-mismatch", at.structure, at.node,
-		       "each node carries as many as the model's shape says",
-		       "'%s' of node %lld of structure %lld has %zd elements; the model takes %zu",
-		       r->input->name, (long long)at.node, (long long)at.structure,
-		       view.itemsize ? view.len / view.itemsize : 0, r->input->elements);
+		refuse_input("shape-mismatch", at.structure, at.node,
+			     "each node carries as many as the model's shape says",
+			     "'%s' of node %lld of structure %lld has %zd elements; the model takes %zu",
+			     r->input->name, (long long)at.node, (long long)at.structure,
+			     view.itemsize ? view.len / view.itemsize : 0, r->input->elements);
 	PyBuffer_Release(&view);
 	return fits;
 }
@@ -178,12 +178,12 @@ static PyObject *find_value(const struct reader *r, const struct view *v)
 
 static bool refuse_missing(const struct reader *r, const struct view *v, struct place at)
 {
-	return refuse("missing-data", at.structure, at.node,
-		      v->value
-			  ? "give the node as a dict, {'input': value, ...}: the model has several inputs"
-			  : "give the node a value: a dict {'input': value, 'children': [...]}",
-		      "node %lld of structure %lld carries no '%s'", (long long)at.node,
-		      (long long)at.structure, r->input->name);
+	return refuse_input(
+	    "missing-data", at.structure, at.node,
+	    v->value ? "give the node as a dict, {'input': value, ...}: the model has several inputs"
+		     : "give the node a value: a dict {'input': value, 'children': [...]}",
+	    "node %lld of structure %lld carries no '%s'", (long long)at.node, (long long)at.structure,
+	    r->input->name);
 }
 
 bool add_node_rows(struct py_program *p, struct flat *f, const struct view *v, int64_t node)
@@ -225,10 +225,10 @@ bool add_edge_rows(struct py_program *p, struct flat *f, PyObject *child, PyObje
 		if (PyErr_Occurred())
 			return false;
 		if (!value || value == Py_None)
-			return refuse("missing-data", at.structure, at.node,
-				      "a child is a dict that also has what its edge carries",
-				      "an edge of node %lld of structure %lld carries no '%s'",
-				      (long long)node, (long long)at.structure, r->input->name);
+			return refuse_input("missing-data", at.structure, at.node,
+					    "a child is a dict that also has what its edge carries",
+					    "an edge of node %lld of structure %lld carries no '%s'",
+					    (long long)node, (long long)at.structure, r->input->name);
 		Py_INCREF(value);
 		bool ok = add_row(r, &f->data[i], value, at);
 		Py_DECREF(value);

@@ -89,8 +89,8 @@ static int find_again(struct walk *w, PyObject *object)
 	long number = PyLong_AsLong(value);
 	if (number >= 0)
 		return add_number(&w->done, (int32_t)number) ? 1 : -1;
-	refuse("cycle", flat_structure(w->flat), -1, "a structure has no cycle",
-	       "structure %lld: a node is below itself", (long long)flat_structure(w->flat));
+	refuse_input("cycle", flat_structure(w->flat), -1, "a structure has no cycle",
+		     "structure %lld: a node is below itself", (long long)flat_structure(w->flat));
 	return -1;
 }
 
@@ -203,10 +203,10 @@ static bool add_element(struct py_program *p, struct flat *flat, PyObject *item,
 	bool ok = view_node(item, &v) &&
 		  add_number(&flat->child_begin, (int32_t)(flat->children.bytes / sizeof(int32_t)));
 	if (ok && v.children) {
-		ok = refuse("bad-argument", flat_structure(flat), node,
-			    "an element is a value or a dict of values",
-			    "the model takes sequences, and element %d of structure %lld has children", node,
-			    (long long)flat_structure(flat));
+		ok = refuse_input("bad-argument", flat_structure(flat), node,
+				  "an element is a value or a dict of values",
+				  "the model takes sequences, and element %d of structure %lld has children",
+				  node, (long long)flat_structure(flat));
 	} else if (ok && node) {
 		v.children = PyTuple_New(0); /* not the first: an inner node */
 		ok = v.children && add_number(&flat->children, node - 1) &&

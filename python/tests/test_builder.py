@@ -63,3 +63,7 @@ def test_mistakes():
         other.param("W", "D") + E
     with pytest.raises(TypeError):
         E + "text"
+    with pytest.raises(TypeError):
+        list(E)
+    with pytest.raises(ValueError, match="no step"):
+        E[::2]

@@ -33,6 +33,21 @@ def test_models(tmp_path):
         espalier.explain_error("no-such-id")
 
 
+def test_texts_that_are_no_utf_8(tmp_path):
+    path = str(tmp_path / "caf\udce9.ra")
+    assert refused(lambda: load(path, WEIGHTS), "cannot-read", "caf").file == path
+    long = "\u00e4" * 300  # whose UTF-8 is cut in the middle of a letter
+    refused(lambda: load(TREE, WEIGHTS, vocab=["red"])([(long, "red")]), "unknown-word", "\u00e4\u00e4")
+
+
+def test_words():
+    for wrong in ("red\nblue", "red\r", 5, None):
+        with pytest.raises(ValueError, match="word 1 is"):
+            load(TREE, WEIGHTS, vocab=["green", wrong])
+    with pytest.raises(ValueError, match="word 0 is"):
+        load(TREE, WEIGHTS, vocab=b"abc")
+
+
 def test_weights(tmp_path):
     refused(lambda: load(TREE, {**WEIGHTS, "W": np.ones((3, 2), np.float32)}), "extent-conflict", "W")
     refused(lambda: load(TREE, {"E": WEIGHTS["E"]}), "missing-weight", "W")
@@ -53,7 +68,11 @@ def test_nodes(tree):
     refused(lambda: tree("(1 red"), "unbalanced-tree", "text:1:1")
     refused(lambda: load(TREE, WEIGHTS)([("red", 0)]), "bad-argument", "vocab=")
     refused(lambda: load(TREE, WEIGHTS, vocab=["red"])([("red", "blue")]), "unknown-word", "<unk>")
-    assert tree([(0, 1)])["total"].tolist() == [10]
+    out = tree([(0, 1)])
+    assert out["total"].tolist() == [10] and out[np.int64(0)]["total"] == 10
+    for wrong in (1.0, slice(1), None):
+        with pytest.raises(TypeError, match="integer"):
+            out[wrong]
 
 
 def test_cycles(tree):

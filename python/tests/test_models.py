@@ -11,6 +11,8 @@ import threading
 import numpy as np
 import pytest
 from conftest import EXAMPLES, TREE, WEIGHTS, WORDS, load
+from random_structures import SEQUENCE
+from test_random_calls import read_buffer
 
 import espalier
 
@@ -81,6 +83,23 @@ def test_buffers(tree):
         np.frombuffer(view, np.float32)[0] = 1
 
 
+def test_buffers_of_any_order(tree):
+    c_order, fortran, any_order, strides, simple = 0x38, 0x58, 0x98, 0x18, 0
+    out = tree([((0, 1), 2), 3, (0, 0)])
+    rows, one = out.rows("side"), out[0].rows("side")
+    assert read_buffer(rows, strides).tolist() == np.array(rows).tolist()
+    for flags in (c_order, fortran, any_order, simple):
+        assert read_buffer(one, flags).tolist() == np.array(one).tolist()  # one axis is in either order
+        with pytest.raises(BufferError, match="contiguous|Fortran"):
+            read_buffer(rows, flags)
+    whole = tree([((0, 1), 2)]).rows("side")
+    assert whole.shape == (1, 2) and read_buffer(whole, fortran).tolist() == [[10, 11]]
+    twice = load(SEQUENCE, {"W": np.ones((16, 2), np.float32)})([np.ones((3, 2), np.float32)]).rows("each")
+    assert read_buffer(twice, c_order).tolist() == np.array(twice).tolist()
+    with pytest.raises(BufferError, match="Fortran"):
+        read_buffer(twice, fortran)
+
+
 def test_dlpack(tree):
     out = tree([((0, 1), 2), 3])
     array = np.from_dlpack(out.rows("side"))
@@ -89,7 +108,11 @@ def test_dlpack(tree):
     for _ in range(5):
         tree([(0, 0)] * 2)
     assert array.tolist() == [[10, 11], [7, 8]]
-    assert np.from_dlpack(tree([0])[0].rows("total")).shape == ()
+    rows = tree([0])[0].rows("total")
+    assert np.from_dlpack(rows).shape == () and rows.__dlpack__(dl_device=(1, 0), copy=False)
+    for wrong in ({"dl_device": (2, 0)}, {"copy": True}):
+        with pytest.raises(BufferError):
+            rows.__dlpack__(**wrong)
 
 
 def test_empty(tree):
@@ -127,6 +150,9 @@ def test_options():
         load(TREE, WEIGHTS, no_such_option=1)
     with pytest.raises(espalier.ArgumentError):
         espalier.load(TREE, WEIGHTS, math="wild")
+    for wrong in ({"at": "leaf"}, {"binarize": "up"}, {"graph": ["basic"]}):
+        with pytest.raises(ValueError, match="is none of"):
+            load(TREE, WEIGHTS, **wrong)
     with pytest.raises(ValueError, match="no token input 'colour'"):
         load(TREE, WEIGHTS, vocab={"colour": WORDS})
 
@@ -146,6 +172,15 @@ def test_lazy():
     weights.clear()
     gc.collect()
     assert model([(0, 1)])["total"][0] == 10
+
+
+def test_lazy_swap():
+    """A result of weights that were exchanged may read them still."""
+    model = load(TREE, {name: array.copy() for name, array in WEIGHTS.items()}, lazy=True)
+    for scale in (2, 3):
+        model.swap({**WEIGHTS, "E": WEIGHTS["E"] * scale})
+        gc.collect()
+        assert model([(0, 1)])["total"][0] == 10 * scale and model([(3, 2)])["total"][0] == 26 * scale
 
 
 def test_context():
@@ -195,6 +230,7 @@ def test_bytes_are_used_where_they_are(tmp_path):
 def test_pickled_out_of_band(tmp_path):
     (tmp_path / "words").write_text("".join(f"{word}\n" for word in WORDS))
     model = espalier.load(TREE, WEIGHTS, vocab=tmp_path / "words")
+    assert pickle.loads(pickle.dumps(espalier.load(TREE, WEIGHTS, vocab=iter(WORDS))))([("red", "green")])["total"].tolist() == [10]
     buffers = []
     rest = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
     assert [bytes(buffer) for buffer in buffers] == [bytes(model)] and len(rest) < 1000

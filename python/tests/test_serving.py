@@ -63,6 +63,11 @@ def test_refusals(served, tree):
         service.submit((0, 9)).result()
     with pytest.raises(espalier.InputError):
         service.submit((0, 1.5))
+    for nan in (lambda: service.submit(TREES[0], deadline=float("nan")), lambda: service.submit(TREES[0]).result(float("nan"))):
+        with pytest.raises(ValueError, match="NaN"):
+            nan()
+    gc.collect()
+    assert service.submit(TREES[0], deadline=1e300).result(float("inf"))
     pending = service.submit(TREES[0])
     with pytest.raises(espalier.BusyError):
         pending.result(0)
@@ -131,7 +136,7 @@ def test_pictures(tree):
     picture = out.svg("twice")
     assert xml.dom.minidom.parseString(picture).getElementsByTagName("line").length == 4
     assert out.texts() == ["0", "1", "2", "3", "4"] or out._repr_svg_()
-    assert "&lt;" in out.svg(texts=["<"] * 5)
+    assert "&lt;" in out.svg(texts=["<"] * 5) and ">7<" in out.svg(texts=[7] * 5)
     with pytest.raises(ValueError, match="every node"):
         out.svg("side")
 

@@ -40,7 +40,7 @@ elif nm -D "$library" | grep -q __tsan_; then
 	tap_done
 elif nm -D "$library" | grep -q __asan_; then
 	sanitize=-fsanitize=address preload=$(gcc -print-file-name=libasan.so)
-	export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
+	export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:${ASAN_OPTIONS-}
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
