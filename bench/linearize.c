@@ -1,16 +1,18 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* linearize: nanoseconds per node of linearizing forests, from arrays.
  *
- *   usage: linearize [REPEATS [NODES]]
+ *   usage: linearize [REPEATS [NODES [NAME]]]
  *
  * Columns: the least and the median of the repeats, which reuse the memory of an order, and the least time
  * of a first call, whose memory is fresh.  Forests of parsers have binary trees of 1 to 38 leaves, divided at
- * random; children precede their parents.  NODES (a million) is rounded up to whole trees. */
+ * random; children precede their parents.  NODES (a million) is rounded up to whole trees.  With NAME only rows
+ * that contain it are measured. */
 #include "bench/timing.h"
 #include "linearize/linearize.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int32_t *child_begin, *children, *roots, *token, edges;
 static struct lin_forest forest;
@@ -129,6 +131,7 @@ static const struct measured {
     {"... in spans of 4 levels", NULL, {.children = 2, .span = 4}},
     {"heap, root first", make_root_first, {.children = 2}},
     {"grids of 10 x 10", make_grids, {.children = -1, .shared = true}},
+    {"... with all parents", NULL, {.children = -1, .shared = true, .parents = true}},
 };
 
 static double linearize_once(struct lin_order *order, struct lin_rules rules)
@@ -185,16 +188,18 @@ static bool allocate_forest(int32_t nodes)
 int main(int argc, char **argv)
 {
 	int repeats = argc > 1 ? atoi(argv[1]) : 100, nodes = argc > 2 ? atoi(argv[2]) : 1000001;
+	const char *name = argc > 3 ? argv[3] : "";
 	double *seconds = repeats > 0 ? malloc(repeats * sizeof *seconds) : NULL;
 	if (!seconds || nodes <= 0 || nodes > 100000000 || !allocate_forest(nodes)) {
-		fputs("usage: linearize [REPEATS [NODES]]\n", stderr);
+		fputs("usage: linearize [REPEATS [NODES [NAME]]]\n", stderr);
 		return 2;
 	}
 	printf("%-36s %8s %8s %8s\n", "ns a node", "minimum", "median", "first");
 	for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
 		if (measured[i].make)
 			make_forest(measured[i].make, nodes);
-		measure_rules(&measured[i], seconds, repeats);
+		if (strstr(measured[i].name, name))
+			measure_rules(&measured[i], seconds, repeats);
 	}
 	free(seconds);
 	return 0;

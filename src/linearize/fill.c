@@ -132,7 +132,7 @@ bool lin_are_pairs(const struct lin_order *o)
  * sweep_post_order (scan.c).  There is no branch on whether a node is a leaf: what a leaf would write goes
  * behind the last node.  The stack is in slots of leaves, which are -1 in the end. */
 static inline __attribute__((always_inline)) void number_pairs(struct lin_order *o, const int32_t *case_of,
-							       int32_t *place, int32_t *parent)
+							       int32_t *place, int32_t *parent, bool far)
 {
 	struct lin_sort s = lin_sort_of(o);
 	int32_t *left = lin_child(o, 0), *right = lin_child(o, 1), *top = left;
@@ -142,6 +142,13 @@ static inline __attribute__((always_inline)) void number_pairs(struct lin_order 
 	for (int64_t id = 1; id < nodes; id++) {
 		int64_t inner = -(int64_t)(s.height[id] > 0), past = nodes & ~inner;
 		int64_t to = lin_take_number(&s, id), a = top[inner], b = last;
+		if (far) {
+			lin_prefetch(s.order, to);
+			lin_prefetch(left, to);
+			lin_prefetch(right, to);
+			lin_prefetch(place, to);
+			lin_prefetch(parent, to);
+		}
 		top += 1 + 2 * inner;
 		*top = last = to;
 		left[(to & inner) | past] = a;
@@ -165,26 +172,31 @@ static inline __attribute__((always_inline)) void number_pairs(struct lin_order 
 	memset(right, -1, leaves * sizeof *right);
 }
 
-/* The loop is inlined for the commonest rules and for all others. */
+/* The loop is inlined for the commonest rules and for all others, near and far. */
 void lin_number_pairs(struct lin_order *o)
 {
-	if (o->place || o->parent)
-		number_pairs(o, o->case_of, o->place, o->parent);
+	bool links = o->place || o->parent, far = lin_are_far(o);
+	if (links && far)
+		number_pairs(o, o->case_of, o->place, o->parent, true);
+	else if (links)
+		number_pairs(o, o->case_of, o->place, o->parent, false);
+	else if (far)
+		number_pairs(o, o->case_of, NULL, NULL, true);
 	else if (o->cases)
-		number_pairs(o, o->case_of, NULL, NULL);
+		number_pairs(o, o->case_of, NULL, NULL, false);
 	else
-		number_pairs(o, NULL, NULL, NULL);
+		number_pairs(o, NULL, NULL, NULL, false);
 	if (o->place)
 		end_places(o);
 }
 
 /* --- lists of children that precede their parents --- */
 
-/* Where the L3 cache has all, but the L2 cache not even the numbers, reading DAGs level by level is faster than writing
- * several streams for each level. */
+/* Where the L3 cache alone has all, and the L2 cache not even the numbers, reading DAGs level by level is faster than
+ * writing several streams for each level. */
 static bool is_only_l3_enough(const struct lin_order *o)
 {
-	return o->nodes * (int64_t)sizeof *o->number >= o->l2_bytes && !lin_exceed_cache(o);
+	return o->nodes * (int64_t)sizeof *o->number >= o->l2_bytes && !lin_are_far(o);
 }
 
 /* Trees have `edge_begin` only beyond the L3 cache: within it, a branch on what is a leaf is cheaper. */
@@ -197,7 +209,7 @@ bool lin_are_lists(const struct lin_order *o, bool shared)
 /* The number of an edge is known when its node is numbered: each batch, or case of one, counts its own.  So
  * the nodes that edges lead to are read soon after they were numbered, and the forest is read once. */
 static inline __attribute__((always_inline)) void
-number_lists(struct lin_order *o, const struct lin_forest *f, const int32_t *case_of)
+number_lists(struct lin_order *o, const struct lin_forest *f, const int32_t *case_of, bool far)
 {
 	struct lin_sort s = lin_sort_of(o);
 	const int32_t *child_begin = f->child_begin, *child = f->children + child_begin[0];
@@ -208,6 +220,11 @@ number_lists(struct lin_order *o, const struct lin_forest *f, const int32_t *cas
 		int32_t count = child_begin[id + 1] - child_begin[id];
 		int32_t *first = &s.edge_begin[lin_key(&s, id) + 1], e = *first;
 		int32_t to = lin_take_number(&s, id);
+		if (far) {
+			lin_prefetch(s.order, to);
+			lin_prefetch(begin, to);
+			lin_prefetch(list, e);
+		}
 		*first = begin[to + 1] = e + count;
 		for (int32_t k = 0; list && k < count; k++)
 			list[e + k] = s.number[child[k]];
@@ -248,6 +265,11 @@ number_stack(struct lin_order *o, const int32_t *child_begin, const int32_t *cas
 		int64_t edge = *first, one = -(int64_t)(edges > 0), two = -(int64_t)(edges > 1), left = top[-1];
 		*first = edge + edges;
 		int64_t to = lin_take_number(&s, id);
+		lin_prefetch(s.order, to);
+		lin_prefetch(begin, to);
+		lin_prefetch(list, edge);
+		lin_prefetch(place, to);
+		lin_prefetch(parent, to);
 		if (edges > 2)
 			link_further(o, top + 1 - edges, edges - 2, edge, to);
 		if (list) {
@@ -292,8 +314,10 @@ void lin_number_lists(struct lin_order *o, const struct lin_forest *f)
 {
 	if (o->post_order)
 		number_trees(o, f->child_begin);
+	else if (lin_are_far(o))
+		number_lists(o, f, o->case_of, true);
 	else if (o->cases)
-		number_lists(o, f, o->case_of);
+		number_lists(o, f, o->case_of, false);
 	else
-		number_lists(o, f, NULL);
+		number_lists(o, f, NULL, false);
 }

@@ -184,12 +184,34 @@ void lin_number_pairs(struct lin_order *);
 void lin_end_cases(struct lin_order *);
 /* Finds spans; numbers the nodes of each batch anew when ids are no post order. */
 void lin_find_spans(struct lin_order *, const struct lin_forest *);
-/* Whether nodes of any number of children are too many for the L3 cache: of a node, the passes over them read and write
- * child_begin and children of the forest, and `number`, `order`, `child_begin` and `child_list`. */
-static inline bool lin_exceed_cache(const struct lin_order *o)
+/* Bytes that the passes over the nodes read and write: child_begin and children of the forest, `number`, `order`
+ * and two arrays of children. */
+static inline int64_t lin_bytes(const struct lin_order *o)
 {
 	enum { ARRAYS = 6 };
-	return o->nodes * (int64_t)(ARRAYS * sizeof(int32_t)) >= o->l3_bytes;
+	return o->nodes * (int64_t)(ARRAYS * sizeof(int32_t));
+}
+
+/* Whether they are too many for the L3 cache. */
+static inline bool lin_exceed_cache(const struct lin_order *o)
+{
+	return lin_bytes(o) >= o->l3_bytes;
+}
+
+/* Whether the next nodes of a batch are likely to be written to memory that no cache has: the passes that write
+ * several streams for each batch, more than the processor follows by itself, then ask for it ahead.  Half of the
+ * cache is left to the other arrays of an order and to what else runs. */
+static inline bool lin_are_far(const struct lin_order *o)
+{
+	return 2 * lin_bytes(o) >= o->l3_bytes;
+}
+
+/* Asks for the elements of an array, or of none, that a batch writes some nodes after this one: two cache lines on. */
+static inline void lin_prefetch(const int32_t *array, int64_t to)
+{
+	enum { AHEAD = 32 };
+	if (array)
+		__builtin_prefetch((const char *)((uintptr_t)array + (to + AHEAD) * sizeof *array), 1);
 }
 
 /* Whether lin_number_lists can number and link the nodes, of any number of children each, and is the faster way: shared

@@ -320,7 +320,11 @@ int main(void)
 		test_post_order(
 		    (struct lin_rules){.children = -1, .places = true, .parent = true, .unlinked = true},
 		    disturb, "unlinked lists from a stack");
+		test_post_order(binary, disturb, "far, with places and parents");
 	}
+	test_post_order((struct lin_rules){.children = 2}, false, "far");
+	agrees_typed(binary, true, "far and typed");
+	test_agreement(any_dag, "DAGs of any arity, far");
 	machine = *target_at(0);
 	machine.l2_bytes = 0;
 	lin_order_describe(&order, &machine);
