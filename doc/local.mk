@@ -36,4 +36,4 @@ EXTRA_DIST += \
 	%D%/manual/completion.c %D%/manual/manual.c %D%/manual/manual.h %D%/manual/roff.c
 nobase_dist_doc_DATA += \
 	%D%/ahead.md %D%/algebra.md %D%/api-review.md %D%/compatibility.md %D%/limits.md %D%/linking.md %D%/model-text.md \
-	%D%/load.svg %D%/performance.md %D%/profile.svg %D%/profiling.md %D%/pytorch.md %D%/scale.md %D%/schedules.md %D%/serving.md %D%/structures.md %D%/tuning.md %D%/tutorial.md
+	%D%/load.svg %D%/onnx.md %D%/performance.md %D%/profile.svg %D%/profiling.md %D%/pytorch.md %D%/scale.md %D%/schedules.md %D%/serving.md %D%/structures.md %D%/tuning.md %D%/tutorial.md

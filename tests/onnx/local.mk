@@ -1,8 +1,8 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Tests of ONNX files, as far as the build reads them.
-unit_tests += %D%/absent_test
+unit_tests += %D%/absent_test %D%/import_test
 if ONNX
 unit_tests += %D%/read_test
 %D%/read_test.$(OBJEXT): src/onnx/onnx.pb-c.h
 endif
-EXTRA_DIST += %D%/absent_test.c %D%/messages.h %D%/read_test.c
+EXTRA_DIST += %D%/absent_test.c %D%/import_test.c %D%/messages.h %D%/read_test.c

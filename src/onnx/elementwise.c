@@ -1,0 +1,142 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Operators that compute each element of those at the same place. */
+#include "onnx/operators.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The number of an attribute that a formula names, which ends where its letters do. */
+static void put_attribute(const struct onnx_op *o, struct str *s, const char **p)
+{
+	size_t length = strspn(*p, "abcdefghijklmnopqrstuvwxyz_");
+	const char *name = arena_text(o->arena, *p, length);
+	*p += length;
+	const char *at = strstr(o->row->attributes, onnx_format(o, "%s:", name));
+	double number = at && at[length + 1] == 'i' ? (double)onnx_int(o, name) : onnx_float(o, name);
+	str_puts(s, number < 0 ? "(" : "");
+	str_float(s, fmax(-0x1.fffffep127, fmin(0x1.fffffep127, number)));
+	str_puts(s, number < 0 ? ")" : "");
+}
+
+static const char *fill_in(const struct onnx_op *o, const char *text)
+{
+	struct str s = str_in(o->arena);
+	while (*text) {
+		size_t plain = strcspn(text, "$");
+		str_add(&s, text, plain);
+		text += plain;
+		if (*text == '$')
+			text++, put_attribute(o, &s, &text);
+	}
+	return str_text(&s);
+}
+
+/* Until version 6 the axes of the second argument began where an attribute says, or at the end. */
+static void align_axes(const struct onnx_op *o, struct onnx_operand *b, int rank)
+{
+	struct onnx_shape shape = b->shape;
+	int64_t axis = onnx_int(o, "axis");
+	if (!onnx_has(o, "axis") || axis < 0 || axis + shape.rank >= rank)
+		return;
+	while (axis + shape.rank < rank)
+		shape.dim[shape.rank++] = 1;
+	*b = onnx_reshape(o, *b, &shape);
+}
+
+bool onnx_write_formula(struct onnx_op *o)
+{
+	struct onnx_operand *arg[8];
+	struct onnx_shape shape = o->in[0].shape;
+	if (o->ins == 2)
+		align_axes(o, &o->in[1], shape.rank);
+	for (int i = 0; i < o->ins; i++) {
+		arg[i] = &o->in[i];
+		if (!onnx_broadcast(o, &shape, &o->in[i].shape, &shape))
+			return false;
+	}
+	enum onnx_type type = o->row->gives == ONNX_TRUTH ? ONNX_BOOL : o->in[o->ins - 1].type;
+	o->out[0] = onnx_formula(o, type, &shape, arg, o->ins, fill_in(o, o->row->text));
+	return true;
+}
+
+bool onnx_write_fold_pairs(struct onnx_op *o)
+{
+	struct onnx_operand x = o->in[0];
+	for (int i = 1; i < o->ins && x.given; i++)
+		x = onnx_two(o, x, o->in[i], x.type, o->row->text);
+	o->out[0] = x;
+	return x.given;
+}
+
+bool onnx_write_mean(struct onnx_op *o)
+{
+	if (!onnx_write_fold_pairs(o))
+		return false;
+	o->out[0] = onnx_map(o, o->out[0], o->out[0].type, onnx_format(o, "a / %d", o->ins));
+	return true;
+}
+
+bool onnx_write_identity(struct onnx_op *o)
+{
+	o->out[0] = o->in[0];
+	return true;
+}
+
+bool onnx_write_clip(struct onnx_op *o)
+{
+	struct onnx_operand x = o->in[0];
+	if (onnx_given(o, 1))
+		x = onnx_two(o, x, o->in[1], x.type, "maximum(a, b)");
+	if (onnx_given(o, 2) && x.given)
+		x = onnx_two(o, x, o->in[2], x.type, "minimum(a, b)");
+	o->out[0] = x;
+	return x.given;
+}
+
+bool onnx_write_gelu(struct onnx_op *o)
+{
+	bool approximate = strcmp(onnx_string(o, "approximate"), "tanh") == 0;
+	o->out[0] = onnx_map(o, o->in[0], o->in[0].type, approximate ? "gelu_tanh(a)" : "gelu(a)");
+	return true;
+}
+
+/* Without training a mask keeps everything. */
+bool onnx_write_dropout(struct onnx_op *o)
+{
+	bool training = onnx_given(o, 2) && !(o->in[2].constant && !onnx_integer_at(o->in[2].constant, 0));
+	bool ratio = onnx_given(o, 1) && !(o->in[1].constant && onnx_number_at(o->in[1].constant, 0) == 0);
+	if (training && ratio)
+		return onnx_op_refuse(o, DIAG_ONNX_OPERATOR, "export the model for inference",
+				      "training draws numbers at random");
+	o->out[0] = o->in[0];
+	if (o->outs > 1 && o->node->opset < 10)
+		return onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "masks are bool from version 10 on");
+	if (o->outs > 1)
+		o->out[1] = onnx_map(o, o->in[0], ONNX_BOOL, "a == a or a != a");
+	return true;
+}
+
+/* --- types --- */
+
+/* A number beyond the type is wrapped, as C does. */
+static struct onnx_operand cast_to(const struct onnx_op *o, struct onnx_operand x, enum onnx_type type)
+{
+	if (onnx_type_traits_of(type)->dtype == DTYPES) {
+		onnx_op_refuse(o, DIAG_ONNX_TYPE, "export the model in 32-bit types",
+			       "there are no values of the type %s here", onnx_type_traits_of(type)->name);
+		return (struct onnx_operand){0};
+	}
+	return onnx_cast(o, x, type);
+}
+
+bool onnx_write_cast(struct onnx_op *o)
+{
+	o->out[0] = cast_to(o, o->in[0], onnx_int(o, "to"));
+	return o->out[0].given;
+}
+
+bool onnx_write_cast_like(struct onnx_op *o)
+{
+	o->out[0] = cast_to(o, o->in[0], o->in[1].type);
+	return o->out[0].given;
+}

@@ -1,0 +1,283 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Operands: values of the graph as the builder has them, and constants. */
+#include "base/convert.h"
+#include "onnx/operators.h"
+
+#include <float.h>
+#include <math.h>
+
+enum dtype onnx_computed(enum onnx_type type)
+{
+	int dtype = onnx_type_traits_of(type)->dtype;
+	return dtype == DTYPES ? DTYPE_F32 : ra_widened(dtype);
+}
+
+bool onnx_given(const struct onnx_op *o, int input)
+{
+	return input < o->ins && o->in[input].given;
+}
+
+int64_t onnx_elements(const struct onnx_shape *s)
+{
+	int64_t n = 1;
+	for (int d = 0; d < s->rank; d++)
+		n *= s->dim[d];
+	return n;
+}
+
+bool onnx_same_shape(const struct onnx_shape *a, const struct onnx_shape *b)
+{
+	return a->rank == b->rank && !memcmp(a->dim, b->dim, sizeof a->dim[0] * a->rank);
+}
+
+/* --- constants --- */
+
+struct onnx_tensor *onnx_new_tensor(const struct onnx_op *o, enum onnx_type type,
+				    const struct onnx_shape *shape)
+{
+	struct onnx_tensor *t = ARENA_NEW(o->arena, struct onnx_tensor);
+	*t = (struct onnx_tensor){
+	    .name = "", .type = type, .rank = shape->rank, .elements = onnx_elements(shape)};
+	memcpy(t->dim, shape->dim, sizeof shape->dim[0] * shape->rank);
+	t->bytes = t->elements * (onnx_type_traits_of(type)->bits / 8);
+	t->data = arena_take(o->arena, t->bytes + 1, 1);
+	return t;
+}
+
+struct onnx_operand onnx_constant(const struct onnx_op *o, const struct onnx_tensor *t)
+{
+	struct onnx_operand x = {.given = true, .type = t->type, .shape.rank = t->rank, .constant = t};
+	x.source = ARENA_NEW(o->arena, struct onnx_source);
+	x.source->constant = t;
+	memcpy(x.shape.dim, t->dim, sizeof t->dim[0] * t->rank);
+	return x;
+}
+
+static struct onnx_operand copy_constant(const struct onnx_op *o, enum onnx_type type,
+					 const struct onnx_shape *shape, const void *elements)
+{
+	struct onnx_tensor *t = onnx_new_tensor(o, type, shape);
+	memcpy((void *)t->data, elements, t->bytes);
+	return onnx_constant(o, t);
+}
+
+struct onnx_operand onnx_integers(const struct onnx_op *o, const struct onnx_shape *shape,
+				  const int64_t *elements)
+{
+	return copy_constant(o, ONNX_INT64, shape, elements);
+}
+
+struct onnx_operand onnx_floats(const struct onnx_op *o, const struct onnx_shape *shape,
+				const float *elements)
+{
+	return copy_constant(o, ONNX_FLOAT, shape, elements);
+}
+
+static void set_integer(const struct onnx_tensor *t, int64_t i, int64_t value)
+{
+	if (t->type == ONNX_INT64)
+		((int64_t *)t->data)[i] = value;
+	else if (t->type == ONNX_INT32)
+		((int32_t *)t->data)[i] = (int32_t)value;
+	else
+		((float *)t->data)[i] = (float)value;
+}
+
+struct onnx_operand onnx_count(const struct onnx_op *o, enum onnx_type type, int64_t n)
+{
+	bool wide = onnx_computed(type) == DTYPE_I64, real = onnx_computed(type) == DTYPE_F32;
+	struct onnx_tensor *t = onnx_new_tensor(o,
+						wide   ? ONNX_INT64
+						: real ? ONNX_FLOAT
+						       : ONNX_INT32,
+						&(struct onnx_shape){1, {n}});
+	for (int64_t i = 0; i < n; i++)
+		set_integer(t, i, i);
+	return onnx_constant(o, t);
+}
+
+double onnx_number_at(const struct onnx_tensor *t, int64_t i)
+{
+	switch (t->type) {
+	case ONNX_FLOAT:
+		return ((const float *)t->data)[i];
+	case ONNX_DOUBLE:
+		return ((const double *)t->data)[i];
+	case ONNX_FLOAT16:
+		return f32_of_f16(((const uint16_t *)t->data)[i]);
+	case ONNX_BFLOAT16:
+		return f32_of_bf16(((const uint16_t *)t->data)[i]);
+	default:
+		return (double)onnx_integer_at(t, i);
+	}
+}
+
+int64_t onnx_integer_at(const struct onnx_tensor *t, int64_t i)
+{
+	switch (t->type) {
+	case ONNX_INT64:
+		return ((const int64_t *)t->data)[i];
+	case ONNX_INT32:
+		return ((const int32_t *)t->data)[i];
+	case ONNX_INT16:
+		return ((const int16_t *)t->data)[i];
+	case ONNX_INT8:
+		return ((const int8_t *)t->data)[i];
+	case ONNX_UINT8:
+	case ONNX_BOOL:
+		return ((const uint8_t *)t->data)[i];
+	default: {
+		double x = onnx_number_at(t, i);
+		return x >= 0x1p63 ? INT64_MAX : x > -0x1p63 ? (int64_t)x : INT64_MIN;
+	}
+	}
+}
+
+/* A known list of at most `most` elements.  NULL after a diagnostic. */
+static const struct onnx_tensor *known_list(const struct onnx_op *o, int input, int most)
+{
+	const struct onnx_tensor *t = o->in[input].constant;
+	if (!t)
+		return onnx_op_refuse(
+			   o, DIAG_ONNX_CONSTANT,
+			   "give it when the graph is read, as the constant of an input (--constant)",
+			   "input %d decides a shape, and it is computed when the model runs", input),
+		       NULL;
+	if (t->rank <= 1 && t->elements <= most)
+		return t;
+	return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "input %d is a list of more than %d numbers", input,
+			      most),
+	       NULL;
+}
+
+bool onnx_known_ints(const struct onnx_op *o, int input, int most, int64_t *out, int *n)
+{
+	const struct onnx_tensor *t = known_list(o, input, most);
+	for (*n = 0; t && *n < t->elements; ++*n)
+		out[*n] = onnx_integer_at(t, *n);
+	return t != NULL;
+}
+
+bool onnx_known_floats(const struct onnx_op *o, int input, int most, float *out, int *n)
+{
+	const struct onnx_tensor *t = known_list(o, input, most);
+	for (*n = 0; t && *n < t->elements; ++*n)
+		out[*n] = (float)onnx_number_at(t, *n);
+	return t != NULL;
+}
+
+/* --- inputs --- */
+
+static bool refuse_value(struct diags *diags, const struct onnx_graph *g, const struct onnx_value *v,
+			 enum diag_id id, const char *hint, const char *what)
+{
+	return diag_add(diags, id, (struct diag_at){.file = g->file}, hint, "'%.120s' %s", v->name, what);
+}
+
+bool onnx_check_value(struct arena *a, struct diags *diags, const struct onnx_graph *g,
+		      const struct onnx_value *v, int rank)
+{
+	struct str s = str_in(a);
+	if (v->what != ONNX_TENSOR_VALUE) {
+		str_printf(&s, "is a %s", v->what_name);
+		return refuse_value(diags, g, v, DIAG_ONNX_TYPE, "values are tensors here", str_text(&s));
+	}
+	str_printf(&s, "has elements of type %s", onnx_type_traits_of(v->type)->name);
+	if (onnx_type_traits_of(v->type)->dtype == DTYPES)
+		return refuse_value(diags, g, v, DIAG_ONNX_TYPE, "export the model in 32-bit types",
+				    str_text(&s));
+	return (rank >= 0 && rank <= RA_MAX_RANK) ||
+	       refuse_value(diags, g, v, DIAG_ONNX_SHAPE,
+			    "values have at most eight axes, which the graph must declare",
+			    rank < 0 ? "has no shape" : "has too many axes");
+}
+
+static bool refuse_size(struct arena *a, struct diags *diags, const struct onnx_graph *g,
+			const struct onnx_value *v, int axis)
+{
+	struct str s = str_in(a), hint = str_in(a);
+	str_printf(&s, "has an axis %d of unknown size", axis);
+	if (v->dim[axis].param)
+		str_printf(&hint, "say it: --sizes %s=...", v->dim[axis].param);
+	else
+		str_printf(&hint, "say it: --sizes '%s[%d]=...'", v->name, axis);
+	return refuse_value(diags, g, v, DIAG_ONNX_SHAPE, str_text(&hint), str_text(&s));
+}
+
+bool onnx_take_input(struct arena *a, struct diags *diags, const struct onnx_graph *g,
+		     const struct onnx_value *v, struct onnx_operand *x)
+{
+	*x = (struct onnx_operand){.given = true, .type = v->type, .shape.rank = v->rank};
+	if (!onnx_check_value(a, diags, g, v, v->rank))
+		return false;
+	for (int d = 0; d < v->rank; d++) {
+		x->shape.dim[d] = v->dim[d].size;
+		if (v->dim[d].size < 0)
+			return refuse_size(a, diags, g, v, d);
+	}
+	x->source = ARENA_NEW(a, struct onnx_source);
+	x->source->input = v;
+	return true;
+}
+
+/* --- use --- */
+
+/* NAME, or NAME_1 ... */
+static const char *free_name(const struct onnx_op *o, const char *name)
+{
+	struct map *names = &o->target->names;
+	const char *spelled = onnx_spell_name(o->arena, *name ? name : "constant"), *candidate = spelled;
+	for (int i = 1; !map_add(names, candidate, strlen(candidate), 0); i++)
+		candidate = onnx_format(o, "%s_%d", spelled, i);
+	return candidate;
+}
+
+/* `2, 3 : f32` */
+static const char *declaration(const struct onnx_op *o, const struct onnx_operand *x)
+{
+	struct str s = str_in(o->arena);
+	for (int d = 0; d < x->shape.rank; d++)
+		str_printf(&s, "%s%lld", d ? ", " : "", (long long)x->shape.dim[d]);
+	str_printf(&s, " : %s", dtype_traits_of(onnx_type_traits_of(x->type)->dtype)->spelling);
+	return str_text(&s);
+}
+
+/* A single number of f32 is written; of other types it is a parameter. */
+static bool is_written(const struct onnx_tensor *t)
+{
+	double number = t->type == ONNX_FLOAT && !t->rank ? onnx_number_at(t, 0) : NAN;
+	return fabs(number) <= FLT_MAX;
+}
+
+static uint32_t declare_constant(const struct onnx_op *o, const struct onnx_tensor *constant)
+{
+	struct onnx_tensor t = *constant;
+	const struct onnx_operand x = onnx_constant(o, constant);
+	if (is_written(constant))
+		return ra_builder_number(o->target->builder, onnx_number_at(constant, 0));
+	t.name = free_name(o, t.name);
+	vec_push(o->arena, &o->target->weights, t);
+	return ra_builder_param(o->target->builder, t.name, declaration(o, &x));
+}
+
+static uint32_t declare_input(const struct onnx_op *o, const struct onnx_value *v)
+{
+	struct onnx_operand x;
+	const char *name = onnx_spell_name(o->arena, v->name);
+	if (!onnx_take_input(o->arena, o->diags, o->graph, v, &x))
+		return 0;
+	if (!map_add(&o->target->names, name, strlen(name), 0))
+		return refuse_value(o->diags, o->graph, v, DIAG_ONNX_NAME, "rename one of them",
+				    "has the name of another input or output");
+	return ra_builder_input(o->target->builder, name, declaration(o, &x));
+}
+
+uint32_t onnx_use(const struct onnx_op *o, const struct onnx_operand *x)
+{
+	struct onnx_source *s = x->source;
+	if (!s || s->target == o->target)
+		return s ? s->id : x->id;
+	s->target = o->target;
+	s->id = s->constant ? declare_constant(o, s->constant) : declare_input(o, s->input);
+	return s->id;
+}

@@ -1,0 +1,244 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* The importer: what models it makes of small graphs, what it refuses, and that doc/onnx.md lists its
+ * operators. */
+#include "onnx/operators.h"
+#include "ra/ra.h"
+#include "tests/tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct arena arena;
+static struct diags diags;
+static jmp_buf escape;
+
+enum { VALUES = 5 };
+
+/* x of [2, 3] goes through at most two nodes; value 3 is the output. */
+struct small {
+	struct onnx_value value[VALUES];
+	struct onnx_node node[2];
+	struct onnx_graph graph;
+	struct onnx_attribute attribute;
+	struct onnx_tensor list;
+	int64_t numbers[4];
+	int in[2][3], out[2], inputs[2], outputs[1];
+};
+
+enum { X, Y, MIDDLE, RESULT, LIST };
+
+static void set_value(struct small *s, int i, const char *name, enum onnx_type type, int input)
+{
+	s->value[i] = (struct onnx_value){.name = name,
+					  .what_name = "tensor",
+					  .type = type,
+					  .rank = 2,
+					  .producer = -1,
+					  .input = input,
+					  .outer = -1};
+	s->value[i].dim[0].size = 2, s->value[i].dim[1].size = 3;
+}
+
+static void start(struct small *s)
+{
+	*s = (struct small){.inputs = {X, Y}, .outputs = {RESULT}};
+	set_value(s, X, "x", ONNX_FLOAT, 0);
+	set_value(s, Y, "y", ONNX_FLOAT, 1);
+	set_value(s, MIDDLE, "middle", ONNX_UNKNOWN_TYPE, -1);
+	set_value(s, RESULT, "result", ONNX_UNKNOWN_TYPE, -1);
+	set_value(s, LIST, "list", ONNX_INT64, -1);
+	s->list = (struct onnx_tensor){.name = "list", .type = ONNX_INT64, .rank = 1, .data = s->numbers};
+	s->value[LIST].constant = &s->list;
+	s->graph = (struct onnx_graph){.file = "small.onnx",
+				       .name = "small",
+				       .node = s->node,
+				       .value = s->value,
+				       .values = VALUES,
+				       .input = s->inputs,
+				       .output = s->outputs,
+				       .inputs = 2,
+				       .outputs = 1};
+}
+
+static void set_list(struct small *s, int n, const int64_t *numbers)
+{
+	memcpy(s->numbers, numbers, sizeof *numbers * n);
+	s->list.dim[0] = s->list.elements = n;
+	s->list.bytes = sizeof *numbers * n;
+}
+
+static struct onnx_node *put(struct small *s, const char *op, int n, const int *in, int out)
+{
+	size_t i = s->graph.nodes++;
+	memcpy(s->in[i], in, sizeof *in * n);
+	s->out[i] = out;
+	s->node[i] = (struct onnx_node){.op = op,
+					.domain = "",
+					.name = "the_node",
+					.opset = 13,
+					.input = s->in[i],
+					.output = &s->out[i],
+					.inputs = n,
+					.outputs = 1,
+					.number = (int)i};
+	return &s->node[i];
+}
+
+static const char *imported(const struct small *s)
+{
+	struct onnx_model m;
+	struct str text = str_in(&arena);
+	diags_free(&diags);
+	diags_init(&diags, &allocator_default);
+	if (!onnx_import(&arena, &diags, &s->graph, &m))
+		return NULL;
+	ra_print(m.model, &text);
+	return str_text(&text);
+}
+
+static void imports(const struct small *s, const char *part, const char *what)
+{
+	const char *text = imported(s);
+	if (!tap_ok(text && strstr(text, part), "%s", what))
+		printf("# %s\n", text ? text : diags.n ? diags.at[0].message : "");
+}
+
+static void refuses(const struct small *s, enum diag_id id, const char *part, const char *what)
+{
+	const char *text = imported(s);
+	bool good = !text && diags.n && diags.at[0].id == id && strstr(diags.at[0].message, part);
+	if (!tap_ok(good, "%s", what))
+		printf("# %s\n", text ? text : diags.n ? diags.at[0].message : "");
+}
+
+static void writes_models(void)
+{
+	struct small s;
+	start(&s);
+	put(&s, "Relu", 1, (int[]){X}, RESULT);
+	imports(&s, "maximum(x, 0)", "a formula is written in full");
+	start(&s);
+	put(&s, "Transpose", 1, (int[]){X}, MIDDLE);
+	put(&s, "MatMul", 2, (int[]){X, MIDDLE}, RESULT);
+	imports(&s, "@", "values are used by the nodes behind them");
+	start(&s);
+	set_list(&s, 2, (int64_t[]){-1, 2});
+	put(&s, "Reshape", 2, (int[]){X, LIST}, RESULT);
+	imports(&s, "reshape(x, 3, 2)", "an extent of -1 is what the others leave");
+	start(&s);
+	put(&s, "Shape", 1, (int[]){X}, MIDDLE);
+	put(&s, "Reshape", 2, (int[]){Y, MIDDLE}, RESULT);
+	imports(&s, "input y[2, 3]",
+		"what depends on shapes alone is known, and inputs that are not used are not declared");
+	start(&s);
+	s.value[X].name = "i0";
+	put(&s, "ReduceSum", 1, (int[]){X}, RESULT);
+	imports(&s, "sum(", "indices have other names than values");
+}
+
+static void refuses_nodes(void)
+{
+	struct small s;
+	start(&s);
+	put(&s, "NonZero", 1, (int[]){X}, RESULT);
+	refuses(&s, DIAG_ONNX_OPERATOR, "node 0 'the_node' (NonZero, opset 13)",
+		"an operator that is not imported is refused with its node");
+	start(&s);
+	put(&s, "Mish", 1, (int[]){X}, RESULT);
+	refuses(&s, DIAG_ONNX_OPERATOR, "not imported from this version",
+		"so is one in a version without it");
+	start(&s);
+	s.attribute = (struct onnx_attribute){.name = "slope", .kind = ONNX_KIND_FLOAT, .kind_name = "FLOAT"};
+	*put(&s, "LeakyRelu", 1, (int[]){X}, RESULT) = (struct onnx_node){.op = "LeakyRelu",
+									  .domain = "",
+									  .name = "",
+									  .opset = 13,
+									  .input = s.in[0],
+									  .output = &s.out[0],
+									  .inputs = 1,
+									  .outputs = 1,
+									  .attribute = &s.attribute,
+									  .attributes = 1};
+	refuses(&s, DIAG_ONNX_ATTRIBUTE, "'slope'", "an attribute that the operator lacks is refused");
+	start(&s);
+	s.value[X].type = ONNX_DOUBLE;
+	put(&s, "Relu", 1, (int[]){X}, RESULT);
+	refuses(&s, DIAG_ONNX_TYPE, "'x' has elements of type double",
+		"a type that values cannot have is refused");
+	start(&s);
+	s.value[X].type = ONNX_INT32;
+	put(&s, "Exp", 1, (int[]){X}, RESULT);
+	refuses(&s, DIAG_ONNX_TYPE, "no inputs of type int32", "so is one that the operator does not take");
+	start(&s);
+	s.value[X].dim[1] = (struct onnx_dim){-1, "width"};
+	put(&s, "Relu", 1, (int[]){X}, RESULT);
+	refuses(&s, DIAG_ONNX_SHAPE, "'x' has an axis 1 of unknown size",
+		"a size that is not known is refused");
+	tap_ok(diags.n && diags.at[0].hint && strstr(diags.at[0].hint, "--sizes width="),
+	       "and it is said how to give it");
+	start(&s);
+	s.value[Y].dim[0].size = 5;
+	put(&s, "Add", 2, (int[]){X, Y}, RESULT);
+	refuses(&s, DIAG_ONNX_SHAPE, "[2, 3] and [5, 3]", "shapes that cannot be broadcast are refused");
+	start(&s);
+	s.value[Y] = s.value[LIST];
+	s.value[Y].constant = NULL, s.value[Y].input = 1, s.value[Y].rank = 1;
+	put(&s, "Reshape", 2, (int[]){X, Y}, RESULT);
+	refuses(&s, DIAG_ONNX_CONSTANT, "decides a shape", "an input that decides a shape must be known");
+	start(&s);
+	s.value[X].name = "a/b", s.value[Y].name = "a_b";
+	put(&s, "Add", 2, (int[]){X, Y}, RESULT);
+	refuses(&s, DIAG_ONNX_NAME, "'a_b'", "two inputs that are spelled alike are refused");
+}
+
+/* The line of an operator in the page. */
+static const char *row_of(const struct onnx_operator *op)
+{
+	static const char *const types[] = {[ONNX_ANY] = "any",
+					    [ONNX_FLOATS] = "floats",
+					    [ONNX_INTEGERS] = "integers",
+					    [ONNX_NUMBERS] = "numbers",
+					    [ONNX_TRUTHS] = "bool"};
+	struct str s = str_in(&arena);
+	str_printf(&s, "| `%s` | %d to %d | %s | ", op->name, op->since, op->last, types[op->takes]);
+	for (const char *p = op->attributes; *p;) {
+		size_t name = strcspn(p, ":"), all = strcspn(p, " ");
+		str_printf(&s, "%s`%.*s`", p == op->attributes ? "" : ", ", (int)name, p);
+		p += all + (p[all] == ' ');
+	}
+	str_puts(&s, " |\n");
+	return str_text(&s);
+}
+
+static void lists_operators(void)
+{
+	const char *folder = getenv("srcdir");
+	struct str path = str_in(&arena);
+	str_printf(&path, "%s/doc/onnx.md", folder ? folder : ".");
+	FILE *f = fopen(str_text(&path), "rb");
+	char *page = arena_take(&arena, 1 << 20, 1);
+	size_t n = f ? fread(page, 1, (1 << 20) - 1, f) : 0;
+	if (f)
+		fclose(f);
+	page[n] = 0;
+	int missing = 0;
+	for (int i = 0; i < onnx_operator_count; i++)
+		if (!strstr(page, row_of(&onnx_operators[i])) && missing++ < 200)
+			printf("# %s", row_of(&onnx_operators[i]));
+	tap_ok(!missing, "doc/onnx.md has a line for each of %d rows of the table of operators",
+	       onnx_operator_count);
+}
+
+int main(void)
+{
+	arena_init(&arena, &allocator_default);
+	diags_init(&diags, &allocator_default);
+	if (arena_guard(&arena, &escape))
+		return 1;
+	writes_models();
+	refuses_nodes();
+	lists_operators();
+	diags_free(&diags);
+	arena_free(&arena);
+	return tap_done();
+}
