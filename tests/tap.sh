@@ -1,5 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# Test Anything Protocol for shell tests; source it, call tap_done last. The counterpart of tap.h. What runs in a subshell,
+# Test Anything Protocol for shell tests; source it, call tap_done last. The counterpart of tap.h. What runs in a
+# subshell,
 # such as a part of a pipeline, does not count: the harness will say that numbers are out of order.
 tap_count=0
 tap_failed=0

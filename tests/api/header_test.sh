@@ -56,7 +56,8 @@ code=$(sed -e 's,/\*.*\*/,,' -e '/\/\*/,/\*\// { s,/\*.*,,; t; s,.*\*/,,; t; d }
 tap_ok $? "the headers are read"
 tap_is "$(grep -inE 'llvm|openmp|omp_|gccjit|json_|pthread|_Atomic|stdbool' <<<"$code")" "" \
 	"they name no other library and no type of C alone"
-tap_is "$(sed -n 's/^#include //p' "${headers[@]}" | grep -v '"espalier.*\.h"$' | paste -sd ' ')" "<stddef.h> <stdint.h>" \
+tap_is "$(sed -n 's/^#include //p' "${headers[@]}" | grep -v '"espalier.*\.h"$' | paste -sd ' ')" \
+	"<stddef.h> <stdint.h>" \
 	"beside each other they include the C library's numbers only"
 
 # What it defines is its own: all macros that it adds begin with ESP.
@@ -66,5 +67,6 @@ macros()
 }
 printf '#include <stddef.h>\n#include <stdint.h>\n' >"$work/before.c"
 echo '#include <espalier_service.h>' >"$work/after.c"
-tap_is "$(comm -13 <(macros "$work/before.c") <(macros "$work/after.c") | grep -v '^ESP')" "" "their macros begin with ESP"
+tap_is "$(comm -13 <(macros "$work/before.c") <(macros "$work/after.c") | grep -v '^ESP')" "" \
+	"their macros begin with ESP"
 tap_done

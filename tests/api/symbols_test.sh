@@ -29,7 +29,8 @@ reviewed()
 }
 
 tap_is "$(comm -13 <(reviewed) <(listed))" "" "the review of the header speaks of each of them"
-tap_is "$(sed -n '/^global:/,/^local:/p' "$srcdir/src/api/espalier.map" | grep '[*?[]')" "" "name by name, without patterns"
+tap_is "$(sed -n '/^global:/,/^local:/p' "$srcdir/src/api/espalier.map" | grep '[*?[]')" "" \
+	"name by name, without patterns"
 tap_is "$(grep -c '^[[:space:]]*\*;' "$srcdir/src/api/espalier.map")" 1 "all else is local"
 library=$builddir/.libs/libespalier.so
 if [ ! -e "$library" ]; then

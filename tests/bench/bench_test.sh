@@ -7,10 +7,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export ESPALIER_BACKEND_PATH
 
-# keep CASE MODEL SIZES LENGTH OPTION...: writes weights and structures to $work/CASE, and what we compute of them to $work/wanted.
+# keep CASE MODEL SIZES LENGTH OPTION...: writes weights and structures to $work/CASE, and what we compute of them to
+# $work/wanted.
 keep()
 {
-	printf '%s 1 2\n' $request | "$builddir/bench/serve" "$srcdir/$2" --sizes "$3" --keep "$work/$1" --threads 1 --minibatches 1 \
+	printf '%s 1 2\n' $request | "$builddir/bench/serve" "$srcdir/$2" --sizes "$3" --keep "$work/$1" --threads 1 \
+		--minibatches 1 \
 		--batches 3 --length "$4" --backend interpreter --no-cache "${@:5}" >"$work/wanted"
 }
 request=root
@@ -168,13 +170,17 @@ shows()
 	tap_ok $? "$2"
 }
 shows 'geometric mean of floor / time, each at most 1: 0\.800' "floor / time"
-shows '^\| treernn look-up \| 256 \| 10 \| 1; 1 / 2 \| 0\.80 \| 0\.5; 0\.5 / 2 \| 0\.80 \| 2\.00 \|$' "a row of its table, least and median"
-shows '^\| dagrnn \| 256 \| 10 \| 1; 1 / 2 \| 0\.70 \| 1; 1 / 2 \| 0\.40 \| 1\.00 \|$' "other models have a table of their own"
+shows '^\| treernn look-up \| 256 \| 10 \| 1; 1 / 2 \| 0\.80 \| 0\.5; 0\.5 / 2 \| 0\.80 \| 2\.00 \|$' \
+	"a row of its table, least and median"
+shows '^\| dagrnn \| 256 \| 10 \| 1; 1 / 2 \| 0\.70 \| 1; 1 / 2 \| 0\.40 \| 1\.00 \|$' \
+	"other models have a table of their own"
 shows '1 of 2 have 0\.65 or more.*below: mvrnn 64 batch 10: 0\.60$' "whose cases are judged each by itself"
 shows '^\| dagrnn \| 256 \| 10 \| 1 / 2, x1 \| 3 / 2, x2 active \| 3\.00 \| 1\.00 \|$' "and peers"
-shows '^\| treernn \| 256 \| 1\.0 \| 1\.5 \(1\.0\) \| 4\.0 \(1\.0\) \|$' "memory beyond the start, after runs and after binding"
+shows '^\| treernn \| 256 \| 1\.0 \| 1\.5 \(1\.0\) \| 4\.0 \(1\.0\) \|$' \
+	"memory beyond the start, after runs and after binding"
 shows '^\| the process with its libraries \| +\| +\| 2\.0 \| 4\.0 \|$' "and what libraries take"
-tap_is "$(python3 "$srcdir/bench/bench.py" --from "$work/results,$work/results" 2>/dev/null | grep -c '^== the machine: CPU, 2 processors')" 2 \
+tap_is "$(python3 "$srcdir/bench/bench.py" --from "$work/results,$work/results" 2>/dev/null | grep \
+	-c '^== the machine: CPU, 2 processors')" 2 \
 	"tables of several machines stand one after the other"
 shows 'two threads against one.* geometric mean 2\.00' "two threads against one"
 shows 'linearizer .* 4\.0 at most' "the linearizer's share"
@@ -193,12 +199,15 @@ records = [json.loads(line) for line in open(sys.argv[1])]
 for name, make in plots.PLOTS.items():
     print("plot", name, make(records).script.replace("\n", "; "))' "$work/results/results.jsonl")
 tap_is "$(grep -c '^plot [a-z]* set title "[A-Z]' <<<"$scripts")" 5 "each plot has a title"
-tap_is "$(grep -cE '^plot (machine|batches|nodes) .*set yrange \[0:|^plot floor .*set xrange \[0:1<' <<<"$scripts")" 4 "axes begin at 0"
-tap_is "$(grep -cE '^plot (floor .*from first 0.8,.*wanted: 0.80|peers .*from first 1,)' <<<"$scripts")" 2 "a line stands where results are judged"
+tap_is "$(grep -cE '^plot (machine|batches|nodes) .*set yrange \[0:|^plot floor .*set xrange \[0:1<' <<<"$scripts")" 4 \
+	"axes begin at 0"
+tap_is "$(grep -cE '^plot (floor .*from first 0.8,.*wanted: 0.80|peers .*from first 1,)' <<<"$scripts")" 2 \
+	"a line stands where results are judged"
 tap_is "$(grep -c '^plot peers .*treefc, 256, 10' <<<"$scripts")" 1 "a peer may lack a case"
 if command -v gnuplot >/dev/null; then
 	python3 "$srcdir/bench/bench.py" --from "$work/results" >"$work/out" 2>&1
-	tap_is "$?,$(cd "$work/results" && grep -L '</svg>' ./*.svg | wc -l),$(ls "$work/results" | grep -c svg)" "0,0,5" "gnuplot draws them"
+	tap_is "$?,$(cd "$work/results" && grep -L '</svg>' ./*.svg | wc -l),$(ls "$work/results" | grep -c svg)" "0,0,5" \
+		"gnuplot draws them"
 	tap_is "$(grep -c 'line ' "$work/out")" 0 "and complains of nothing"
 else
 	tap_skip "no gnuplot" "gnuplot draws them"
@@ -222,11 +231,14 @@ measure()
 	status=$?
 }
 measure --parts batches --cases childsum
-tap_is "$status,$(grep -c '^childsum *8 x1: 4: 125.0' <<<"$shown")" "0,1" "the size of minibatches is swept for the cases that are asked for"
+tap_is "$status,$(grep -c '^childsum *8 x1: 4: 125.0' <<<"$shown")" "0,1" \
+	"the size of minibatches is swept for the cases that are asked for"
 measure --parts torch --cases "gru before,treefc sum"
-tap_is "$status,$(grep -c 'torch: .*gru before, treefc sum.*peer' <<<"$shown")" "2,1" "a part without cases says what they lack"
+tap_is "$status,$(grep -c 'torch: .*gru before, treefc sum.*peer' <<<"$shown")" "2,1" \
+	"a part without cases says what they lack"
 measure --parts batches --cases chldsum
 tap_is "$status,$(grep -c 'chldsum' <<<"$shown")" "2,1" "and a case that there is none of is refused"
 measure --parts cortex
-tap_is "$status,$(grep -c 'cortex: .* part floor' <<<"$shown")" "2,1" "as are figures beside those of a part that is not measured"
+tap_is "$status,$(grep -c 'cortex: .* part floor' <<<"$shown")" "2,1" \
+	"as are figures beside those of a part that is not measured"
 tap_done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# Contestants of the bench, with stand-ins for peers: what they are told, that they are stopped while others are asked, and
+# Contestants of the bench, with stand-ins for peers: what they are told, that they are stopped while others are asked,
+# and
 # which peers are found.
 . "${srcdir:-.}/tests/tap.sh"
 if ! command -v python3 >/dev/null; then
@@ -54,7 +55,8 @@ PY
 tap_is "$(told 'print(*(c.ask("do") for c in peer(b, "p", [f"{work}/peer"])), sep="", end="")')" "do --threads 1 1 
 do --threads 2 2 ACTIVE
 do --threads 2 2 PASSIVE" "a peer runs with one thread, and with two that wait actively or passively"
-tap_is "$(told 'print(*(c.name for c in peer(b, "p", [f"{work}/peer"])), sep=", ")')" "p x1, p x2 active, p x2 passive" \
+tap_is "$(told 'print(*(c.name for c in peer(b, "p", [f"{work}/peer"])), sep=", ")')" \
+	"p x1, p x2 active, p x2 passive" \
 	"contestants are named by threads and waiting"
 tap_is "$(told 'c = Contestant(b, "p", 1, [f"{work}/peer"]); print(c.ask("a").split()[0], state(c), c.ask("b").split()[0], state(c))')" \
 	"a T b T" "a contestant is stopped while it is not asked"
@@ -63,7 +65,8 @@ tap_is "$(told 'c = Contestant(b, "p", 1, [f"{work}/peer"]); c.ask("a"); c.close
 tap_is "$(told 'c = Contestant(b, "p", 1, [f"{work}/peer"]); c.ask("a"); print(c.process.pid); sys.exit("broken")' 2>/dev/null |
 	xargs -I{} sh -c 'for _ in $(seq 200); do grep -q "^State:[[:space:]]*[^Z]" /proc/{}/status 2>/dev/null || exit; sleep 0.05; done
 		cat /proc/{}/comm')" "" "no stopped contestant is left behind by a failure"
-tap_is "$(told 'print(pythons_with(b, "torch", "numpy"))')" "{'2.9': '$work/first'}" "the first interpreter of each version counts"
+tap_is "$(told 'print(pythons_with(b, "torch", "numpy"))')" "{'2.9': '$work/first'}" \
+	"the first interpreter of each version counts"
 tap_is "$(told 'torch_of(b)' 2>&1)" "# no PyTorch 1: packages python3-torch, python3-numpy" "what is missing is said"
 tap_is "$(python3 "$srcdir/bench/bench.py" --parts floors 2>&1 >/dev/null | grep -c 'parts are floor, summary')" 1 \
 	"a part that there is not is refused"

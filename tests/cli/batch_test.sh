@@ -31,7 +31,8 @@ cmp "$tmp/interpreted" "$tmp/first"
 tap_ok $? "compiled code gives what the interpreter gives"
 same "compiled" "$tmp/many" "1 10 60" $small --format json
 if [ -d "$ESPALIER_DATA/sst" ]; then
-	same "real trees" "$ESPALIER_DATA/sst/test-a.txt" "1 10 1105" --weights "$ESPALIER_DATA/models/sst-treelstm.safetensors"
+	same "real trees" "$ESPALIER_DATA/sst/test-a.txt" "1 10 1105" \
+		--weights "$ESPALIER_DATA/models/sst-treelstm.safetensors"
 else
 	tap_skip "no data" "real trees"
 fi

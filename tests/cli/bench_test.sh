@@ -1,5 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# espalier bench: weights and structures are the same whenever they are made, and what is told of them is complete. How long
+# espalier bench: weights and structures are the same whenever they are made, and what is told of them is complete. How
+# long
 # anything takes, no test says.
 . "${srcdir:-.}/tests/cli/support.sh"
 
@@ -28,28 +29,35 @@ asked()
 bench "$model" --sizes D=3,V=5 --batches 1,3 --threads 1,2 --minibatches 2 --runs 3
 tap_is "$status,$err" "0," "a model is timed"
 tap_is "$(grep -c '^{"machine": {"vector": ' <<<"$out")" 2 "the machine comes first, for each number of threads"
-tap_is "$(grep -c '^{"model": "treernn_lookup", "sizes": {"V": 5, "D": 3}, ' <<<"$out")" 4 "then a line for each batch and number of threads"
+tap_is "$(grep -c '^{"model": "treernn_lookup", "sizes": {"V": 5, "D": 3}, ' <<<"$out")" 4 \
+	"then a line for each batch and number of threads"
 missing=
 for name in batch threads minibatches runs nodes min_ms median_ms p95_ms linearize_ms operations weight_bytes floor_ms \
 	floor_over_time structures_per_second memory_bytes; do
 	[ "$(grep -c "\"$name\": [0-9]" <<<"$out")" -ge 4 ] || missing="$missing $name"
 done
 tap_is "$missing" "" "with all that is told of it"
-tap_is "$(awk -F'"(min|median|p95)_ms": ' '/min_ms/ { if (!($2 + 0 <= $3 + 0 && $3 + 0 <= $4 + 0)) print }' <<<"$out")" "" \
+tap_is "$(awk -F'"(min|median|p95)_ms": ' '/min_ms/ { if (!($2 + 0 <= $3 + 0 && $3 + 0 <= $4 + 0)) print }' \
+	<<<"$out")" "" \
 	"of the runs the least, the median and the 95th of a hundred"
 
 esp bench "$model" --sizes D=3,V=5 --batches 1,3 --threads 1,2 --minibatches 2 --runs 3 --backend interpreter --no-cache
-tap_is "$status,$err,$(grep -c '^[12] threads\?, .* GFLOP/s a core' <<<"$out")" "0,,2" "for people the machine comes first as well"
-tap_is "$(grep -c '^treernn_lookup, V = 5, D = 3: 2 minibatches of each size, 3 runs of each$' <<<"$out")" 1 "then the model with its sizes"
-tap_is "$(awk '/^minibatch/ { head = NF } head && /^ +[0-9]/ && NF == 9 { print $1 "x" $2 }' <<<"$out" | tr '\n' ' ')" "1x1 1x2 3x1 3x2 " \
+tap_is "$status,$err,$(grep -c '^[12] threads\?, .* GFLOP/s a core' <<<"$out")" "0,,2" \
+	"for people the machine comes first as well"
+tap_is "$(grep -c '^treernn_lookup, V = 5, D = 3: 2 minibatches of each size, 3 runs of each$' <<<"$out")" 1 \
+	"then the model with its sizes"
+tap_is "$(awk '/^minibatch/ { head = NF } head && /^ +[0-9]/ && NF == 9 { print $1 "x" $2 }' <<<"$out" | tr '\n' ' ')" \
+	"1x1 1x2 3x1 3x2 " \
 	"and a row for each batch and number of threads"
 
 first=$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --threads 1)
 tap_is "$(wc -w <<<"$first")" 6 "outputs of two roots have as many numbers"
-tap_is "$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --threads 2)" "$first" "the same seed makes the same model and structures"
+tap_is "$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --threads 2)" "$first" \
+	"the same seed makes the same model and structures"
 [ "$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --seed 2)" != "$first" ]
 tap_ok $? "another seed makes others"
-tap_is "$(asked 'run 0 1 4\nrun 5 2 1\n' "$model" --sizes D=3,V=5 | wc -w)" 5 "a run is answered by as many times as were asked for"
+tap_is "$(asked 'run 0 1 4\nrun 5 2 1\n' "$model" --sizes D=3,V=5 | wc -w)" 5 \
+	"a run is answered by as many times as were asked for"
 answer=$(asked 'machine\nfloor 0 2\n' "$model" --sizes D=3,V=5 --threads 1)
 tap_is "$(sed -n 2p <<<"$answer" | wc -w)" 4 "after the machine the floor is told"
 asked 'floor 0 2\n' "$model" --sizes D=3,V=5 >"$tmp/out"
@@ -58,29 +66,35 @@ asked 'walk\n' "$model" --sizes D=3,V=5 >"$tmp/out"
 tap_is "$?,$(grep -c "a request is 'run" "$tmp/err")" "1,1" "another request ends it"
 
 bench "$model" --sizes D=3,V=5 --keep "$tmp/kept" --batches 2 --minibatches 2 --runs 1 --threads 1
-tap_is "$status,$(ls "$tmp/kept" | tr '\n' ' ')" "0,structures.txt weights.safetensors " "weights and structures are kept"
+tap_is "$status,$(ls "$tmp/kept" | tr '\n' ' ')" "0,structures.txt weights.safetensors " \
+	"weights and structures are kept"
 tap_is "$(wc -l <"$tmp/kept/structures.txt")" 4 "a structure a line"
-tap_is "$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --weights "$tmp/kept/weights.safetensors")" "$first" "and are weights as any"
+tap_is "$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --weights "$tmp/kept/weights.safetensors")" "$first" \
+	"and are weights as any"
 bench "$model" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 3
 tap_is "$status,$(grep -c '"nodes": 15,' <<<"$out")" "0,1" "a perfect tree has the height that is asked for"
-bench "$srcdir/bench/models/ternarytree.ra" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 2
+bench "$srcdir/bench/models/ternarytree.ra" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 \
+	--structures perfect --length 2
 tap_is "$status,$(grep -c '"nodes": 13,' <<<"$out")" "0,1" "of as many children as the model has"
 bench "$srcdir/bench/models/ternarytree.ra" --sizes D=3,V=5 --batches 1 --minibatches 2 --runs 1 --threads 1
 tap_is "$status,$(grep -c '"nodes": [0-9]' <<<"$out")" "0,1" "and so has any other tree that is made" || show
 bench "$srcdir/examples/gru/gru.ra" --sizes D=3,E=2 --batches 2 --minibatches 1 --runs 1 --threads 1 --length 7
 tap_is "$status,$(grep -c '"nodes": 14,' <<<"$out")" "0,1" "a model of sequences gets sequences"
-bench "$srcdir/examples/narylstm/narylstm.ra" --sizes D=3,E=2,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 2
+bench "$srcdir/examples/narylstm/narylstm.ra" --sizes D=3,E=2,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 \
+	--structures perfect --length 2
 tap_is "$status,$(grep -c '"nodes": 13,' <<<"$out")" "0,1" "nodes of a tree have as many children as the model wants"
 bench "$srcdir/examples/narylstm/narylstm.ra" --sizes D=3,E=2,V=5 --batches 3 --minibatches 1 --runs 1 --threads 1
 tap_is "$status" 0 "also in trees as of a parser"
 bench "$srcdir/examples/typed/typed.ra" --sizes D=3,E=2,V=5,C=2 --batches 3 --minibatches 2 --runs 1 --threads 1
 tap_is "$status" 0 "nodes have tokens that tell cases apart, and are no row of anything"
-bench "$srcdir/examples/dagrnn/dagrnn.ra" --sizes D=3,E=2,C=2 --batches 2 --minibatches 1 --runs 1 --threads 1 --structures grid --length 5
+bench "$srcdir/examples/dagrnn/dagrnn.ra" --sizes D=3,E=2,C=2 --batches 2 --minibatches 1 --runs 1 --threads 1 \
+	--structures grid --length 5
 tap_is "$status,$(grep -c '"nodes": 50,' <<<"$out")" "0,1" "a grid has the side that is asked for"
 # bytes_read LABELS: of a tree with edges at two levels.
 bytes_read()
 {
-	bench "$srcdir/examples/labelled/matrix.ra" --sizes D=16,E=2,V=5,C=2,R=$1 --batches 1 --minibatches 1 --runs 1 --threads 1 \
+	bench "$srcdir/examples/labelled/matrix.ra" --sizes D=16,E=2,V=5,C=2,R=$1 --batches 1 --minibatches 1 --runs 1 \
+		--threads 1 \
 		--structures perfect --length 2
 	grep -o '"weight_bytes": [0-9]*' <<<"$out" | grep -o '[0-9]*'
 }
@@ -106,10 +120,13 @@ tap_is "$status,$err,$(nodes)" "0,,9" "a file without an ending, with a vocabula
 esp bench ${childsum/ / "$tmp/unnamed" } --vocab "$tmp/words" --backend interpreter --no-cache
 tap_is "$(grep '^weights' <<<"$out")" "weights: random; input: $tmp/unnamed" "whose words are then those of the file"
 esp bench ${childsum/ / "$tmp/unnamed" } --backend interpreter --no-cache
-tap_is "$(grep '^weights' <<<"$out")" "weights: random; input: $tmp/unnamed, random words and vectors" "but are drawn without one"
-out=$("$ESPALIER" bench ${childsum/ / - } --format json --backend interpreter --no-cache <"$tmp/one.conllu" 2>"$tmp/err")
+tap_is "$(grep '^weights' <<<"$out")" "weights: random; input: $tmp/unnamed, random words and vectors" \
+	"but are drawn without one"
+out=$("$ESPALIER" bench ${childsum/ / - } --format json --backend interpreter \
+	--no-cache <"$tmp/one.conllu" 2>"$tmp/err")
 tap_is "$?,$(nodes)" "0,9" "standard input is read, too"
-out=$("$ESPALIER" bench ${childsum/ / - } --vocab "$tmp/words" --format json --backend interpreter --no-cache <"$tmp/one.conllu")
+out=$("$ESPALIER" bench ${childsum/ / - } --vocab "$tmp/words" --format json --backend interpreter \
+	--no-cache <"$tmp/one.conllu")
 tap_is "$?,$(nodes)" "0,9" "also with a vocabulary"
 printf 'a b c\nb a\n' >"$tmp/lines"
 printf '{"data": {"word": [0, 1, 2]}}\n{"data": {"word": [1, 0]}}\n' >"$tmp/lines.json"
@@ -120,7 +137,8 @@ for file in lines lines.json; do
 done
 bench ${sequence/ / "$tmp/lines" } --vocab "$tmp/words"
 tap_is "$status,$err,$(nodes)" "0,,8" "lines of words, with a vocabulary" || show
-out=$("$ESPALIER" bench ${sequence/ / - } --vocab "$tmp/words" --format json --backend interpreter --no-cache <"$tmp/lines")
+out=$("$ESPALIER" bench ${sequence/ / - } --vocab "$tmp/words" --format json --backend interpreter \
+	--no-cache <"$tmp/lines")
 tap_is "$?,$(nodes)" "0,8" "and from standard input"
 esp help bench
 [[ $(tr -s ' \n' ' ' <<<"$out") == *"lines of words"* ]]
@@ -130,8 +148,10 @@ bench "$srcdir/examples/treelstm/treelstm.ra" "$tmp/wide" --sizes D=3,E=2,V=5 $s
 tap_is "$status,$(grep -c wrong-arity <<<"$err")" "1,1" "a structure that the model does not take is refused"
 bench "$srcdir/examples/treelstm/treelstm.ra" "$tmp/wide" --sizes D=3,E=2,V=5 $small --binarize left
 tap_is "$status,$(nodes)" "0,15" "and binarized when that is asked for"
-given=$(asked 'root 0 3\n' $model "$tmp/trees" --vocab "$tmp/words" --sizes D=3,V=4 --threads 1 --batches 3 --minibatches 1)
-tap_is "$(asked 'root 3 3\n' $model "$tmp/trees" --vocab "$tmp/words" --sizes D=3,V=4 --threads 1 --batches 3 --minibatches 1)" "$given" \
+given=$(asked 'root 0 3\n' $model "$tmp/trees" --vocab "$tmp/words" --sizes D=3,V=4 --threads 1 --batches 3 \
+	--minibatches 1)
+tap_is "$(asked 'root 3 3\n' $model "$tmp/trees" --vocab "$tmp/words" --sizes D=3,V=4 --threads 1 --batches 3 \
+	--minibatches 1)" "$given" \
 	"after the last structure comes the first again"
 printf 'a\n' >"$tmp/few"
 bench "$model" "$tmp/trees" --sizes D=3,V=4 $small --vocab "$tmp/few"
@@ -159,7 +179,8 @@ refused 1 "cannot read" "and trees that are not there"
 "$ESPALIER" bench "$model" - --sizes D=3,V=5 <<<'a b' >"$tmp/out" 2>"$tmp/err"
 tap_is "$?,$(head -n 1 "$tmp/err" | grep -c '^standard input:1:1: ')" "1,1" "standard input is called so"
 printf '(2 a)\n(2 zz)\n' >"$tmp/second"
-"$ESPALIER" bench "$model" - --sizes D=3,V=1 $small --vocab "$tmp/few" --backend interpreter --no-cache <"$tmp/second" >"$tmp/out" 2>"$tmp/err"
+"$ESPALIER" bench "$model" - --sizes D=3,V=1 $small --vocab "$tmp/few" --backend interpreter \
+	--no-cache <"$tmp/second" >"$tmp/out" 2>"$tmp/err"
 tap_is "$?,$(grep -c '^standard input:2:' "$tmp/err")" "1,1" "also where it is read again"
 printf '(2 (2 a) (2 b)\n' >"$tmp/broken"
 bench "$model" "$tmp/broken" --sizes D=3,V=5

@@ -22,7 +22,8 @@ tap_is "$status $(files "$cache")" "0 0" "--no-cache keeps nothing"
 plain=$out
 compiled --cache-dir "$cache"
 tap_is "$status $(files "$cache/images") $out" "0 1 $plain" "a program is kept in --cache-dir"
-tap_is "$(stat -c %a "$cache" "$cache/images" "$cache"/images/* | tr '\n' ' ')" "700 700 600 " "where nobody else can look"
+tap_is "$(stat -c %a "$cache" "$cache/images" "$cache"/images/* | tr '\n' ' ')" "700 700 600 " \
+	"where nobody else can look"
 
 # LD_DEBUG tells what is loaded; a statically linked command tells nothing.
 LD_DEBUG=files LD_DEBUG_OUTPUT=$tmp/loaded compiled --cache-dir "$cache"

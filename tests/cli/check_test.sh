@@ -18,12 +18,14 @@ esp check "$here/tiny.ra" "$tmp/bad.ptb" --weights "$tmp/tiny.safetensors" --voc
 refused 1 "bad.ptb:2: error: node 1 of structure 1 " "a tree that a run would refuse is refused"
 printf 'x\nx1\nx2\nx3\na\nb\nc\nzz\n' >"$tmp/large"
 esp check "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/large"
-refused 1 "the vocabulary of 'word' has 8 words, but the model has rows for 4 of them" "a vocabulary longer than the embedding is refused"
+refused 1 "the vocabulary of 'word' has 8 words, but the model has rows for 4 of them" \
+	"a vocabulary longer than the embedding is refused"
 esp check "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --vocab "word=$tmp/large"
 refused 1 token-out-of-range "also without a tree"
 printf 'a\nb\n<unk>\n' >"$tmp/small"
 esp check "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --vocab "$tmp/small"
-tap_is "$status,$(tail -n 1 <<<"$out")" "0,    vocabulary of 'word': 3 words, 4 rows: the last rows have no word" "a shorter one is said"
+tap_is "$status,$(tail -n 1 <<<"$out")" "0,    vocabulary of 'word': 3 words, 4 rows: the last rows have no word" \
+	"a shorter one is said"
 esp check "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
 tap_is "$status,$(tail -n 1 <<<"$out")" "0,    vocabulary of 'word': 4 words, 4 rows" "and one of the same length"
 esp check "$here/tiny.ra" --vocab "$tmp/none"
@@ -37,7 +39,8 @@ for weights in "" "--weights $tmp/tiny.safetensors"; do
 	tap_is "$status,$err" "0," "one that it has is taken"
 done
 for command in run profile tune; do
-	esp $command "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --backend interpreter --vocab "wrd=$tmp/words"
+	esp $command "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --backend interpreter \
+		--vocab "wrd=$tmp/words"
 	refused 2 "'wrd' is none of them ('word')" "by $command, too"
 done
 

@@ -280,7 +280,8 @@ f32 10 21 | array 2, >"$tmp/other.npy"
 compare "$tmp/other.npy" --at root
 equal "roots of the first trees"
 compare "$tmp/other.npy"
-refused 1 "has 2 rows, but $tmp/trees has 3 trees with 9 nodes" "rows that are neither all roots nor nodes of whole trees"
+refused 1 "has 2 rows, but $tmp/trees has 3 trees with 9 nodes" \
+	"rows that are neither all roots nor nodes of whole trees"
 
 # half DTYPE WORD...: total as 16-bit numbers.
 half()
@@ -384,7 +385,8 @@ model=
 compare "$here/gates-wrong.npz" --tensor x
 refused 1 "--tensor 'x': there is nothing of that name in $here/tiny.ra" "a tensor that the model does not have"
 compare "$tmp/good.safetensors" --tensor twice
-refused 1 "--tensor 'twice': there is nothing of that name in $tmp/good.safetensors" "a tensor that the reference does not have"
+refused 1 "--tensor 'twice': there is nothing of that name in $tmp/good.safetensors" \
+	"a tensor that the reference does not have"
 f32 1 2 | weights "{$(tensor x 1,2 0 8)}" >"$tmp/none"
 compare "$tmp/none"
 refused 1 "nothing can be compared: none of its 1 tensors is named as a state or an output of the model, which are 'h', 'twice', 'total'" \
@@ -453,7 +455,8 @@ text()
 }
 text 'tree 0 3 2 2 0\n1 2\n3 4\n' 'bad:4: the file ends after 2 of the 3 nodes of tree 0'
 text 'tree 0 2147483647 2 2147483646 0\n1 2\n' 'bad:3: the file ends after 1 of the 2147483647'
-text 'tree 0 9999999999 2 2 0\n' "bad:1: expected a number of nodes, a number from 0 to 2147483647, at '9999999999 2 2 0"
+text 'tree 0 9999999999 2 2 0\n' \
+	"bad:1: expected a number of nodes, a number from 0 to 2147483647, at '9999999999 2 2 0"
 text 'tree 0 -1 2 2 0\n' 'bad:1: expected a number of nodes'
 text 'tree 0 0 2 0 0\n' 'bad:1: node 0 is the root of a tree of 0 nodes, which are numbered from 0'
 text 'tree 0 3 2 3 0\n' 'bad:1: node 3 is the root of a tree of 3 nodes, which are numbered from 0'
@@ -480,8 +483,10 @@ header()
 	compare "$tmp/bad"
 	refused 1 "$2" "npy: $1"
 }
-header "{'descr': '<f4', 'fortran_order': False, 'shape': (10,)}" "36 bytes of values follow its header, where its shape needs 40"
-header "{'descr': '<f4', 'fortran_order': False, 'shape': (8,)}" "36 bytes of values follow its header, where its shape needs 32"
+header "{'descr': '<f4', 'fortran_order': False, 'shape': (10,)}" \
+	"36 bytes of values follow its header, where its shape needs 40"
+header "{'descr': '<f4', 'fortran_order': False, 'shape': (8,)}" \
+	"36 bytes of values follow its header, where its shape needs 32"
 header "{'descr': '<f4', 'fortran_order': False, 'shape': (-9,)}" "cannot be read from '-9,)}' on"
 header "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387905,4)}" "cannot be read from ',4)}' on"
 header "{'descr': '<f4', 'fortran_order': False, 'shape': (536870912,2147483648)}" "cannot be read from ')}' on"
@@ -528,7 +533,8 @@ entry '{},"h":{}' "its header is no JSON"
 entry '{"dtype":"F32","shape":[],"data_offsets":[0,4]}' "'h' is [], but the model's state 'h' is [rows, 2]"
 printf '\377\377\0\0\0\0\0\0{}' >"$tmp/bad"
 compare "$tmp/bad"
-refused 1 "says that its header has 65535 bytes, but the file has 2 after it" "safetensors: a header that is longer than the file"
+refused 1 "says that its header has 65535 bytes, but the file has 2 after it" \
+	"safetensors: a header that is longer than the file"
 
 # cut FILE BYTES...: no part of a file is taken for the whole.
 cut()
@@ -554,7 +560,8 @@ printf 'model words\nstructure tree(*)\ninput word : token\nparam E[V, D], W[D, 
 	printf '1\ta\t_\tX\t_\t_\t0\t_\t_\t_\n2\tb\t_\tX\t_\t_\t1\t_\t_\t_\n3\tb\t_\tX\t_\t_\t1\t_\t_\t_\n\n'
 	printf '1\tb\t_\tX\t_\t_\t0\t_\t_\t_\n2\ta\t_\tX\t_\t_\t1\t_\t_\t_\n3\ta\t_\tX\t_\t_\t2\t_\t_\t_\n\n'
 } >"$tmp/words.conllu"
-conllu=("$tmp/words.ra" "$tmp/words.conllu" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter)
+conllu=("$tmp/words.ra" "$tmp/words.conllu" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" \
+	--backend interpreter)
 esp run "${conllu[@]}" --export "$tmp/roots.safetensors"
 esp compare "${conllu[@]}" --ref "$tmp/roots.safetensors" --atol 0 --rtol 0
 equal "roots are where the structure has them"
@@ -676,7 +683,8 @@ found "tree 0, node 0, without a parent: a b b
     computed by $tmp/twice.ra:12: a = h" "roots have statements of their own"
 both "$tmp/twice.ra" g "${g/13 11/13 12}" ''
 esp compare "$tmp/twice.ra" "${conllu[@]:1}" --ref "$tmp/both.safetensors" --format json
-says '"depth":1,"beyond":1,"file":"'"$tmp"'/twice.ra","line":17,"statement":"g = b","parents":[0],"also":[]' "JSON has depths and parents"
+says '"depth":1,"beyond":1,"file":"'"$tmp"'/twice.ra","line":17,"statement":"g = b","parents":[0],"also":[]' \
+	"JSON has depths and parents"
 
 # --- real references ---
 

@@ -127,7 +127,8 @@ echo before >"$tmp/old.espalier"
 kept=(compile "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --cache-dir "$tmp/cache" --pack)
 esp "${kept[@]}" -o "$tmp/new.espalier"
 (ulimit -f 1; trap '' XFSZ; "$ESPALIER" "${kept[@]}" -o "$tmp/old.espalier") 2>"$tmp/err"
-tap_is "$?,$(grep -c cannot-write "$tmp/err"),$(cat "$tmp/old.espalier"),$(ls "$tmp" | grep -c 'old.espalier.')" "1,1,before,0" \
+tap_is "$?,$(grep -c cannot-write "$tmp/err"),$(cat "$tmp/old.espalier"),$(ls "$tmp" | grep -c 'old.espalier.')" \
+	"1,1,before,0" \
 	"a file that cannot be written whole leaves the old one, and nothing else"
 
 # --- objects ---
@@ -140,12 +141,15 @@ for target in generic aarch64; do
 	tap_is "$(readelf -h "$tmp/tree.o" | grep -c "REL (Relocatable file)\|$machine")" 2 "is one of that machine"
 	tap_is "$(readelf -sW "$tmp/tree.o" | awk '/OBJECT/ { print $8, $5 }' | sort | tr '\n' ' ')" \
 		"tree_program GLOBAL tree_size GLOBAL " "with two symbols"
-	tap_is "$(readelf -SW "$tmp/tree.o" | awk '$3 == ".rodata" { print $NF }'),$(readelf -SW "$tmp/tree.o" | grep -c GNU-stack)" \
+	tap_is "$(readelf -SW "$tmp/tree.o" | awk '$3 == ".rodata" { print $NF }'),$(readelf -SW "$tmp/tree.o" | grep \
+		-c GNU-stack)" \
 		"64,1" "aligned, and with no wish for an executable stack"
 done
-tap_is "$(grep -c 'tree_input_word = 0\|tree_output_total = 1\|tree_size_V = 4' "$tmp/tree.h")" 3 "the header has the numbers"
+tap_is "$(grep -c 'tree_input_word = 0\|tree_output_total = 1\|tree_size_V = 4' "$tmp/tree.h")" 3 \
+	"the header has the numbers"
 made "$tmp/tree.o" --name oak
-tap_is "$(grep -c 'oak_program\[\]' "$tmp/tree.h"),$(readelf -sW "$tmp/tree.o" | grep -c 'oak_program')" "1,1" "symbols have the name that is given"
+tap_is "$(grep -c 'oak_program\[\]' "$tmp/tree.h"),$(readelf -sW "$tmp/tree.o" | grep -c 'oak_program')" "1,1" \
+	"symbols have the name that is given"
 if command -v aarch64-linux-gnu-readelf >/dev/null && [ $backend = llvm ]; then
 	made "$tmp/tree.o" --target-cpu aarch64
 	said=$(aarch64-linux-gnu-readelf -a "$tmp/tree.o" 2>&1 >/dev/null)

@@ -35,7 +35,8 @@ done
 
 named=$(grep -oh "espalier dump [a-z_][a-z_]*\|['\`]dump [a-z_][a-z_]*" "$srcdir"/README.md "$srcdir"/doc/*.md "$srcdir"/examples/*/README.md \
 	"$srcdir"/tools/*.def | sed 's/.* //' | sort -u)
-tap_is "$(echo "$named" | grep -vxF "$stages")" "" "the $(echo "$named" | wc -l) stages that pages and help name are there"
+tap_is "$(echo "$named" | grep -vxF "$stages")" "" \
+	"the $(echo "$named" | wc -l) stages that pages and help name are there"
 tap_is "$(sed -n 's/^\(REWRITE\|MOVE\|ILIR\)_PASS(\([a-z_]*\),.*/\2/p' "$srcdir/src/compile/program_passes.def" "$srcdir/src/ilir/passes.def" |
 	awk '!seen[$0]++' | grep -vxF "$stages")" "" "each pass over programs or loops is a stage"
 

@@ -17,7 +17,8 @@ for body in leaf inner output output.root; do
 	echo "$text" | grep -A 1 "^$body  *as written" | grep -q "^  *as computed"
 	tap_ok $? "$body has a line before and one after"
 done
-tap_is "$(echo "$text" | grep -A 2 '^leaf' | sed -n '3s/  */ /gp')" " saved 8 3 29824 -260 49920 0 0 0" "and one of what that saved"
+tap_is "$(echo "$text" | grep -A 2 '^leaf' | sed -n '3s/  */ /gp')" " saved 8 3 29824 -260 49920 0 0 0" \
+	"and one of what that saved"
 explain --rules none
 tap_is "$(echo "$out" | grep -c '^no rule was applied')" 1 "without rules none is applied"
 explain --rules -tables,-geometric --math exact

@@ -15,7 +15,8 @@ tap_is "$status,$err" "0," "a state is exported"
 tap_is "$out" "$plain" "the results are written as well"
 tap_is "$(head -c 128 "$tmp/h.npy" | tail -c +11 | tr -d '\n' | sed 's/ *$//')" \
 	"{'descr': '<f4', 'fortran_order': False, 'shape': (9, 2), }" "all nodes of all minibatches are rows"
-tap_is "$(values "$tmp/h.npy" 128)" " 1 2 3 4 5 5 1 2 3 4 5 5 5 6 10 11 7 8 " "in the order of the trees and their nodes"
+tap_is "$(values "$tmp/h.npy" 128)" " 1 2 3 4 5 5 1 2 3 4 5 5 5 6 10 11 7 8 " \
+	"in the order of the trees and their nodes"
 
 run "$here/tiny.ra" "$tmp/trees" --export "$tmp/total.npy" --tensor total
 tap_is "$(values "$tmp/total.npy" 128)" " 10 21 15 " "an output at the root has a row a tree"

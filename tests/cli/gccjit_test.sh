@@ -32,7 +32,8 @@ tap_is "$(left)" "" "no file is left"
 
 compiled --backend gccjit --target-cpu aarch64
 refused 1 "target-not-here" "another machine's code is not run"
-esp dump asm "$example/treelstm.ra" --weights "$example/sst-treelstm-small.safetensors" --backend gccjit --target-cpu aarch64
+esp dump asm "$example/treelstm.ra" --weights "$example/sst-treelstm-small.safetensors" --backend gccjit \
+	--target-cpu aarch64
 refused 1 "makes no code for aarch64" "nor made"
 
 ln -s /usr/bin/* "$tmp/bin"

@@ -1,5 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# gdb knows kernels by name, their frames and, if it was asked for, lines of their loops, of code that was compiled in its process and
+# gdb knows kernels by name, their frames and, if it was asked for, lines of their loops, of code that was compiled in
+# its process and
 # of code from the cache.
 . "${srcdir:-.}/tests/cli/support.sh"
 
@@ -21,7 +22,8 @@ export LD_LIBRARY_PATH=$builddir/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # Stops where results are read, and lists functions without debugging information whose names begin as the model's.
 list_kernels()
 {
-	gdb -q -nx -batch -ex 'set breakpoint pending on' -ex 'set debuginfod enabled off' -ex 'break esp_session_free' -ex run \
+	gdb -q -nx -batch -ex 'set breakpoint pending on' -ex 'set debuginfod enabled off' -ex 'break esp_session_free' \
+		-ex run \
 		-ex 'info functions ^tiny:' --args "$program" "${model[@]}" 2>"$tmp/err"
 }
 
@@ -30,11 +32,13 @@ if ! grep -q 'Breakpoint 1, ' <<<"$text"; then
 	tap_skip "gdb cannot stop a process here" "gdb knows kernels by name"
 	tap_done
 fi
-tap_ok "$(grep -qE '^0x[0-9a-f]+ +tiny:inner' <<<"$text"; echo $?)" "gdb knows kernels that were compiled in its process"
+tap_ok "$(grep -qE '^0x[0-9a-f]+ +tiny:inner' <<<"$text"; echo $?)" \
+	"gdb knows kernels that were compiled in its process"
 text=$(list_kernels)
 tap_ok "$(grep -qE '^0x[0-9a-f]+ +tiny:inner' <<<"$text"; echo $?)" "and those of the cache"
 
-# stop KERNEL: stops in a kernel before the first run of a program from the cache, and prints frames, the line and instructions.
+# stop KERNEL: stops in a kernel before the first run of a program from the cache, and prints frames, the line and
+# instructions.
 stop()
 {
 	gdb -q -nx -batch -ex 'set breakpoint pending on' -ex 'set debuginfod enabled off' -ex 'break esp_binding_free' \
@@ -44,12 +48,14 @@ stop()
 
 kernel=$(grep -oE 'tiny:inner[a-z0-9.]*' <<<"$text" | head -n 1)
 text=$(stop "$kernel")
-tap_ok "$(grep -qE "^#0 .*$kernel" <<<"$text" && grep -qE '^#[1-9][0-9]* .*main ' <<<"$text"; echo $?)" "frames below a kernel are found without lines"
+tap_ok "$(grep -qE "^#0 .*$kernel" <<<"$text" && grep -qE '^#[1-9][0-9]* .*main ' <<<"$text"; echo $?)" \
+	"frames below a kernel are found without lines"
 export ESPALIER_LINES=1
 esp "${model[@]}"
 text=$(stop "$kernel")
 listing=$(ls "$tmp/cache/listings")
-tap_ok "$(grep -qE "^#0 .*$kernel.* at .*/cache/listings/$listing:[0-9]+" <<<"$text"; echo $?)" "when lines are asked for, a kernel of the cache has them"
+tap_ok "$(grep -qE "^#0 .*$kernel.* at .*/cache/listings/$listing:[0-9]+" <<<"$text"; echo $?)" \
+	"when lines are asked for, a kernel of the cache has them"
 tap_ok "$(grep -qE '^#[1-9][0-9]* .*main ' <<<"$text"; echo $?)" "and frames below it"
 tap_ok "$(grep -qE '^[0-9]+[[:space:]]+kernel inner' <<<"$text"; echo $?)" "its loops are shown"
 tap_ok "$(grep -qE '^=> 0x[0-9a-f]+ <' <<<"$text"; echo $?)" "and its instructions between them"

@@ -25,7 +25,8 @@ random_weights()
 {
 	local structures=parse
 	grep -q '^structure dag' "$1" && structures=grid
-	"$ESPALIER" bench "$1" --sizes "$(sizes "$1")" --structures $structures --length 3 --batches 1 --threads 1 --minibatches 1 \
+	"$ESPALIER" bench "$1" --sizes "$(sizes "$1")" --structures $structures --length 3 --batches 1 --threads 1 \
+		--minibatches 1 \
 		--runs 1 --backend interpreter --keep "$tmp/random" >/dev/null 2>"$tmp/err" || cat "$tmp/err" >&2
 	echo "$tmp/random/weights.safetensors"
 }
@@ -53,7 +54,8 @@ tap_is "$out" "$(cat "$tmp/tree.ra")" "a tree is what one gets when nothing is s
 reserved=$(sed -n 's/^Reserved: //p' "$srcdir/doc/model-text.md" | tr -d '`,.')
 missing=
 for word in $reserved; do
-	sed 's/#.*//' "$tmp/tree.ra" "$tmp/sequence.ra" "$tmp/dag.ra" "$srcdir"/examples/*/*.ra | grep -qw "$word" || missing="$missing $word"
+	sed 's/#.*//' "$tmp/tree.ra" "$tmp/sequence.ra" "$tmp/dag.ra" "$srcdir"/examples/*/*.ra | grep -qw "$word" || \
+		missing="$missing $word"
 done
 tap_is "$missing" "" "they and the examples use every word of the language"
 [ "$(echo $reserved | wc -w)" -gt 10 ]
@@ -119,7 +121,8 @@ output unused = (sum(sum(embedding.weight)) +
     sum(output.bias)) at root
 END
 cmp "$tmp/found" "$tmp/expected"
-tap_ok $? "sizes that recur have names, and gates that are stacked are multiples" || diff "$tmp/found" "$tmp/expected" | sed 's/^/# /'
+tap_ok $? "sizes that recur have names, and gates that are stacked are multiples" || diff "$tmp/found" \
+	"$tmp/expected" | sed 's/^/# /'
 grep -q '^# Dimensions are names for sizes that recur: D = 6, E = 7, F = 5.$' "$tmp/skeleton.ra"
 tap_ok $? "which are told"
 
@@ -174,7 +177,8 @@ entry k2 1
 head -c $n /dev/zero | weights "{$header}" >"$tmp/k.safetensors"
 skeleton "$tmp/k.safetensors" --kind dag
 esp check "$tmp/skeleton.ra" --weights "$tmp/k.safetensors"
-tap_is "$status,$err,$(grep -c 'sum(k3.h for k3 in children)' "$tmp/skeleton.ra")" "0,,1" "children have a name that no parameter has"
+tap_is "$status,$err,$(grep -c 'sum(k3.h for k3 in children)' "$tmp/skeleton.ra")" "0,,1" \
+	"children have a name that no parameter has"
 
 # More parameters than operators may follow one from another.
 header= n=0
@@ -182,7 +186,8 @@ for ((i = 0; i < 1010; i++)); do entry "p$i" ''; done
 head -c $n /dev/zero | weights "{$header}" >"$tmp/many.safetensors"
 skeleton "$tmp/many.safetensors"
 esp check "$tmp/skeleton.ra" --weights "$tmp/many.safetensors"
-tap_is "$status,$err,$(grep -o 'params [0-9]*' <<<"$out"),$(sed -n '/^output unused/,$p' "$tmp/skeleton.ra" | grep -ow 'p[0-9]*' | sort -u | wc -l)" \
+tap_is "$status,$err,$(grep -o 'params [0-9]*' <<<"$out"),$(sed -n '/^output unused/,$p' "$tmp/skeleton.ra" | grep \
+	-ow 'p[0-9]*' | sort -u | wc -l)" \
 	"0,,params 1010,1010" "a model of many parameters is one, and uses all of them"
 
 printf 'PK\3\4 no weights' >"$tmp/zip"

@@ -1,5 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# The dependency model with a matrix for each label, from CoNLL-U to its outputs: labels of the tree, of the enhanced graph, and of the
+# The dependency model with a matrix for each label, from CoNLL-U to its outputs: labels of the tree, of the enhanced
+# graph, and of the
 # same structures in JSON, against the equations in awk. States have one element.
 . "${srcdir:-.}/tests/cli/support.sh"
 
@@ -8,7 +9,8 @@ sed 's/structure tree/structure dag/' "$matrix" >"$tmp/graph.ra"
 printf 'he\nplays\nher\n<unk>\n' >"$tmp/forms"
 printf 'nsubj\nobj\n<unk>\n' >"$tmp/rels"
 
-# tensor NAME SHAPE VALUE...: adds to the header and to the values of the file of weights, and to what awk knows by NAME.
+# tensor NAME SHAPE VALUE...: adds to the header and to the values of the file of weights, and to what awk knows by
+# NAME.
 header='' at=0 values=() known=()
 tensor()
 {
@@ -36,7 +38,8 @@ tensor output.weight 1,1 2
 tensor output.bias 1 1
 floats "${values[@]}" | weights "{$header}" >"$tmp/labels.safetensors"
 
-# equations NODE...: the logit of the last node, each being WORD:LABEL>CHILD,LABEL>CHILD and after its children; numbers count from 1.
+# equations NODE...: the logit of the last node, each being WORD:LABEL>CHILD,LABEL>CHILD and after its children; numbers
+# count from 1.
 equations()
 {
 	printf '%s\n' "$@" | awk -F : "${known[@]}" '
@@ -61,7 +64,8 @@ equations()
 # logit MODEL FILE ARGUMENT...: of the first structure.
 logit()
 {
-	esp run "$@" --weights "$tmp/labels.safetensors" --vocab "word=$tmp/forms" --vocab "rel=$tmp/rels" --backend interpreter --format json
+	esp run "$@" --weights "$tmp/labels.safetensors" --vocab "word=$tmp/forms" --vocab "rel=$tmp/rels" \
+		--backend interpreter --format json
 	out=$(head -n 1 <<<"$out" | sed -e 's/.*logits":\[//' -e 's/\].*//')
 }
 

@@ -1,5 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# Inputs that announce, repeat or nest more than anybody means: taken or refused, in seconds, within little memory and stack.
+# Inputs that announce, repeat or nest more than anybody means: taken or refused, in seconds, within little memory and
+# stack.
 . "${srcdir:-.}/tests/cli/support.sh"
 
 # of N TEXT: the text so many times.
@@ -66,14 +67,16 @@ says too-deep "10^5 signs"
 model >"$tmp/large.ra" < <(printf '    h = w'; of 100000 '[0:1]')
 check
 says too-deep "10^5 slices"
-{ sed '/^leaf:/,$d' "$here/tiny.ra"; echo 'def f0(x) = x + x'; for i in $(seq 40); do echo "def f$i(x) = f$((i - 1))(f$((i - 1))(x))"; done
+{ sed '/^leaf:/,$d' "$here/tiny.ra"; echo 'def f0(x) = x + x'; for i in $(seq 40); do echo \
+	"def f$i(x) = f$((i - 1))(f$((i - 1))(x))"; done
 	printf 'leaf:\n    h = E[word]\ninner:\n    h = W @ f40(left.h)\noutput y = h at root\n'; } >"$tmp/large.ra"
 check
 says model-too-large "functions that double forty times"
 # chain N FIRST EACH: an operator after another.
 chain()
 {
-	model < <(echo "    x0 = $2"; for i in $(seq "$1"); do echo "    x$i = ${3//x/x$((i - 1))}"; done; printf '    h = x%d' "$1")
+	model < <(echo "    x0 = $2"; for i in $(seq "$1"); do echo "    x$i = ${3//x/x$((i - 1))}"; done; printf \
+		'    h = x%d' "$1")
 }
 # As many as may follow one another, and be in a body.
 layers=490 most=900
@@ -91,10 +94,12 @@ taken "$layers sums, one within the other"
 model >"$tmp/large.ra" < <(printf '    h = w'; for i in $(seq $most); do printf ' + W @ tanh(%s * right.h)' "$i"; done)
 check
 taken "a sum of $most terms"
-model >"$tmp/large.ra" < <(printf '    h = tanh(w)'; for i in $(seq $most); do printf ' + tanh(%s * right.h)' "$i"; done)
+model >"$tmp/large.ra" < \
+	<(printf '    h = tanh(w)'; for i in $(seq $most); do printf ' + tanh(%s * right.h)' "$i"; done)
 bounded check "$tmp/large.ra" --weights "$tmp/tiny.safetensors" --memory-cap 100000000
 taken "a sum of $most terms without products of matrices, within 100 MB"
-{ sed '/^leaf:/,$d' "$here/tiny.ra"; printf 'leaf:\n    x0 = E[word]\n'; for i in $(seq $most); do echo "    x$i = tanh(x$((i - 1)))"; done
+{ sed '/^leaf:/,$d' "$here/tiny.ra"; printf 'leaf:\n    x0 = E[word]\n'; for i in $(seq $most); do echo \
+	"    x$i = tanh(x$((i - 1)))"; done
 	printf '    h = x%d\ninner:\n    h = W @ left.h\noutput y = h at root\n' $most; } >"$tmp/large.ra"
 check
 taken "$most operators that become a table"
@@ -114,7 +119,8 @@ says syntax "4 * 10^6 headers that name no body"
 { sed '/^leaf:/,$d' "$here/tiny.ra"; yes node: | head -n 1000000; } >"$tmp/large.ra"
 check
 says duplicate-name "10^6 bodies of the same nodes"
-# unknown N DECLARATION BODY: so many declarations, then statements of names that are like theirs but unknown; & is a number.
+# unknown N DECLARATION BODY: so many declarations, then statements of names that are like theirs but unknown; & is a
+# number.
 unknown()
 {
 	sed '/^leaf:/,$d' "$here/tiny.ra"
@@ -167,11 +173,13 @@ header '\0\0\0\0\0\0\0\020' '{}' >"$tmp/large.safetensors"
 announced bad-weights "a header of 2^60 bytes"
 header '\377\377\377\377\377\377\377\377' '{}' >"$tmp/large.safetensors"
 announced bad-weights "a header of 2^64 - 1 bytes"
-weights '{"E":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}' </dev/null >"$tmp/large.safetensors"
+weights '{"E":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}' \
+	</dev/null >"$tmp/large.safetensors"
 announced bad-tensor "a tensor of 2^64 numbers"
 weights '{"E":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}}' </dev/null >"$tmp/large.safetensors"
 announced bad-tensor "a tensor of 2^64 bytes"
-weights '{"E":{"dtype":"F32","shape":[2147483648,1],"data_offsets":[0,8589934592]}}' </dev/null >"$tmp/large.safetensors"
+weights '{"E":{"dtype":"F32","shape":[2147483648,1],"data_offsets":[0,8589934592]}}' \
+	</dev/null >"$tmp/large.safetensors"
 announced bad-tensor "a tensor of 2^31 rows that are not there"
 weights "{\"a\":$(of 10000 '[')}" </dev/null >"$tmp/large.safetensors"
 announced bad-weights "10^4 brackets in a header"
@@ -220,17 +228,20 @@ says bad-conllu "a word of number 10^11"
 # --- memory ---
 
 for cap in 1000 100000 200000; do
-	bounded run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter --memory-cap $cap
+	bounded run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter \
+		--memory-cap $cap
 	says memory-cap "a run within $cap bytes"
 done
-bounded run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter --memory-cap 100000000
+bounded run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter \
+	--memory-cap 100000000
 taken "a run within 100 MB"
 if [ -n "$shadowed" ]; then
 	tap_skip "a sanitizer needs room" "whatever room the system gives, a run ends by itself"
 else
 	strange=
 	for room in $(seq 20000 4000 140000); do
-		(ulimit -v "$room"; "$ESPALIER" run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter >/dev/null 2>"$tmp/err")
+		(ulimit -v "$room"; "$ESPALIER" run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" \
+			--vocab "$tmp/words" --backend interpreter >/dev/null 2>"$tmp/err")
 		case $? in 0 | 1 | 127) ;; *) strange="$strange $room:$?" ;; esac # 127: libraries could not be loaded
 	done
 	tap_is "$strange" "" "whatever room the system gives, a run ends by itself"

@@ -53,7 +53,8 @@ fi
 tap_is "$(wc -l <<<"$text")" "$kernels" "when asked, each kernel has a line"
 tap_is "$(grep -cE '^[0-9a-f]+ [1-9a-f][0-9a-f]* tiny:[a-z0-9_.]+$' <<<"$text")" "$kernels" "of address, bytes and name"
 tap_is "$(stat -c %a "$map")" 600 "in a file that is private"
-overlaps=$(sort <<<"$text" | { end=0 n=0; while read -r at bytes _; do ((16#$at < end)) && ((n++)); end=$((16#$at + 16#$bytes)); done; echo "$n"; })
+overlaps=$(sort <<<"$text" | { end=0 n=0; while read -r at bytes _; do ((16#$at < end)) && ((n++)); \
+	end=$((16#$at + 16#$bytes)); done; echo "$n"; })
 tap_is "$overlaps" 0 "and ranges do not overlap"
 rm -f "$map"
 
@@ -68,11 +69,13 @@ tap_is "$status,$text" 0, "a file that others can write is not used"
 rm -f "$map"
 
 named 'echo before >$map; chmod 600 $map; touch -d "2 days ago" $map'
-tap_is "$status,$(wc -l <<<"$text"),$(grep -c before <<<"$text")" "0,$kernels,0" "what another process of that number left is not kept"
+tap_is "$status,$(wc -l <<<"$text"),$(grep -c before <<<"$text")" "0,$kernels,0" \
+	"what another process of that number left is not kept"
 rm -f "$map"
 
 named 'echo before >$map; chmod 600 $map'
-tap_is "$status,$(head -n 1 <<<"$text"),$(wc -l <<<"$text")" "0,before,$((kernels + 1))" "one of the user's own is added to"
+tap_is "$status,$(head -n 1 <<<"$text"),$(wc -l <<<"$text")" "0,before,$((kernels + 1))" \
+	"one of the user's own is added to"
 rm -f "$map"
 
 unset ESPALIER_PERF_MAP
@@ -95,7 +98,8 @@ lines_of()
 
 lines_of "$here/tiny.ra" --no-cache --compile-in helper
 tap_is "$status,$found" 0,1 "a helper makes lines, too"
-ESPALIER_JITDUMP=0 ESPALIER_LINES=1 esp compile "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --output "$tmp/tiny.program"
+ESPALIER_JITDUMP=0 ESPALIER_LINES=1 esp compile "$here/tiny.ra" --weights "$tmp/tiny.safetensors" \
+	--output "$tmp/tiny.program"
 tap_is "$status" 0 "a program is saved with lines"
 lines_of "$tmp/tiny.program"
 tap_is "$status,$found" 0,1 "they are in its dump"
@@ -116,7 +120,8 @@ if [[ -n $perf ]] && "$perf" record -o "$tmp/perf.data" -e cpu-clock true >/dev/
 	unset ESPALIER_PERF_MAP
 	rm -rf "$tmp/dumps"
 	mkdir "$tmp/dumps"
-	ESPALIER_JITDUMP=1 JITDUMPDIR=$tmp/dumps "$perf" record -k 1 -F 10000 -e cpu-clock -o "$tmp/perf.data" "$ESPALIER" "${model[@]}" >/dev/null 2>&1
+	ESPALIER_JITDUMP=1 JITDUMPDIR=$tmp/dumps "$perf" record -k 1 -F 10000 -e cpu-clock -o "$tmp/perf.data" "$ESPALIER" \
+		"${model[@]}" >/dev/null 2>&1
 	"$perf" inject --jit -i "$tmp/perf.data" -o "$tmp/perf.jit" >/dev/null 2>&1
 	"$perf" report -i "$tmp/perf.jit" --sort symbol 2>/dev/null | grep -q 'tiny:'
 	tap_ok $? "perf inject takes the dump"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# espalier profile: what it shows, in all forms; what it refuses. What is in them is tests/tools/profile_test.c's affair.
+# espalier profile: what it shows, in all forms; what it refuses. What is in them is tests/tools/profile_test.c's
+# affair.
 . "${srcdir:-.}/tests/cli/support.sh"
 
 # profile ARGUMENT...: with the tiny weights and the interpreter.
@@ -24,8 +25,10 @@ for threads in 1 2; do
 	has "3 structures" "linearize" "floor of run" "inner" "memory" "schedule" "# schedule of"
 	tap_is "$status,$?,$err" "0,0," "a page, with --threads $threads"
 done
-tap_is "$(awk '/^level  /,/^$/' <<<"$out" | grep -cE '^(leaves|level [0-9]+) ')" 2 "a line for each level that computes anything: leaves are rows of a table"
-tap_is "$(awk '/^nodes of a level/,/^$/' <<<"$out" | awk '$1 ~ /^[0-9]/ { n += $2 == "to" ? $4 : $2 } END { print n }')" 3 \
+tap_is "$(awk '/^level  /,/^$/' <<<"$out" | grep -cE '^(leaves|level [0-9]+) ')" 2 \
+	"a line for each level that computes anything: leaves are rows of a table"
+tap_is "$(awk '/^nodes of a level/,/^$/' <<<"$out" | awk \
+	'$1 ~ /^[0-9]/ { n += $2 == "to" ? $4 : $2 } END { print n }')" 3 \
 	"whose widths are counted"
 profile --batch 1
 tap_is "$status,$(grep -c '^1 structure, 3 nodes' <<<"$out")" "0,1" "--batch says how many trees run together"
@@ -44,9 +47,11 @@ else
 fi
 
 # Blocks of columns that share a matrix of 64 by 64: it is read once, and the floor says no more.
-"$ESPALIER" bench "$srcdir/tests/models/matrices.ra" --sizes D=64,V=4 --keep "$tmp/kept" --batches 1 --minibatches 1 --runs 1 \
+"$ESPALIER" bench "$srcdir/tests/models/matrices.ra" --sizes D=64,V=4 --keep "$tmp/kept" --batches 1 --minibatches 1 \
+	--runs 1 \
 	--threads 1 --backend interpreter --no-cache >"$tmp/out"
-esp profile "$srcdir/tests/models/matrices.ra" "$tmp/trees" --weights "$tmp/kept/weights.safetensors" --vocab "$tmp/words" \
+esp profile "$srcdir/tests/models/matrices.ra" "$tmp/trees" --weights "$tmp/kept/weights.safetensors" \
+	--vocab "$tmp/words" \
 	--backend interpreter --no-cache --batch 1 --runs 1 --threads 1 --format json
 level=$(grep '^{"name":"level 1"' <<<"$out" | sed 's/"kernels".*//')
 [[ $level =~ \"weight_bytes\":([0-9]+) ]] && ((BASH_REMATCH[1] == 4 * 64 * 64))

@@ -1,5 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# Structures from brackets, CoNLL-U and JSON through the command: which format, which columns, which vocabularies, what is left out.
+# Structures from brackets, CoNLL-U and JSON through the command: which format, which columns, which vocabularies, what
+# is left out.
 . "${srcdir:-.}/tests/cli/support.sh"
 
 # A model that adds up what its nodes carry: a row of E for the word, one of F for the relation.
@@ -69,7 +70,8 @@ sums "$tmp/sums.ra" "$tmp/one.conllu" "${both[@]}" --column rel=label
 tap_is "$status,$out" "0,3,3" "a column goes by several names"
 sums "$tmp/sums.ra" "$tmp/one.conllu" "${both[@]}" --column rel=mood
 refused 1 input-not-supplied "a column that is not there is refused"
-tap_is "$(grep -c 'the file has form, lemma, upos, xpos, feats, deprel' <"$tmp/err")" 1 "and those that are there are named"
+tap_is "$(grep -c 'the file has form, lemma, upos, xpos, feats, deprel' <"$tmp/err")" 1 \
+	"and those that are there are named"
 printf '(S (A he) (B plays) (C her))\n' >"$tmp/one.ptb"
 sums "$tmp/sums.ra" "$tmp/one.ptb" "${both[@]}"
 refused 1 input-not-supplied "brackets have no relations"
@@ -83,18 +85,21 @@ tap_is "$status,$out,$(head -n 1 <<<"$err")" \
 	"a sentence that is none is refused, those before it are run"
 sums "$tmp/sums.ra" "$tmp/bad.conllu" "${both[@]}" --skip
 tap_is "$status,$(wc -l <<<"$out"),$(grep -c 'error: sentence' "$tmp/err")" "0,2,2" "or left out"
-esp run "$tmp/sums.ra" "$tmp/bad.conllu" --weights "$tmp/sums.safetensors" --backend interpreter --format json "${both[@]}" --skip
+esp run "$tmp/sums.ra" "$tmp/bad.conllu" --weights "$tmp/sums.safetensors" --backend interpreter --format json \
+	"${both[@]}" --skip
 tap_is "$(sed 's/,.*//' <<<"$out" | tr -d '\n')" '{"tree":0{"tree":3' "sentences keep their numbers"
 esp check "$tmp/sums.ra" "$tmp/bad.conllu" --weights "$tmp/sums.safetensors" "${both[@]}" --skip
 tap_is "$status,$(tail -n 2 <<<"$out")" "0,    trees 2, nodes 6
     left out 2" "and a check counts them"
 
 for batch in 1 2 64; do
-	printf '%s\n' '{"children": [[]], "data": {"word": [9], "rel": [0]}}' '{"children": [[]], "data": {"word": [1], "rel": [0]}}' \
+	printf '%s\n' '{"children": [[]], "data": {"word": [9], "rel": [0]}}' \
+		'{"children": [[]], "data": {"word": [1], "rel": [0]}}' \
 		'{"children": [[]], "data": {"word": [9], "rel": [0]}}' '{"children": [[]], "data": {"word": [9], "rel": [0]}}' \
 		'{"children": [[]], "data": {"word": [2], "rel": [0]}}' >"$tmp/refused.jsonl"
 	sums "$tmp/sums.ra" "$tmp/refused.jsonl" "${both[@]}" --batch "$batch" --skip
-	tap_is "$status,$(wc -l <<<"$out"),$(grep -c ':[0-9]: error: .* of node 0 of structure [023] is 9' "$tmp/err"),$(grep -c '3 structures were left out' "$tmp/err")" "1,2,3,1" \
+	tap_is "$status,$(wc -l <<<"$out"),$(grep -c ':[0-9]: error: .* of node 0 of structure [023] is 9' "$tmp/err"),$(grep \
+		-c '3 structures were left out' "$tmp/err")" "1,2,3,1" \
 		"what the model does not take is left out too, each named, and the status says so, by $batch"
 done
 sums "$tmp/sums.ra" "$tmp/refused.jsonl" "${both[@]}"
@@ -121,7 +126,8 @@ refused 1 "there is no vocabulary" "texts do"
 # words FILE ARGUMENT...: nodes of the structures, and the sum.
 words()
 {
-	esp run "$tmp/words.ra" "$@" --weights "$tmp/words.safetensors" --vocab "$tmp/forms" --backend interpreter --column w=label --format json
+	esp run "$tmp/words.ra" "$@" --weights "$tmp/words.safetensors" --vocab "$tmp/forms" --backend interpreter \
+		--column w=label --format json
 	out=$(sed -e 's/.*"nodes":\([0-9]*\),.*h_root":\[/\1: /' -e 's/\].*//' <<<"$out")
 }
 printf '(he (plays (he x)) (her y) (her z))\n' >"$tmp/many.ptb"
@@ -142,6 +148,7 @@ esp run "$tmp/words.ra" "$tmp/many.ptb" --weights "$tmp/words.safetensors" --voc
 refused 1 cannot-read "a vocabulary that is not there is refused"
 esp run "$tmp/words.ra" "$tmp/many.ptb" --weights "$tmp/words.safetensors" --from xml
 refused 2 "auto|brackets|conllu|json" "a format that there is not is refused"
-esp run "$tmp/words.ra" "$tmp/many.ptb" --weights "$tmp/words.safetensors" $(for i in $(seq 17); do echo --vocab "$tmp/forms"; done)
+esp run "$tmp/words.ra" "$tmp/many.ptb" --weights "$tmp/words.safetensors" \
+	$(for i in $(seq 17); do echo --vocab "$tmp/forms"; done)
 refused 2 "16 times at most" "so are too many vocabularies"
 tap_done

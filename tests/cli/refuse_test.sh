@@ -42,12 +42,14 @@ steps='"bn.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[48,56]
 floats 1 2 3 4 5 6 7 8 0 1 1 0 0 0 | weights "{$E,$W,$steps}" >"$bad"
 esp run "$here/tiny.ra" "$tmp/trees" --weights "$bad" --vocab "$tmp/words" --backend interpreter
 tap_is "$status,$err,$(echo "$out" | wc -l)" "0,,6" "a counter that stands beside the weights is no weight"
-floats 1 2 3 4 5 6 7 8 0 1 1 0 0 0 0 0 | weights "{$E,\"W\":{\"dtype\":\"I64\",\"shape\":[2,2],\"data_offsets\":[32,64]}}" >"$bad"
+floats 1 2 3 4 5 6 7 8 0 1 1 0 0 0 0 0 | weights \
+	"{$E,\"W\":{\"dtype\":\"I64\",\"shape\":[2,2],\"data_offsets\":[32,64]}}" >"$bad"
 with_weights "weight-type" "unless the model reads it"
 floats 1 2 3 4 5 6 7 8 0 1 1 0 0 0 0 0 | weights "{${E/F32/F64},$W}" >"$bad"
 with_weights unknown-dtype "numbers of double precision"
 with_weights "tensor.float() in PyTorch, array.astype('f4') in NumPy" "and how they are converted"
-floats 1 2 3 4 5 6 7 8 0 1 1 0 | weights "{$E,\"W\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[32,48]}}" >"$bad"
+floats 1 2 3 4 5 6 7 8 0 1 1 0 | weights \
+	"{$E,\"W\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[32,48]}}" >"$bad"
 with_weights extent-conflict "a matrix of another shape"
 floats 1 2 3 4 5 6 7 8 0 1 1 0 | weights "{$E,\"W\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[32,48]}}" >"$bad"
 with_weights weight-rank "a vector for a matrix"
@@ -128,7 +130,8 @@ refused 1 cannot-read "an input that is not there"
 printf '(2 a)\n(2 a)\n(2 a)\n(2 (2 a))\n' >"$tmp/bad.ptb"
 run "$here/tiny.ra" "$tmp/bad.ptb" --batch 2
 case $status,$err in
-1,"$tmp/bad.ptb:4: error: node 1 of structure 3 has 1 child;"*wrong-arity*--collapse*) tap_ok 0 "a message leads to the tree" ;;
+1,"$tmp/bad.ptb:4: error: node 1 of structure 3 has 1 child;"*wrong-arity*--collapse*) tap_ok 0 \
+	"a message leads to the tree" ;;
 *) tap_ok 1 "a message leads to the tree" ;; esac
 esp check "$here/tiny.ra" "$tmp/bad.ptb" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
 case $status,$err in 1,"$tmp/bad.ptb:4: error: node 1 of structure 3"*wrong-arity*) tap_ok 0 "so does one of check" ;;
@@ -174,7 +177,8 @@ refused 1 token-out-of-range "a vocabulary larger than the weights"
 
 printf '\357\273\277a\nb\nc\n<unk>\n' >"$tmp/words"
 run "$here/tiny.ra" "$tmp/trees"
-refused 1 "words:1:1: error: the text begins with a byte order mark of UTF-8 [byte-order-mark]" "a byte order mark before the words"
+refused 1 "words:1:1: error: the text begins with a byte order mark of UTF-8 [byte-order-mark]" \
+	"a byte order mark before the words"
 printf 'a\nb\nc\n<unk>\n' >"$tmp/words"
 { printf '\357\273\277' && cat "$tmp/trees"; } >"$tmp/marked"
 run "$here/tiny.ra" "$tmp/marked"
@@ -200,7 +204,8 @@ json '{"children": [[], [], [0, 1], []], "data": {"word": [0, 1, null, 2]}}' \
 	"nodes that the root does not reach"
 json '{"children": [[], [], [0, 1]], "root": 0, "data": {"word": [0, 1, null]}}' unreached-node "a root with a parent"
 json '{"children": [[], [], [0, 7]], "data": {"word": [0, 1, null]}}' \
-	"bad.jsonl:1: error: child 1 of node 2 of structure 0 is node 7, but it has nodes 0 to 2 only [dangling-child]" "a child that is none"
+	"bad.jsonl:1: error: child 1 of node 2 of structure 0 is node 7, but it has nodes 0 to 2 only [dangling-child]" \
+	"a child that is none"
 json '{"children": [[], [0, 0]], "data": {"word": [0, null]}}' \
 	"bad.jsonl:1: error: node 0 of structure 0 is a child of node 1 of structure 0 and again of node 1" "a child twice"
 json '{"children": [[], [], [0, 1]], "data": {"word": [0, 9, null]}}' \

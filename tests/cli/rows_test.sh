@@ -55,9 +55,11 @@ tap_is "$status,$out" "0,$expected" "rows of three arrays"
 rows "${all[@]}" --batch 2
 tap_is "$status,$out" "0,$expected" "two rows at a time are the same"
 rows "${all[@]}" --format json
-tap_is "$status,$(head -n 1 <<<"$out")" '0,{"tree":0,"nodes":1,"sentence":"","outputs":{"twice":[4,2],"next":[6]}}' "as JSON"
+tap_is "$status,$(head -n 1 <<<"$out")" '0,{"tree":0,"nodes":1,"sentence":"","outputs":{"twice":[4,2],"next":[6]}}' \
+	"as JSON"
 rows "${all[@]}" --export "$tmp/out.npy" --tensor twice
-tap_is "$status,$(tail -c 24 "$tmp/out.npy" | od -An -tf4 -v | tr -s ' \n' ' ')" "0, 4 2 6 8 4 4 " "results are exported"
+tap_is "$status,$(tail -c 24 "$tmp/out.npy" | od -An -tf4 -v | tr -s ' \n' ' ')" "0, 4 2 6 8 4 4 " \
+	"results are exported"
 esp compile "$tmp/rows.ra" --weights "$tmp/w.safetensors" --pack -o "$tmp/rows.espalier"
 if [ $status = 0 ]; then
 	esp run "$tmp/rows.espalier" "${all[@]}"

@@ -86,7 +86,8 @@ tap_is "$(echo "$out" | head -n 1)" \
 
 printf '(2 (2 "\\\001) (2 caf\303\251\377\355\240\200))\n' >"$tmp/bytes"
 run "$here/tiny.ra" "$tmp/bytes" --format json
-tap_is "$out" '{"tree":0,"nodes":3,"sentence":"\"\\\u0001 café\ufffd\ufffd\ufffd\ufffd","outputs":{"twice":[30,30],"total":[30]}}' \
+tap_is "$out" \
+	'{"tree":0,"nodes":3,"sentence":"\"\\\u0001 café\ufffd\ufffd\ufffd\ufffd","outputs":{"twice":[30,30],"total":[30]}}' \
 	"JSON is UTF-8 whatever the words are"
 printf '(2 (2 \033[2J) (2 b))\n' >"$tmp/bytes"
 run "$here/labelled.ra" "$tmp/bytes"
@@ -144,7 +145,8 @@ for _ in {1..100}; do cat "$tmp/labelled"; done >"$tmp/hundred"
 labelled "$tmp/labelled"
 one=$out
 labelled "$tmp/hundred"
-tap_is "$status,$out,$(grep -c 'for constants' <<<"$err")" "0,$one,0" "a tree has the same bits in a long file, without a table"
+tap_is "$status,$out,$(grep -c 'for constants' <<<"$err")" "0,$one,0" \
+	"a tree has the same bits in a long file, without a table"
 labelled "$tmp/hundred" --rules all
 tabled=$out
 tap_is "$status,$(grep -c 'for constants' <<<"$err")" "0,1" "tables are made when all rules are asked for"
@@ -179,7 +181,8 @@ output total = sum(h) at root
 END
 esp dump sched "$tmp/tables.ra" --weights "$tmp/tiny.safetensors" --output "$tmp/schedule"
 run "$tmp/tables.ra" "$tmp/one" --schedule "$tmp/schedule"
-tap_is "$status,$out,$err,$(grep -c '^tile fold0' "$tmp/schedule")" "0,total: 3,,1" "a dumped schedule of tables fits a short run"
+tap_is "$status,$out,$err,$(grep -c '^tile fold0' "$tmp/schedule")" "0,total: 3,,1" \
+	"a dumped schedule of tables fits a short run"
 
 # What dump writes is for the outputs that run computes, as long as both are told the same of them.
 for at in "" "--at root" "--at all"; do
@@ -187,7 +190,8 @@ for at in "" "--at root" "--at all"; do
 	run "$here/tiny.ra" "$tmp/trees" $at
 	wanted=$out
 	run "$here/tiny.ra" "$tmp/trees" $at --schedule "$tmp/schedule"
-	tap_is "$status,$err,$out,$(grep -qc '^tile output' "$tmp/schedule" && echo tiles)" "0,,$wanted,tiles" "a schedule that was dumped runs: ${at:-no --at}"
+	tap_is "$status,$err,$out,$(grep -qc '^tile output' "$tmp/schedule" && echo tiles)" "0,,$wanted,tiles" \
+		"a schedule that was dumped runs: ${at:-no --at}"
 done
 esp dump sched "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --at model --output "$tmp/schedule"
 esp explain "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --at model --schedule "$tmp/schedule"
@@ -208,7 +212,8 @@ tap_is "$(wc -l <"$tmp/result"),$(stat -c %a "$tmp/result"),$(readlink "$tmp/lin
 echo before >"$tmp/result"
 { cat "$tmp/many"; echo '(2 (2 a)'; } >"$tmp/broken"
 run "$here/tiny.ra" "$tmp/broken" --output "$tmp/result" --batch 2
-tap_is "$status,$(cat "$tmp/result"),$(ls "$tmp" | grep -c '^result')" "1,before,1" "a failure in the middle leaves the old file"
+tap_is "$status,$(cat "$tmp/result"),$(ls "$tmp" | grep -c '^result')" "1,before,1" \
+	"a failure in the middle leaves the old file"
 run "$here/tiny.ra" "$tmp/trees" --output "$tmp/none/result"
 refused 1 "No such file" "an output that cannot be made is refused"
 run "$here/tiny.ra" "$tmp/broken" --batch 2

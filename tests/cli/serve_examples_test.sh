@@ -9,7 +9,8 @@ if [[ $("$ESPALIER" serve 2>&1) == *"not part of this build"* ]]; then
 elif ! command -v curl >/dev/null; then
 	tap_skip "no curl" "the example's requests are answered"
 else
-	"$ESPALIER" serve "$small/treelstm.ra" --weights "$small/sst-treelstm-small.safetensors" --vocab "$small/sst-vocab.txt" \
+	"$ESPALIER" serve "$small/treelstm.ra" --weights "$small/sst-treelstm-small.safetensors" \
+		--vocab "$small/sst-vocab.txt" \
 		--backend interpreter --listen 0 >"$tmp/log" 2>"$tmp/messages" &
 	server=$!
 	for ((i = 0; i < 600; i++)); do
@@ -19,7 +20,8 @@ else
 	done
 	address=$(sed -n 's/^espalier: listening on //p' "$tmp/messages")
 	answers=$(sh "$srcdir/examples/serve/requests.sh" "$address")
-	tap_is "$?,$(grep -c 'It works well' <<<"$answers"),$(grep -c '"id":"one"' <<<"$answers")" "0,1,1" "the example's requests are answered" ||
+	tap_is "$?,$(grep -c 'It works well' <<<"$answers"),$(grep -c '"id":"one"' <<<"$answers")" "0,1,1" \
+		"the example's requests are answered" ||
 		sed 's/^/# /' "$tmp/messages"
 	tap_is "$(grep done <<<"$answers")" 'espalier_requests_total{model="treelstm",outcome="done"} 2' "and counted"
 	kill $server
@@ -31,7 +33,8 @@ fi
 # The command is not installed here, nor is its manual.
 if command -v systemd-analyze >/dev/null; then
 	for unit in service socket; do
-		sed -e 's|=/usr/bin/espalier |=/bin/true |' -e '/^Documentation=/d' "$srcdir/debian/espalier.$unit" >"$tmp/espalier.$unit"
+		sed -e 's|=/usr/bin/espalier |=/bin/true |' -e '/^Documentation=/d' \
+			"$srcdir/debian/espalier.$unit" >"$tmp/espalier.$unit"
 	done
 	said=$(systemd-analyze verify "$tmp/espalier.service" "$tmp/espalier.socket" 2>&1)
 	tap_is "$?,$said" "0," "systemd takes the units"

@@ -62,7 +62,8 @@ accepted "$tmp/tree_rnn.ra"
 # --- the same from PyTorch itself, where it is installed ---
 
 if ! python3 -c 'import torch, safetensors.torch' 2>/dev/null; then
-	for model in tree_rnn lstm bilstm gru; do tap_skip "no PyTorch with safetensors" "$model: results are those of PyTorch"; done
+	for model in tree_rnn lstm bilstm gru; do tap_skip "no PyTorch with safetensors" \
+		"$model: results are those of PyTorch"; done
 	tap_done
 fi
 printf '<unk>\na\nb\nc\nd\ne\nf\n' >"$tmp/words"
@@ -112,7 +113,8 @@ same()
 {
 	name=${1##*/}
 	name=${name%.ra}
-	esp compare "$@" --weights "$tmp/$name.safetensors" --vocab "$tmp/words" --ref "$tmp/$name-ref.safetensors" --backend interpreter
+	esp compare "$@" --weights "$tmp/$name.safetensors" --vocab "$tmp/words" --ref "$tmp/$name-ref.safetensors" \
+		--backend interpreter
 	case $status,$err,$out in 0,,*equal:*) tap_ok 0 "$name: results are those of PyTorch" ;;
 	*) tap_ok 1 "$name: results are those of PyTorch" && show && echo "# $out" ;; esac
 }

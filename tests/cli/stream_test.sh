@@ -33,7 +33,8 @@ tap_is "$status,$(tail -n 1 <<<"$out")" "0,    trees 3, nodes 9" "check takes th
 feed profile "$here/tiny.ra" - --weights "$tmp/tiny.safetensors" --backend interpreter --runs 2 <"$tmp/trees.jsonl"
 tap_is "$status" 0 "profile takes them"
 run "$here/tiny.ra" "$tmp/trees" --export "$tmp/ref.safetensors"
-feed compare "$here/tiny.ra" - --weights "$tmp/tiny.safetensors" --backend interpreter --ref "$tmp/ref.safetensors" <"$tmp/trees.jsonl"
+feed compare "$here/tiny.ra" - --weights "$tmp/tiny.safetensors" --backend interpreter --ref "$tmp/ref.safetensors" \
+	<"$tmp/trees.jsonl"
 tap_is "$status" 0 "compare takes them"
 esp tune "$here/tiny.ra" "$tmp/structures" --weights "$tmp/tiny.safetensors" --backend interpreter --seconds 1 --batch 1
 tap_is "$status" 0 "tune takes them" || show
@@ -68,7 +69,8 @@ exec {from}<&-
 for batch in 1 2 64; do
 	{ cat "$tmp/trees" && echo '(2 a b)' && cat "$tmp/trees"; } >"$tmp/broken"
 	run "$here/tiny.ra" "$tmp/broken" --batch $batch
-	tap_is "$status,$out,$(head -n 1 <<<"$err")" "1,$answers,$tmp/broken:4:6: error: 'b' is a second word in one leaf [bad-tree]" \
+	tap_is "$status,$out,$(head -n 1 <<<"$err")" \
+		"1,$answers,$tmp/broken:4:6: error: 'b' is a second word in one leaf [bad-tree]" \
 		"what stands before a tree that is none is answered, by $batch"
 	feed run "$here/tiny.ra" - "${given[@]}" --batch $batch <"$tmp/broken"
 	tap_is "$status,$out" "1,$answers" "also from a pipe"
@@ -109,7 +111,8 @@ floats 1 2 3 4 5 6 7 8 | weights "{$E}" >"$tmp/chain.safetensors"
 chain()
 {
 	cat >"$tmp/said"
-	feed run "$tmp/chain.ra" "$@" --weights "$tmp/chain.safetensors" --vocab "$tmp/words" --backend interpreter --format json <"$tmp/said"
+	feed run "$tmp/chain.ra" "$@" --weights "$tmp/chain.safetensors" --vocab "$tmp/words" --backend interpreter \
+		--format json <"$tmp/said"
 	out=$(sed -e 's/.*sentence":"\([^"]*\)".*sum":\[/\1: /' -e 's/\].*//' <<<"$out")
 }
 sums='a b: 5,8
@@ -125,11 +128,13 @@ tap_is "$status,$out" "0,(a b: 17,20
 zz: 7,8" "a bracket is a letter where the format is given"
 chain - < <(printf '(a b\nzz\n')
 refused 1 unbalanced-tree "and a tree where it is not"
-chain - < <(printf '{"data": {"word": [0, "b"]}, "text": "two"}\n{"children": [[1], []], "root": 0, "data": {"word": [1, 0]}}\n')
+chain - < <(printf \
+	'{"data": {"word": [0, "b"]}, "text": "two"}\n{"children": [[1], []], "root": 0, "data": {"word": [1, 0]}}\n')
 tap_is "$status,$out" "0,two: 5,8
 : 5,8" "JSON without children is a sequence"
 printf 'a b\nzz\n' >"$tmp/said"
-feed run "$tmp/chain.ra" - --weights "$tmp/chain.safetensors" --vocab "$tmp/words" --backend interpreter --at all <"$tmp/said"
+feed run "$tmp/chain.ra" - --weights "$tmp/chain.safetensors" --vocab "$tmp/words" --backend interpreter --at all \
+	<"$tmp/said"
 tap_is "$status,$out" "0,sum[0]: 1 2
 sum[1]: 5 8
 
@@ -139,5 +144,6 @@ run "$here/tiny.ra" "$tmp/lines.txt"
 refused 1 bad-tree "a model of trees takes no line by itself"
 printf '{"data": {"word": [0, 1]}}\n' >"$tmp/none.json"
 run "$here/tiny.ra" "$tmp/none.json"
-refused 1 "it has no member 'children', without which it is a sequence, and the model takes none" "nor JSON without children"
+refused 1 "it has no member 'children', without which it is a sequence, and the model takes none" \
+	"nor JSON without children"
 tap_done

@@ -13,7 +13,8 @@ example=$srcdir/examples/treelstm
 shadowed=
 grep -qs -e '-fsanitize' "${builddir:-.}/config.status" && shadowed=yes
 
-# esp ARGUMENT...: runs the command; leaves $status, $out and $err. LeakSanitizer cannot always stop a process to look at
+# esp ARGUMENT...: runs the command; leaves $status, $out and $err. LeakSanitizer cannot always stop a process to look
+# at
 # it, which says nothing of the process: then once more.
 esp()
 {

@@ -8,7 +8,8 @@ esp $tune --seconds 1 --output "$tmp/tuned"
 tap_is "$status,$out" "0," "a schedule is looked for"
 echo "$err" | tail -n 1 | grep -Eq '^[0-9]+ schedules measured: [0-9.]+ times as fast$'
 tap_ok $? "and how many were measured is told" || show
-head -n 1 "$tmp/tuned" | grep -q '^# tuned by espalier tune for trees, 1 minibatch of 3 trees, 1 thread, outputs at the root$'
+head -n 1 "$tmp/tuned" | grep \
+	-q '^# tuned by espalier tune for trees, 1 minibatch of 3 trees, 1 thread, outputs at the root$'
 tap_ok $? "what it was tuned for stands in the file" || head "$tmp/tuned"
 grep -q '^# [1-9][0-9]* schedules were measured; this one is [1-9][0-9.]* times as fast' "$tmp/tuned"
 tap_ok $? "and what that gains"
@@ -19,7 +20,8 @@ plain=$out
 run "$here/tiny.ra" "$tmp/trees" --rules all --schedule "$tmp/tuned"
 tap_is "$status,$out" "0,$plain" "with it the model computes the same"
 esp $tune --seconds 1 --batch 1 --at all
-tap_is "$status,$(head -n 1 <<<"$out")" "0,# tuned by espalier tune for trees, 3 minibatches of 1 tree, 1 thread, outputs at all nodes" \
+tap_is "$status,$(head -n 1 <<<"$out")" \
+	"0,# tuned by espalier tune for trees, 3 minibatches of 1 tree, 1 thread, outputs at all nodes" \
 	"without a file it goes to standard output"
 
 # --- an interrupt ends the search, not the command ---
@@ -60,10 +62,12 @@ bench()
 	esp bench "$@" --backend interpreter --no-cache --threads 1 --minibatches 1 --runs 1 --batches 1
 }
 bench --ablation --sizes D=2 --length 2
-tap_is "$status,$(grep -Ec '^[a-z_]+ +1 +[0-9.]+( +[0-9.]+)+$' <<<"$out"),$(tail -n 1 <<<"$out" | grep -c '^geometric mean')" "0,9,1" \
+tap_is "$status,$(grep -Ec '^[a-z_]+ +1 +[0-9.]+( +[0-9.]+)+$' <<<"$out"),$(tail -n 1 <<<"$out" | grep \
+	-c '^geometric mean')" "0,9,1" \
 	"an ablation is a table of the models of the field" || show
 bench --ablation --sizes D=2,V=5,nothing=3 --length 2
-tap_is "$status,$(grep -c "no model has a dimension 'nothing'" <<<"$err"),$out" "2,1," "a size that no model of it has is refused"
+tap_is "$status,$(grep -c "no model has a dimension 'nothing'" <<<"$err"),$out" "2,1," \
+	"a size that no model of it has is refused"
 bench --ablation --sizes D=2,V=5,C=3 --length 2
 tap_is "$status,$(wc -l <<<"$out")" "0,11" "one that only some have is theirs" || show
 bench "$here/tiny.ra" --ablation --sizes D=2,V=5
@@ -71,7 +75,8 @@ tap_is "$status,$(wc -l <<<"$out")" "0,3" "or of a model" || show
 exhaustive=("$srcdir/bench/models/multiplicative.ra" --sizes D=2,M=2,V=5)
 [ -z "$shadowed" ] || exhaustive=("$here/tiny.ra" --sizes D=2,V=5)
 bench "${exhaustive[@]}" --exhaustive --length 2
-tap_is "$status,$(tail -n 1 <<<"$out" | grep -c '"loss_percent": [0-9]')" "0,1" "tiles are searched exhaustively" || show
+tap_is "$status,$(tail -n 1 <<<"$out" | grep -c '"loss_percent": [0-9]')" "0,1" "tiles are searched exhaustively" || \
+	show
 # count NAME: of the first group
 count()
 {
@@ -93,7 +98,8 @@ all_counted
 tap_is "$?,$(($(count predicted) > 0)),$(($(count timed) < all)),$(count greatest),$(count slower)" "0,1,1,0,0" \
 	"some are left out by their predictions, and none by its time where the margin is wide" || show
 bench "${exhaustive[@]}" --exhaustive --length 2 --within 0.01 --above 1000000
-tap_is "$status,$(grep -c '"group"' <<<"$out"),$(grep -c '"model"' <<<"$out")" "0,0,1" "only losses above a percentage are written" || show
+tap_is "$status,$(grep -c '"group"' <<<"$out"),$(grep -c '"model"' <<<"$out")" "0,0,1" \
+	"only losses above a percentage are written" || show
 bench "${exhaustive[@]}" --exhaustive --within much
 refused 2 "--within" "a percentage is a number"
 bench

@@ -30,6 +30,8 @@ tap_ok $? "an option that says why it is no part of the key compiles"
 refuses 'COMPILE_OPTION(bool, foo)' "COMPILE_OPTION" "an option without the column does not"
 refuses 'COMPILE_OPTION(bool, foo, , put_number)' "foo" "an option with an empty column does not"
 refuses 'COMPILE_OPTION(bool, foo, IN_KEY, )' "expected" "an option that nothing prints does not"
-refuses 'COMPILE_OPTION(struct jit_watch, foo, IN_KEY, put_number)' "incompatible" "an option that is printed as what it is not does not"
-refuses 'COMPILE_OPTION(bool, foo, NOT_IN_KEY, "")' "say why foo is not in the key" "an option without a reason does not"
+refuses 'COMPILE_OPTION(struct jit_watch, foo, IN_KEY, put_number)' "incompatible" \
+	"an option that is printed as what it is not does not"
+refuses 'COMPILE_OPTION(bool, foo, NOT_IN_KEY, "")' "say why foo is not in the key" \
+	"an option without a reason does not"
 tap_done

@@ -23,7 +23,8 @@ offered()
 
 completion=$(cd "$completion" && pwd)
 esp help
-tap_is "$(offered "")" "$(echo "$out" | sed -n 's/^  \([a-z-]*\) .*/\1/p' | { cat; echo --version; echo --help; } | sort | paste -sd ' ')" \
+tap_is "$(offered "")" \
+	"$(echo "$out" | sed -n 's/^  \([a-z-]*\) .*/\1/p' | { cat; echo --version; echo --help; } | sort | paste -sd ' ')" \
 	"bash: all commands are offered"
 tap_is "$(offered ex)" "explain explain-error" "bash: commands are completed"
 tap_is "$(offered run --form)" "--format" "bash: an option is completed"
@@ -32,7 +33,8 @@ tap_is "$(offered run --format "")" "json text" "bash: the words of a choice are
 tap_is "$(offered run --format = j)" "json" "bash: also after ="
 tap_is "$(offered run --format =)" "json text" "bash: and right after it"
 tap_is "$(offered run "")" "a.ra b.ra folder with space.ra" "bash: the first operand of run is a model"
-tap_is "$(offered run a.ra "")" "a.ra b.ra c.ptb folder with space.ra" "bash: the second one, in whatever format, is any file"
+tap_is "$(offered run a.ra "")" "a.ra b.ra c.ptb folder with space.ra" \
+	"bash: the second one, in whatever format, is any file"
 tap_is "$(offered run --batch 3 --timing --format = json a.ra c)" "c.ptb" "bash: options before it do not count"
 tap_is "$(offered run a.ra c.ptb "")" "" "bash: there is no third"
 tap_is "$(offered run --weights "")" "a.ra b.ra c.ptb folder with space.ra" "bash: an argument is any file"
@@ -45,9 +47,11 @@ tap_is "$(offered help ru)" "run" "bash: commands are offered to help"
 # --- fish and zsh ---
 
 if command -v fish >/dev/null; then
-	asked=$(HOME=$tmp fish --no-config -c "source '$completion/espalier.fish'; complete -C 'espalier run --format '" | cut -f 1 | sort | paste -sd ' ')
+	asked=$(HOME=$tmp fish --no-config -c "source '$completion/espalier.fish'; complete -C 'espalier run --format '" | \
+		cut -f 1 | sort | paste -sd ' ')
 	tap_is "$asked" "json text" "fish: the words of a choice are offered"
-	asked=$(HOME=$tmp fish --no-config -c "source '$completion/espalier.fish'; complete -C 'espalier explain-error shape'" | cut -f 1)
+	asked=$(HOME=$tmp fish --no-config \
+		-c "source '$completion/espalier.fish'; complete -C 'espalier explain-error shape'" | cut -f 1)
 	tap_is "$asked" "shape-mismatch" "fish: diagnostics are offered"
 else
 	tap_skip "no fish" "fish: words are offered"

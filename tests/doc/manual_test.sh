@@ -23,7 +23,8 @@ fi
 # plain PAGE: its words, one space between them, without roff's escapes.
 plain()
 {
-	sed -e 's/\\-/-/g' -e "s/\\\\(aq/'/g" -e 's/\\f[BIR]//g' -e 's/\\(dq/"/g' -e 's/\\e/\\/g' -e 's/\\(ti/~/g' -e 's/\\&//g' \
+	sed -e 's/\\-/-/g' -e "s/\\\\(aq/'/g" -e 's/\\f[BIR]//g' -e 's/\\(dq/"/g' -e 's/\\e/\\/g' -e 's/\\(ti/~/g' \
+		-e 's/\\&//g' \
 		-e 's/^\.[A-Za-z]* //' "$manual/$1" | tr -s '\n ' '  '
 }
 
@@ -59,7 +60,8 @@ done <<LINES
 $out
 LINES
 tap_is "$missing" "" "every diagnostic has an entry"
-tap_is "$(grep -c '^\.B [a-z\\-]*$' "$manual/espalier-diagnostics.7")" "$(echo "$out" | wc -l)" "and there are no others"
+tap_is "$(grep -c '^\.B [a-z\\-]*$' "$manual/espalier-diagnostics.7")" \
+	"$(echo "$out" | wc -l)" "and there are no others"
 
 # --- espalier-algebra(7) ---
 
@@ -100,5 +102,6 @@ $(sed -n 's/^| `\(.*\)` | .*/\1/p' "$srcdir/doc/model-text.md" | sed 's/`//g')
 LINES
 tap_is "$missing" "" "every function is there"
 tap_is "$(sed -n '/^```$/,/^```$/p' "$srcdir/doc/model-text.md" | grep -vc '^```$')" \
-	"$(sed -n '/^\.EX$/,/^\.EE$/p' "$manual/espalier-model.7" | grep -vc '^\.E[XE]$')" "examples and grammar are there line by line"
+	"$(sed -n '/^\.EX$/,/^\.EE$/p' "$manual/espalier-model.7" | grep -vc '^\.E[XE]$')" \
+	"examples and grammar are there line by line"
 tap_done

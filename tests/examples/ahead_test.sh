@@ -41,7 +41,8 @@ wanted=$("$ESPALIER" run "$example/treelstm.ra" "$work/tree.ptb" --weights "$exa
 tap_is "$(sort -k 2 -gr <<<"$found" | sed -n 's/^\([a-z ]*[a-z]\)  *\([0-9.]*\)$/\1 \2/p' | head -n 1)" \
 	"$(sed 's/^\([a-z ]*[a-z]\)  *\([0-9.]*\)  .*/\1 \2/' <<<"$wanted")" "and finds what the command finds"
 
-# For another machine, with the run leg alone: what compiles is not even there. Nobody reads a file, so nobody needs jansson.
+# For another machine, with the run leg alone: what compiles is not even there. Nobody reads a file, so nobody needs
+# jansson.
 cross=aarch64-linux-gnu-gcc
 if ! command -v $cross >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
 	tap_skip "no $cross or no qemu-aarch64" "an object for another machine"
@@ -52,9 +53,11 @@ elif ! has_backend llvm; then
 fi
 compile --target-cpu aarch64 -o "$work/tree.o"
 tap_ok $? "an object for another machine is made"
-$cross -std=gnu11 -w -fopenmp -static -D_GNU_SOURCE -DPKGLIBDIR='""' -DPKGLIBEXECDIR='""' -idirafter /usr/include -I"$srcdir/src" \
+$cross -std=gnu11 -w -fopenmp -static -D_GNU_SOURCE -DPKGLIBDIR='""' -DPKGLIBEXECDIR='""' -idirafter /usr/include \
+	-I"$srcdir/src" \
 	-I"$srcdir/src/api" -I"$work" -o "$work/other" "$srcdir/examples/ahead/sentiment.c" "$work/tree.o" \
-	"$srcdir"/src/{base,io,image,linearize,runtime,jit,compile,api}/*.c -lm -Wl,--unresolved-symbols=ignore-all 2>"$work/said"
+	"$srcdir"/src/{base,io,image,linearize,runtime,jit,compile,api}/*.c -lm \
+	-Wl,--unresolved-symbols=ignore-all 2>"$work/said"
 tap_ok $? "it is linked there" || sed 's/^/# /' "$work/said"
 tap_is "$(qemu-aarch64 "$work/other")" "$found" "and finds the same"
 tap_done

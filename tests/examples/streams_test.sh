@@ -16,7 +16,8 @@ tap_ok $? "the example is short ($lines lines)"
 # keep NAME MODEL SIZES: random weights in $work/NAME.
 keep()
 {
-	"$ESPALIER" bench "$2" --sizes "$3" --keep "$work/$1" --threads 1 --minibatches 1 --batches 1 --runs 1 --length 2 --backend interpreter \
+	"$ESPALIER" bench "$2" --sizes "$3" --keep "$work/$1" --threads 1 --minibatches 1 --batches 1 --runs 1 --length 2 \
+		--backend interpreter \
 		>/dev/null 2>&1
 }
 
@@ -25,7 +26,8 @@ printf 'w%d\n' 0 1 2 3 4 >"$work/vocab"
 echo w0 w1 w2 w3 w4 w0 w1 >"$work/sequence"
 streamed=$("$builddir/examples/streams/streams" "$srcdir/examples/lstm/lstm.ra" "$work/words/weights.safetensors" 40 7)
 tap_ok $? "words come one by one"
-"$ESPALIER" run "$srcdir/examples/lstm/lstm.ra" --weights "$work/words/weights.safetensors" --vocab "$work/vocab" --from plain --rules all \
+"$ESPALIER" run "$srcdir/examples/lstm/lstm.ra" --weights "$work/words/weights.safetensors" --vocab "$work/vocab" \
+	--from plain --rules all \
 	--format json "$work/sequence" >"$work/run" 2>"$work/err"
 tap_is "$(sed -n 's/.*"logits":\[\([^]]*\)\].*/\1/p' "$work/run" | tr , ' ')" "$(head -n 1 <<<"$streamed")" \
 	"the first stream ends with the bits of one run over its words"
@@ -33,7 +35,8 @@ tap_is "$(sed -n 's/.*"logits":\[\([^]]*\)\].*/\1/p' "$work/run" | tr , ' ')" "$
 keep frames "$example/voice.ra" D=16,E=4
 streamed=$("$builddir/examples/streams/streams" "$example/voice.ra" "$work/frames/weights.safetensors" 1000 5)
 tap_ok $? "frames of a thousand voices come every 10 ms"
-tap_is "$(head -n 1 <<<"$streamed" | awk '{ print NF, ($1 + $2 > 0.999 && $1 + $2 < 1.001) }')" "2 1" "and tell what they should"
+tap_is "$(head -n 1 <<<"$streamed" | awk '{ print NF, ($1 + $2 > 0.999 && $1 + $2 < 1.001) }')" "2 1" \
+	"and tell what they should"
 tap_is "$(tail -n 1 <<<"$streamed" | grep -c '^1000 streams: ')" 1 "all of them end"
 
 "$builddir/examples/streams/streams" "$example/voice.ra" /nonexistent 1 1 >/dev/null 2>&1

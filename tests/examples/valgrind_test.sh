@@ -5,7 +5,8 @@
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/backends.sh"
 example=$srcdir/examples/treelstm
-files=("$example/treelstm.ra" "$example/sst-treelstm-small.safetensors" "$example/sst-vocab.txt" "$example/sentences.ptb")
+files=("$example/treelstm.ra" "$example/sst-treelstm-small.safetensors" "$example/sst-vocab.txt" \
+	"$example/sentences.ptb")
 
 skip()
 {

@@ -17,7 +17,8 @@ unlicensed()
 }
 
 mapfile -t sources < <(find src tools doc bench tests examples m4 debian python cmake \( -name '*.[ch]' -o -name '*.def' -o -name '*.map' \
-	-o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name 'espalier-*.m4' -o -name '*.in' \) ! -path '*/corpus/*' 2>/dev/null | sort)
+	-o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name 'espalier-*.m4' -o -name '*.in' \) ! \
+	-path '*/corpus/*' 2>/dev/null | sort)
 tap_is "$([ "${#sources[@]}" -gt 500 ] && echo many)" many "sources are found"
 tap_is "$(unlicensed "${sources[@]}" quickstart run-tests Makefile.am configure.ac espalier.pc.in .ci/run .ci/debian.sh build-aux/link-library.sh build-aux/setup.sh debian/rules \
 	debian/tests/smoke REUSE.toml)" "" \
@@ -25,9 +26,11 @@ tap_is "$(unlicensed "${sources[@]}" quickstart run-tests Makefile.am configure.
 tap_is "$(unlicensed LICENSE)" LICENSE "a file without the line would be found"
 
 version=$(sed -n 's/^#define ESP_VERSION "\(.*\)"$/\1/p' src/api/espalier.h)
-tap_is "$(sed -n 's/^## \[\([0-9.]*\)\].*/\1/p' CHANGELOG.md | head -n 1)" "$version" "the newest release of CHANGELOG.md is the version of espalier.h"
+tap_is "$(sed -n 's/^## \[\([0-9.]*\)\].*/\1/p' CHANGELOG.md | head -n 1)" "$version" \
+	"the newest release of CHANGELOG.md is the version of espalier.h"
 tap_is "$(sed -n 's/^version: *//p' CITATION.cff)" "$version" "CITATION.cff names that version"
-tap_is "$(sed -n '1s/^espalier (\([0-9.]*\)-[0-9]*).*/\1/p' debian/changelog)" "$version" "debian/changelog names that version"
+tap_is "$(sed -n '1s/^espalier (\([0-9.]*\)-[0-9]*).*/\1/p' debian/changelog)" "$version" \
+	"debian/changelog names that version"
 cmp LICENSE LICENSES/Apache-2.0.txt
 tap_ok $? "LICENSES/ has the text of LICENSE"
 tap_done

@@ -13,10 +13,13 @@ named()
 	done | sort -u
 }
 
-# Sources and tests that no fragment names; a unit test is named without its ending.  What pip builds lies in python/build.
+# Sources and tests that no fragment names; a unit test is named without its ending.  What pip builds lies in
+# python/build.
 missing()
 {
-	comm -23 <(find src tools doc bench tests python ! -path 'python/build/*' \( -path '*/*.c' -o -path 'python/*.h' -o -path 'python/*.py' -o -path 'python/*.pyi' -o -path 'python/*.ipynb' -o -path 'src/*.h' -o -name '*.def' -o -path 'doc/*.md' -o -path 'tools/*.ra' -o -name README.md -o -path '*_test.sh' \) | sort) \
+	comm -23 <(find src tools doc bench tests python ! -path 'python/build/*' \( -path '*/*.c' -o -path 'python/*.h' -o \
+		-path 'python/*.py' -o -path 'python/*.pyi' -o -path 'python/*.ipynb' -o -path 'src/*.h' -o -name '*.def' \
+		-o -path 'doc/*.md' -o -path 'tools/*.ra' -o -name README.md -o -path '*_test.sh' \) | sort) \
 		<({ named; named | sed 's/$/.c/'; } | sort -u)
 }
 

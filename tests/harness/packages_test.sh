@@ -55,7 +55,8 @@ tap_is "$(asked -- build ci bench)" "" "nothing is run when all is there"
 tap_is "$(asked clang-19 python3-torch -- build)" "" "packages of other uses are not installed"
 tap_is "$(asked libtool llvm-19-dev clang-19 -- build)" "update 
 install libtool llvm-19-dev " "what is missing is installed, after an update of the lists"
-tap_is "$(user=1000 PATH=$work/bin:$work/tools asked libtool -- build)" "status 1" "neither root nor sudo: advice and a failure"
+tap_is "$(user=1000 PATH=$work/bin:$work/tools asked libtool -- build)" "status 1" \
+	"neither root nor sudo: advice and a failure"
 
 stand_in apt-get <<SH
 exit 100

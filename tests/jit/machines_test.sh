@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# Code for each target, run call by call on that machine, this one or an emulated one, leaves what the interpreter leaves.
+# Code for each target, run call by call on that machine, this one or an emulated one, leaves what the interpreter
+# leaves.
 srcdir=${srcdir:-.}
 . "$srcdir/tests/tap.sh"
 builddir=${builddir:-build}
@@ -62,7 +63,8 @@ fi
 floats="floats of aarch64 are set for a run, and set back"
 backend=llvm
 ! has_backend llvm || record aarch64
-if ! command -v "${compiler[0]}" >/dev/null || { [ -n "${emulator[*]}" ] && ! command -v "${emulator[0]}" >/dev/null; }; then
+if ! command -v "${compiler[0]}" >/dev/null || { [ -n "${emulator[*]}" ] && ! command \
+	-v "${emulator[0]}" >/dev/null; }; then
 	tap_skip "no qemu-aarch64 or no aarch64-linux-gnu-gcc" "$floats"
 	tap_skip "no qemu-aarch64 or no aarch64-linux-gnu-gcc" "code for aarch64 does what the interpreter does"
 	tap_done

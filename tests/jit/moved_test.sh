@@ -19,7 +19,8 @@ model=$srcdir/examples/treelstm
 # Runs with the library that was moved.
 moved()
 {
-	LD_LIBRARY_PATH=$work "$builddir/.libs/espalier" run "$model/treelstm.ra" --weights "$model/sst-treelstm-small.safetensors" \
+	LD_LIBRARY_PATH=$work "$builddir/.libs/espalier" run "$model/treelstm.ra" \
+		--weights "$model/sst-treelstm-small.safetensors" \
 		--vocab "$model/sst-vocab.txt" --no-cache --backend "$name" "$model/sentences.ptb" 2>&1
 }
 

@@ -1,5 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# Nothing between the model's text and the machine code knows a model: none of its folders names one of the examples, or of
+# Nothing between the model's text and the machine code knows a model: none of its folders names one of the examples, or
+# of
 # the models that are timed, but in comments.
 . "${srcdir:-.}/tests/tap.sh"
 srcdir=${srcdir:-.}
@@ -31,7 +32,8 @@ code()
 
 [ "$(echo "$names" | wc -l)" -gt 10 ]
 tap_ok $? "there are models to look for"
-tap_is "$(echo 'x = "treelstm"; /* GRU' | code /dev/stdin | grep -Eciw "$pattern")" 1 "a name is found in code, not in a comment"
+tap_is "$(echo 'x = "treelstm"; /* GRU' | code /dev/stdin | grep -Eciw "$pattern")" 1 \
+	"a name is found in code, not in a comment"
 for folder in linearize subop rewrite move sched ilir jit jit/llvm jit/gccjit compile image runtime; do
 	found=$(code "$srcdir"/src/$folder/*.[ch]* "$srcdir"/src/$folder/*.def 2>/dev/null | grep -Eiw "$pattern")
 	tap_is "$found" "" "$folder names no model"
