@@ -100,6 +100,67 @@ bool onnx_write_gelu(struct onnx_op *o)
 	return true;
 }
 
+/* A slope for each channel, axis 1. */
+bool onnx_write_channel_slopes(struct onnx_op *o)
+{
+	struct onnx_operand *slope = &o->in[1];
+	struct onnx_shape shape = {o->in[0].shape.rank - 1, {1, 1, 1, 1, 1, 1, 1, 1}};
+	if (slope->shape.rank == 1 && shape.rank > 0) {
+		shape.dim[0] = slope->shape.dim[0];
+		*slope = onnx_reshape(o, *slope, &shape);
+	}
+	return onnx_write_formula(o);
+}
+
+/* --- powers --- */
+
+/* x^n for a whole n of at least 1, by squares. */
+static struct onnx_operand multiply_out(const struct onnx_op *o, struct onnx_operand x, int n)
+{
+	struct onnx_operand product = {0};
+	for (; n; n /= 2) {
+		if (n % 2)
+			product = product.given ? onnx_two(o, product, x, x.type, "a * b") : x;
+		if (n > 1)
+			x = onnx_map(o, x, x.type, "a * a");
+	}
+	return product;
+}
+
+/* Signs of powers are those of an odd exponent; of a number below 0 others have no power. */
+static const char *const general_power =
+    "(p = exp(b * log(abs(a))); w = floor(b) == b; o = floor(b / 2) * 2 != b; "
+    "where(b == 0, 1, where(a < 0, where(w, where(o, -p, p), 0 / (a - a)), p)))";
+
+static struct onnx_operand general(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand n)
+{
+	enum onnx_type type = x.type;
+	bool whole = onnx_computed(type) != DTYPE_F32;
+	x = onnx_cast(o, x, whole ? ONNX_FLOAT : type);
+	n = onnx_cast(o, n, ONNX_FLOAT);
+	x = onnx_two(o, x, n, x.type, whole ? onnx_format(o, "round(%s)", general_power) : general_power);
+	return x.given ? onnx_cast(o, x, type) : x;
+}
+
+/* An exponent that is known, a whole number, 0.5 or a negative one of these, takes products and roots alone.
+ */
+bool onnx_write_power(struct onnx_op *o)
+{
+	enum { MOST = 16 };
+	struct onnx_operand x = o->in[0];
+	const struct onnx_tensor *t = o->in[1].constant;
+	align_axes(o, &o->in[1], x.shape.rank);
+	double n = t && t->elements == 1 && t->rank <= x.shape.rank ? onnx_number_at(t, 0) : 0;
+	bool whole = onnx_computed(x.type) != DTYPE_F32;
+	if (n == floor(n) && n >= 1 && n <= MOST)
+		o->out[0] = multiply_out(o, x, (int)n);
+	else if (fabs(n) == 0.5 && !whole)
+		o->out[0] = onnx_map(o, x, x.type, n > 0 ? "sqrt(a)" : "1 / sqrt(a)");
+	else
+		o->out[0] = general(o, x, o->in[1]);
+	return o->out[0].given;
+}
+
 /* Without training a mask keeps everything. */
 bool onnx_write_dropout(struct onnx_op *o)
 {

@@ -30,28 +30,15 @@ struct pick {
 	const char *index_at[RA_MAX_RANK]; /* by axis of `index` */
 };
 
-static struct onnx_operand pick_numbers(const struct onnx_op *o, struct pick *p,
-					const struct onnx_shape *shape)
-{
-	struct str s = str_in(o->arena);
-	int64_t n = p->from.shape.dim[p->axis];
-	struct onnx_operand index = from_zero(o, p->index, n), count = onnx_count(o, p->index.type, n);
-	p->at[p->axis] = onnx_format(o, "%s0", o->target->reduced);
-	str_puts(&s, "sum(where(");
-	put_list(&s, "b", p->index_at, index.shape.rank);
-	str_printf(&s, " == c[%s], ", p->at[p->axis]);
-	put_list(&s, "a", p->at, p->from.shape.rank);
-	str_printf(&s, ", 0) for %s in %lld)", p->at[p->axis], (long long)n);
-	return onnx_nest(o, p->from.type, shape, (struct onnx_operand *[]){&p->from, &index, &count}, 3,
-			 str_text(&s));
-}
-
 static struct onnx_operand pick(const struct onnx_op *o, struct pick *p, const struct onnx_shape *shape)
 {
-	enum onnx_type type = p->from.type;
-	if (onnx_computed(type) == DTYPE_BOOL)
-		p->from = onnx_cast(o, p->from, ONNX_INT32);
-	return onnx_cast(o, pick_numbers(o, p, shape), type);
+	struct str at = str_in(o->arena), text = str_in(o->arena);
+	struct onnx_operand index = from_zero(o, p->index, p->from.shape.dim[p->axis]);
+	put_list(&at, "b", p->index_at, index.shape.rank);
+	p->at[p->axis] = str_text(&at);
+	put_list(&text, "a", p->at, p->from.shape.rank);
+	return onnx_nest(o, p->from.type, shape, (struct onnx_operand *[]){&p->from, &index}, 2,
+			 str_text(&text));
 }
 
 struct onnx_operand onnx_weighted_sum(const struct onnx_op *o, struct onnx_operand x, int axis, int64_t n,
