@@ -248,11 +248,20 @@ static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t
 	serve_insert(&e->in_flight, r);
 }
 
+/* Whether requests in flight fill supersteps, and none of them comes behind this one. */
+static bool must_wait(const struct serve_engine *e, int64_t rank)
+{
+	const struct serve_request *last = e->in_flight.last;
+	return last && last->rank <= rank && serve_is_wide(&e->forecast, e->width);
+}
+
 enum serve_outcome serve_admit(struct serve_engine *e, const struct serve_entry *of, struct serve_request **out,
 			       struct diags *diags)
 {
-	struct serve_request *r = new_request(e);
 	*out = NULL;
+	if (must_wait(e, of->rank))
+		return SERVE_FULL;
+	struct serve_request *r = new_request(e);
 	if (!r) {
 		report_no_memory(diags);
 		return SERVE_REFUSED;

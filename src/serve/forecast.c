@@ -7,6 +7,10 @@
  * mean of their quotients, change little then, so that not everything looks hopeless for a while. */
 enum { STEPS = 32, ENDS = 32, DEVIATIONS = 4 };
 
+/* A superstep costs some microseconds besides its nodes, and reads weights once for some rows: from so many nodes on,
+ * and from so many nanoseconds on, these are small parts of it. */
+enum { WIDE_NODES = 64, WIDE_TIME = 250000 };
+
 /* Before a request has ended. */
 static const double first_ratio = 1, first_deviation = 0.25;
 
@@ -39,6 +43,11 @@ void serve_note_time(struct serve_forecast *f, double expected, int64_t took)
 double serve_expect(const struct serve_forecast *f, int64_t levels, int64_t width)
 {
 	return f->nodes ? f->time / f->nodes * (double)levels * (double)width : 0;
+}
+
+bool serve_is_wide(const struct serve_forecast *f, int64_t width)
+{
+	return f->nodes && width >= WIDE_NODES && f->time * (double)width >= f->nodes * WIDE_TIME;
 }
 
 bool serve_is_late(const struct serve_forecast *f, double expected, int64_t left)

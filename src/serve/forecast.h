@@ -18,6 +18,9 @@ void serve_note_step(struct serve_forecast *, int64_t nodes, int64_t time);
 void serve_note_time(struct serve_forecast *, double expected, int64_t took);
 /* How long a request of so many levels takes while supersteps compute so many nodes [ns]; 0 = unknown. */
 double serve_expect(const struct serve_forecast *, int64_t levels, int64_t width);
+/* Whether supersteps of so many nodes take so long that more nodes would hardly make them more efficient: what a
+ * superstep costs besides its nodes is little then, and more requests would only spread over more memory. */
+bool serve_is_wide(const struct serve_forecast *, int64_t width);
 /* Whether a request that is expected to take so long will hardly end within the time that is left [ns].
  *
  * As of round trips (RFC 6298), the mean of the ratios and a multiple of their deviation: where requests are much

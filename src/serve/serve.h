@@ -23,7 +23,7 @@ struct serve_limits {
 
 enum serve_outcome {
 	SERVE_REFUSED, /* after a diagnostic: it can never be admitted */
-	SERVE_FULL,    /* not now: there are not enough rows until others have ended */
+	SERVE_FULL,    /* not now, until others have ended: there are not enough rows, or supersteps are wide enough */
 	SERVE_LATE,    /* it would hardly end before its deadline beside those in flight */
 	SERVE_ADMITTED
 };

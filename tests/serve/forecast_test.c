@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Forecasts by a clock of the test's own: requests that come three times as fast as they can be computed, into
- * supersteps that are disturbed now and then, and what is answered before its deadline. */
+ * supersteps that are disturbed now and then, and what is answered before its deadline; and a backlog. */
 #include "serve/forecast.h"
 #include "tests/tap.h"
 
@@ -113,7 +113,60 @@ static void test_overload(void)
 	}
 }
 
+/* --- a backlog --- */
+
+/* Nodes beyond what the caches hold take half as long again. */
+enum { CACHED = 512, BACKLOG = 1500, LEVELS = 10 };
+
+static int64_t time_of_nodes(int64_t nodes)
+{
+	return 20000 + 1000 * nodes + (nodes > CACHED ? 500 * (nodes - CACHED) : 0);
+}
+
+/* Requests come at 0.85 of the rate at which supersteps of CACHED nodes compute them, behind a backlog; returns how
+ * many are pending at the end.  Without a limit all that are pending join. */
+static int64_t drain(bool limited)
+{
+	struct service *s = restart();
+	double each = (double)time_of_nodes(CACHED) * LEVELS * WIDTH / CACHED / 0.85, next = 0;
+	int64_t waiting = BACKLOG, second = 1000000000;
+	while (s->now < 2 * second) {
+		for (; (int64_t)next <= s->now; next += each)
+			waiting++;
+		for (; waiting && s->n < MOST && !(limited && serve_is_wide(&s->forecast, WIDTH * s->n)); waiting--)
+			join(s, LEVELS, 0, 0);
+		int64_t took = time_of_nodes((int64_t)WIDTH * s->n);
+		serve_note_step(&s->forecast, (int64_t)WIDTH * s->n, took);
+		s->now += s->n ? took : 1000;
+		int kept = 0;
+		for (int i = 0; i < s->n; i++)
+			if (--s->flight[i].left)
+				s->flight[kept++] = s->flight[i];
+		s->n = kept;
+	}
+	return waiting + s->n;
+}
+
+static void test_backlog(void)
+{
+	int64_t with = drain(true), without = drain(false);
+	tap_ok(with < 100, "a backlog of %d is computed: %d are pending", BACKLOG, (int)with);
+	tap_ok(without > BACKLOG, "not if all of it joins: %d are pending", (int)without);
+}
+
 /* --- forecasts --- */
+
+static void test_width(void)
+{
+	struct serve_forecast f = {0}, slow = {0};
+	tap_ok(!serve_is_wide(&f, 1000000), "nothing is known to be wide at first");
+	for (int i = 0; i < 100; i++) {
+		serve_note_step(&f, 100, 100000);
+		serve_note_step(&slow, 10, 1000000);
+	}
+	tap_ok(!serve_is_wide(&f, 249) && serve_is_wide(&f, 251), "supersteps of a quarter of a millisecond are");
+	tap_ok(!serve_is_wide(&slow, 63) && serve_is_wide(&slow, 64), "but not those of few nodes");
+}
 
 static void test_rate(void)
 {
@@ -165,7 +218,9 @@ int main(void)
 {
 	test_rate();
 	test_margin();
+	test_width();
 	test_levels();
 	test_overload();
+	test_backlog();
 	return tap_done();
 }
