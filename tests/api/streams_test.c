@@ -261,7 +261,8 @@ static void test_many(struct place *p)
 	for (int i = 0; i < STREAMS; i++)
 		esp_stream_free(s[i]);
 	int supersteps = (int)(after.supersteps - before.supersteps);
-	tap_ok(right && after.nodes - before.nodes == STREAMS * ROUNDS && supersteps <= ROUNDS * ((STREAMS + TOGETHER - 1) / TOGETHER),
+	tap_ok(right && after.nodes - before.nodes == STREAMS * ROUNDS &&
+		   supersteps <= ROUNDS * ((STREAMS + TOGETHER - 1) / TOGETHER),
 	       "%d streams advance together: %d elements in %d supersteps", STREAMS, STREAMS * ROUNDS,
 	       supersteps);
 	tap_is(after.rows, 0, "none has rows between its elements");
