@@ -84,12 +84,11 @@ static int find_input(const struct arrays *a, const char *name, size_t length)
 	char *wanted = strndup(name, length);
 	int found = -1;
 	near.wanted = wanted ? wanted : "";
-	for (size_t i = 0; wanted && i < a->inputs; i++) {
-		const char *one = esp_program_input(a->program, i)->name;
-		nearest_offer(&near, one);
-		if (strcmp(one, wanted) == 0)
-			found = (int)i;
-	}
+	for (size_t i = 0; wanted && i < a->inputs; i++)
+		nearest_offer(&near, esp_program_input(a->program, i)->name);
+	size_t at = wanted ? esp_program_find_input(a->program, wanted) : a->inputs;
+	if (at < a->inputs)
+		found = (int)at;
 	if (found < 0)
 		complain_unknown("input", &near, "espalier dump ra");
 	free(wanted);

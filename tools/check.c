@@ -168,7 +168,7 @@ static int check_objects(const struct objects *o, const struct options *options)
 int command_check(const struct options *options)
 {
 	struct objects o;
-	if (options->operands == 2 && !options->weights && origin_of(options->operand[0]) == ORIGIN_MODEL) {
+	if (options->operands == 2 && needs_weights(options, options->operand[0])) {
 		complain("an input is checked for a program: give --weights FILE");
 		return EXIT_USAGE;
 	}

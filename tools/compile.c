@@ -165,11 +165,11 @@ int command_compile(const struct options *options)
 	int status = EXIT_USAGE;
 	if (!options->output || strcmp(options->output, "-") == 0)
 		complain("compile needs -o FILE");
-	else if (options->pack && !options->weights)
+	else if (options->pack && !options->weights && !is_onnx(options->operand[0]))
 		complain("--pack needs --weights FILE");
 	else if (options->weights && options->sizes)
 		complain("--sizes is for a model without --weights, which have sizes of their own");
-	else if (!options->weights && !options->sizes && origin_of(options->operand[0]) == ORIGIN_MODEL)
+	else if (!options->sizes && needs_weights(options, options->operand[0]))
 		complain("compile needs --weights FILE or --sizes LIST");
 	else if (take_names(&c))
 		status = compile_model(&c);

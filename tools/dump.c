@@ -54,7 +54,7 @@ int command_dump(const struct options *options)
 	}
 	if (options->changed)
 		stage = "derivation";
-	if (options->operands < 2 || (!options->weights && strcmp(stage, "ra") != 0)) {
+	if (options->operands < 2 || (strcmp(stage, "ra") != 0 && needs_weights(options, options->operand[1]))) {
 		complain("dump %s needs %s", stage, options->operands < 2 ? "MODEL.ra" : "--weights FILE");
 		return EXIT_USAGE;
 	}

@@ -20,7 +20,7 @@ static int write_explanation(esp_program *p, const struct options *options)
 int command_explain(const struct options *options)
 {
 	struct objects o;
-	if (!options->weights) {
+	if (needs_weights(options, options->operand[0])) {
 		complain("explain needs --weights FILE: what is worth rewriting depends on the sizes");
 		return EXIT_USAGE;
 	}

@@ -124,8 +124,11 @@ static esp_status open_model(struct objects *o, const struct options *options, c
 			     esp_error **error)
 {
 	const char *text = options->model_text;
-	return text ? esp_model_parse(o->context, model, text, strlen(text), &o->model, error)
-		    : esp_model_read(o->context, model, &o->model, error);
+	if (text)
+		return esp_model_parse(o->context, model, text, strlen(text), &o->model, error);
+	if (!is_onnx(model))
+		return esp_model_read(o->context, model, &o->model, error);
+	return read_onnx(o->context, model, options, &o->model, error);
 }
 
 /* --- programs that were compiled before --- */
@@ -204,8 +207,8 @@ static esp_status open_first(struct objects *o, const struct options *options, c
 		status = compiled ? esp_program_load(o->context, model, &o->program, error)
 				  : open_model(o, options, model, error);
 	if (!status && options->weights)
-		status = esp_weights_open(o->context, options->weights, &o->weights, error);
-	return status;
+		return esp_weights_open(o->context, options->weights, &o->weights, error);
+	return !status && !compiled && is_onnx(model) ? esp_model_weights(o->model, &o->weights, error) : status;
 }
 
 static bool open_all(struct objects *o, const struct options *options, const char *model, int at,
@@ -214,7 +217,7 @@ static bool open_all(struct objects *o, const struct options *options, const cha
 	esp_error *error = NULL;
 	esp_status status = open_first(o, options, model, compiled, &error);
 	o->status = status ? report_failure(status, error) : reading_open(&o->reading, o->context, options);
-	if (o->status || (!compiled && options->weights && !open_program(o, options, at, &error)))
+	if (o->status || (!compiled && o->weights && !open_program(o, options, at, &error)))
 		return false;
 	if (!reading_check(&o->reading, o))
 		o->status = EXIT_USAGE;
@@ -253,6 +256,11 @@ bool objects_open_in(struct objects *o, const struct options *options, const cha
 bool objects_open_any(struct objects *o, const struct options *options, const char *model, int at)
 {
 	return objects_open_in(o, options, model, at, NULL);
+}
+
+bool needs_weights(const struct options *options, const char *model)
+{
+	return !options->weights && !is_onnx(model) && origin_of(model) == ORIGIN_MODEL;
 }
 
 bool has_weights(const struct objects *o, const struct options *options)

@@ -192,7 +192,7 @@ static int run_file(struct run *r)
 
 int command_run(const struct options *options)
 {
-	if (!options->weights && origin_of(options->operand[0]) == ORIGIN_MODEL) {
+	if (needs_weights(options, options->operand[0])) {
 		complain("run needs --weights FILE");
 		return EXIT_USAGE;
 	}

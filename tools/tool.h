@@ -25,12 +25,12 @@ struct words {
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	struct words vocab, column, listen, input;
+	struct words vocab, column, listen, input, constant;
 	const char *weights, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref, *math,
 	    *rules, *weights_as;
 	const char *models, *access_log, *trace;
 	char **arguments; /* all of them, behind the name of the command */
-	const char *sizes, *batches, *thread_list, *keep, *name;
+	const char *sizes, *outputs, *batches, *thread_list, *keep, *name;
 	const char *model_text; /* set by commands: the model itself, operand[0] being its name; NULL = a file */
 	int kind, format, at, rows, structures;
 	int from, graph, binarize; /* as those of esp_treebank_options */
@@ -137,6 +137,12 @@ enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);
 /* Where outputs are computed according to --at: ESP_AT_... */
 int place_of(const struct options *);
+/* Whether a file is of ONNX, by its name: it has weights of its own. */
+bool is_onnx(const char *path);
+/* onnx.c: reads it, with the sizes, constants and outputs of the options. */
+esp_status read_onnx(esp_context *, const char *path, const struct options *, esp_model **, esp_error **);
+/* Whether weights must be given for a model: it has none of its own, and none are given. */
+bool needs_weights(const struct options *, const char *model);
 /* Whether there are weights to run with, given or in the program. */
 bool has_weights(const struct objects *, const struct options *);
 /* Makes another program of the open model and weights, with a schedule as text, NULL = chosen by the

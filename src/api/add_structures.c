@@ -135,15 +135,14 @@ static bool are_rows(const esp_forest *f, const esp_structures *s)
 	return !s->node_begin && !s->child_begin && takes_rows(f);
 }
 
-/* Rows of a model without a structure: one node each, of which only the data are needed. */
-static bool add_rows(esp_forest *f, const esp_structures *s, struct diags *diags)
+/* One node each, of which only the data are needed. */
+bool forest_add_rows(esp_forest *f, size_t rows, const void *const *data, struct diags *diags)
 {
-	struct added nodes = {0, (int64_t)s->structures};
+	struct added nodes = {0, (int64_t)rows};
 	const struct lin_inputs inputs = {.inputs = nodes.rows};
-	return has_room(f, s->structures, diags) &&
-	       check_arrays(f, "esp_forest_add_many", NULL, no_children, no_children + 1, s->data, diags) &&
-	       copy_data(f, s->data, nodes, edges_of(NULL, nodes), diags) &&
-	       lin_collect_add_many(&f->collect, &inputs, diags);
+	return has_room(f, rows, diags) &&
+	       check_arrays(f, "esp_forest_add_many", NULL, no_children, no_children + 1, data, diags) &&
+	       copy_data(f, data, nodes, edges_of(NULL, nodes), diags) && lin_collect_add_many(&f->collect, &inputs, diags);
 }
 
 static bool check_node_begin(const esp_structures *s, struct diags *diags)
@@ -193,7 +192,7 @@ static bool add_arrays(esp_forest *f, const esp_structures *s, struct diags *dia
 static bool add_many(esp_forest *f, const esp_structures *s, struct diags *diags)
 {
 	if (are_rows(f, s))
-		return add_rows(f, s, diags);
+		return forest_add_rows(f, s->structures, s->data, diags);
 	return check_node_begin(s, diags) && check_all_edges(f, s, diags) && add_arrays(f, s, diags);
 }
 

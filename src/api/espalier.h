@@ -263,6 +263,36 @@ typedef struct esp_model esp_model;
 /* Reads and checks a model text (doc/model-text.md).  ESP_ERROR_INPUT: the file cannot be read, or the text
  * is not a model; all its faults are in the error. */
 esp_status esp_model_read(esp_context *, const char *path, esp_model **out, esp_error **error);
+/* The size of an extent of an ONNX graph's inputs by its name (dim_param); one without a name is "x[0]", an axis of an input. */
+typedef struct esp_extent {
+	const char *name;
+	int64_t size;
+} esp_extent;
+
+/* An array in row-major order, which is the caller's. */
+typedef struct esp_array {
+	const char *name; /* of the input that it is for */
+	esp_dtype dtype;
+	size_t rank;
+	const size_t *shape;
+	const void *elements;
+} esp_array;
+
+/* What is decided about an ONNX graph when it is read. */
+typedef struct esp_read_options {
+	size_t size; /* sizeof(esp_read_options) */
+	const esp_extent *extent; /* sizes that the graph leaves open, `extents` of them */
+	size_t extents;
+	const esp_array *constant; /* values of inputs, which then are inputs no more: those that decide shapes must be given */
+	size_t constants;
+	const char *const *exported; /* names of values that are outputs; 0 of them: the graph's own */
+	size_t exports;
+} esp_read_options;
+/* esp_model_read also reads ONNX files (names that end in .onnx, or bytes that begin as theirs; doc/onnx.md): a graph becomes a model without a
+ * structure, of whose batches one row has the whole tensors.  Names of its inputs and outputs are those of the graph, with '_' for what
+ * the language has in no name.  ESP_ERROR_INPUT: of a model text there is nothing to decide. */
+esp_status esp_model_read_with(esp_context *, const char *path, const esp_read_options *options, esp_model **out,
+			       esp_error **error);
 /* The same from memory; `name` stands for the file in diagnostics. */
 esp_status esp_model_parse(esp_context *, const char *name, const char *text, size_t length, esp_model **out,
 			   esp_error **error);
@@ -337,7 +367,7 @@ esp_status esp_model_keep(const esp_model *, const size_t *local, const char *co
 typedef struct esp_weights esp_weights;
 
 /* Opens a safetensors file (F32, F16, BF16) and validates its header; values are read when a binding is made,
- * so the file must stay as it is until then.
+ * so the file must stay as it is until then.  Of a path that ends in .pb, the single tensor of a file of ONNX (TensorProto).
  * ESP_ERROR_INPUT: it does not exist, or violates the format. */
 esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, esp_error **error);
 /* The same of the bytes of such a file in memory, from a container, a network or a mapping.  They are not
@@ -346,6 +376,11 @@ esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, 
  * origin need not be trusted. */
 esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out,
 				   esp_error **error);
+/* The tensors that an ONNX file has for the parameters of its model, as weights like others: they keep the model alive, and can be
+ * exchanged for those of a file with the same names.  ESP_ERROR_ARGUMENT: the model is a text. */
+esp_status esp_model_weights(const esp_model *, esp_weights **out, esp_error **error);
+/* The elements of a tensor that was read from an ONNX file; NULL of one in a safetensors file.  Belongs to the weights. */
+const void *esp_weights_elements(const esp_weights *, size_t i);
 /* What the file holds under a name; belongs to the weights. */
 typedef struct esp_tensor {
 	const char *name;
@@ -485,6 +520,10 @@ typedef struct esp_output {
 	size_t labels; /* 0, or `elements` names of classes */
 	const char *const *label;
 } esp_output;
+
+/* The number of the input or the output of that name, as the model or the ONNX graph has it; as many as there are when there is none. */
+size_t esp_program_find_input(const esp_program *, const char *name);
+size_t esp_program_find_output(const esp_program *, const char *name);
 
 size_t esp_program_outputs(const esp_program *);
 /* NULL past the last; belongs to the program. */
@@ -736,6 +775,11 @@ esp_status esp_session_create(esp_binding *, esp_session **out, esp_error **erro
  * ESP_ERROR_INPUT: the forest is not what the model takes; ESP_ERROR_ARGUMENT: it is of another program;
  * ESP_ERROR_BUSY: another thread runs the session; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error);
+/* Runs a model without a structure over arrays, each for the input of its name; results are read as after any other run.  All arrays have
+ * the shapes of their inputs: they are one row, number 0.  Or all have an axis more before them, of one extent: a row for each of its indices.  The
+ * session keeps what it copies of them for its next call.
+ * ESP_ERROR_INPUT: an input has no array or two, or an array is of no input, or its type or shape is not that of its input; else as esp_session_run. */
+esp_status esp_session_call(esp_session *, const esp_array *arrays, size_t n, esp_error **error);
 /* Frees what runs have taken: states, intermediates, the order of nodes, profiles, and the results, which can
  * no longer be read.  The next run takes what it needs.  For sessions that live on after a minibatch that was
  * much larger than others.  ESP_ERROR_BUSY: another thread runs the session. */

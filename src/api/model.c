@@ -19,6 +19,8 @@ struct reading {
 	size_t length;
 	const struct ra_keep *keep;
 	size_t keeps;
+	const esp_read_options *options; /* of an ONNX file; NULL = none */
+	struct arena arena;		 /* bytes of the file, until the model is made */
 };
 
 static esp_model_facts facts_of(const struct ra_model *g)
@@ -64,19 +66,31 @@ static void describe_locals(esp_model *m)
 }
 
 /* The text is kept: the graph's nodes remember the lines they came from. */
-static bool read_model(void *job)
+static bool read_text(struct reading *r, const char *file)
 {
-	struct reading *r = job;
 	esp_model *m = r->model;
-	struct arena *arena = &m->arena;
-	const char *file = arena_string(arena, r->file);
-	m->text = r->text ? arena_text(arena, r->text, r->length) : io_read_file(arena, r->diags, file, &r->length);
+	if (r->options)
+		return diag_add(r->diags, DIAG_ONNX_CHOICE, (struct diag_at){.file = file}, NULL,
+				"'%s' is a model text, and the options of reading are for ONNX files", file);
+	m->text = arena_text(&m->arena, r->text, r->length);
 	m->length = r->length;
-	if (m->text && io_check_mark(file, m->text, m->length, r->diags))
-		m->graph = ra_parse_keeping(arena, r->diags, file, m->text, m->length, r->keep, r->keeps);
+	if (io_check_mark(file, m->text, m->length, r->diags))
+		m->graph = ra_parse_keeping(&m->arena, r->diags, file, m->text, m->length, r->keep, r->keeps);
 	if (m->graph)
 		describe_locals(m);
 	return m->graph;
+}
+
+static bool read_model(void *job)
+{
+	struct reading *r = job;
+	const char *file = arena_string(&r->model->arena, r->file);
+	r->arena.escape = r->model->arena.escape;
+	if (!r->text && !(r->text = io_read_file(&r->arena, r->diags, file, &r->length)))
+		return false;
+	return model_is_onnx(file, r->text, r->length)
+		   ? model_read_onnx(r->model, r->diags, file, r->text, r->length, r->options)
+		   : read_text(r, file);
 }
 
 static esp_model *new_model(esp_context *context, struct reading *r)
@@ -85,7 +99,10 @@ static esp_model *new_model(esp_context *context, struct reading *r)
 	if (!m)
 		return NULL;
 	arena_init(&m->arena, &context->allocator);
-	if (api_guarded(&m->arena, r->diags, read_model, r)) {
+	arena_init(&r->arena, &context->allocator);
+	bool ok = api_guarded(&m->arena, r->diags, read_model, r);
+	arena_free(&r->arena);
+	if (ok) {
 		m->facts = facts_of(m->graph);
 		return m;
 	}
@@ -96,7 +113,7 @@ static esp_model *new_model(esp_context *context, struct reading *r)
 esp_model *model_keeping(const esp_model *m, const struct ra_keep *keep, size_t n, struct diags *diags)
 {
 	return new_model(m->object.context,
-			 &(struct reading){NULL, diags, m->graph->file, m->text, m->length, keep, n});
+			 &(struct reading){.diags = diags, .file = m->graph->file, .text = m->text, .length = m->length, .keep = keep, .keeps = n});
 }
 
 esp_model *model_of(esp_context *context, const struct arena *arena, struct ra_model *graph,
@@ -122,6 +139,20 @@ esp_status esp_model_read(esp_context *context, const char *path, esp_model **ou
 	return api_end(&call, m, error);
 }
 
+esp_status esp_model_read_with(esp_context *context, const char *path, const esp_read_options *options, esp_model **out,
+			       esp_error **error)
+{
+	struct api_call call = api_begin(context);
+	esp_read_options o = {0};
+	esp_model *m = NULL;
+	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out) &&
+	    (!options || api_take_struct(&call.diags, __func__, "options", options, &o, sizeof o)))
+		m = new_model(context, &(struct reading){.diags = &call.diags, .file = path, .options = options ? &o : NULL});
+	if (out)
+		*out = m;
+	return api_end(&call, m, error);
+}
+
 esp_status esp_model_parse(esp_context *context, const char *name, const char *text, size_t length,
 			   esp_model **out, esp_error **error)
 {
@@ -129,7 +160,7 @@ esp_status esp_model_parse(esp_context *context, const char *name, const char *t
 	esp_model *m = NULL;
 	if (api_need(&call, context) && api_need(&call, name) && api_need(&call, text) &&
 	    api_need(&call, out))
-		m = new_model(context, &(struct reading){NULL, &call.diags, name, text, length, NULL, 0});
+		m = new_model(context, &(struct reading){.diags = &call.diags, .file = name, .text = text, .length = length});
 	if (out)
 		*out = m;
 	return api_end(&call, m, error);

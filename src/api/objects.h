@@ -144,7 +144,14 @@ struct esp_model {
 	size_t length;
 	esp_model_facts facts;
 	esp_local *locals; /* graph->locals.n of them */
+	const struct onnx_model *onnx; /* of an ONNX file: its tensors; else NULL */
 };
+
+/* onnx_model.c: whether a file is to be read as ONNX, and reads it into a new model, under its arena's guard; `options` may
+ * be NULL. */
+bool model_is_onnx(const char *file, const char *bytes, size_t n);
+bool model_read_onnx(struct esp_model *, struct diags *, const char *file, const char *bytes, size_t n,
+		     const esp_read_options *options);
 
 /* Makes a model of the same text with locals as states; NULL after a diagnostic. */
 struct esp_model *model_keeping(const struct esp_model *, const struct ra_keep *, size_t n, struct diags *);
@@ -156,8 +163,13 @@ struct esp_weights {
 	struct object object;
 	struct arena arena;
 	struct io_safetensors *file;
-	esp_tensor *tensors; /* file->n of them */
+	esp_tensor *tensors;	       /* file->n of them */
+	const struct esp_model *model; /* whose tensors these are; NULL = they are of a file of their own */
 };
+
+/* onnx_model.c: the tensors of a model, or the single tensor of a file of ONNX; under the guard of the weights' arena. */
+struct io_safetensors *weights_of_model(struct esp_weights *, const struct esp_model *);
+struct io_safetensors *weights_read_tensor(struct esp_weights *, struct diags *, const char *path);
 
 struct esp_program {
 	struct object object;
@@ -266,6 +278,10 @@ size_t forest_row_bytes(const struct image_input *);
 bool forest_reserve(struct esp_forest *, int input, size_t rows, struct diags *);
 /* Where reserved rows of an input begin, behind the existing ones. */
 void *forest_rows_end(const struct esp_forest *, int input);
+/* add_structures.c: appends rows of a model without a structure, of an array for each input. */
+bool forest_add_rows(struct esp_forest *, size_t rows, const void *const *data, struct diags *);
+/* call_arrays.c: the same of arrays with names. */
+bool forest_add_called(struct esp_forest *, const esp_array *, size_t n, struct diags *);
 struct rt_minibatch forest_minibatch(const struct esp_forest *);
 
 /* session.c: the number of structures of the last run; false when the session has no results. */

@@ -18,6 +18,7 @@ struct esp_session {
 	size_t structures;
 	int32_t *begin;	 /* structures + 1: their first nodes in the forest */
 	size_t capacity; /* of `begin` */
+	esp_forest *called; /* rows of the last call with arrays; NULL = there was none */
 };
 
 static void free_begin(esp_session *s)
@@ -53,6 +54,7 @@ static void destroy_session(void *object)
 	rt_session_free(&s->run);
 	profile_free(s->profile);
 	free_begin(s);
+	object_release(s->called);
 	object_release(s->binding);
 }
 
@@ -188,6 +190,28 @@ esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_e
 	return api_end(&call, ok, error);
 }
 
+/* The forest is this session's, so it is filled while the session is in use. */
+static bool call_arrays(esp_session *s, const esp_array *arrays, size_t n, struct diags *diags)
+{
+	if (!begin_use(s, diags))
+		return false;
+	if (!s->called)
+		s->called = forest_new(s->binding->program, diags);
+	esp_forest_clear(s->called);
+	struct packed *p = binding_hold(s->binding);
+	bool ok = s->called && forest_add_called(s->called, arrays, n, diags) && run_with(s, s->called, p, diags);
+	object_release(p);
+	end_use(s);
+	return ok;
+}
+
+esp_status esp_session_call(esp_session *session, const esp_array *arrays, size_t n, esp_error **error)
+{
+	struct api_call call = api_begin(session);
+	bool ok = api_need(&call, session) && (!n || api_need(&call, arrays)) && call_arrays(session, arrays, n, &call.diags);
+	return api_end(&call, ok, error);
+}
+
 static bool trim_session(esp_session *s, struct diags *diags)
 {
 	if (!begin_use(s, diags))
@@ -195,6 +219,7 @@ static bool trim_session(esp_session *s, struct diags *diags)
 	forget_results(s);
 	keep_weights(s, NULL);
 	rt_session_trim(&s->run);
+	esp_forest_trim(s->called);
 	profile_trim(s->profile);
 	free_begin(s);
 	end_use(s);

@@ -1,16 +1,20 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/objects.h"
 
+#include <string.h>
+
 static void destroy_weights(void *object)
 {
 	esp_weights *w = object;
 	io_safetensors_close(w->file);
 	arena_free(&w->arena);
+	object_release((void *)w->model);
 }
 
-/* Of a file, or of `n` bytes in memory. */
+/* Of a model, of a file, or of `n` bytes in memory. */
 struct opening {
 	struct diags *diags;
+	const esp_model *model;
 	const char *path;
 	const void *bytes;
 	size_t n;
@@ -25,14 +29,26 @@ static esp_tensor describe_tensor(struct arena *a, const struct tensor_info *t)
 			    .shape = api_shape(a, t->shape, t->rank)};
 }
 
+static bool is_single_tensor(const char *path)
+{
+	size_t n = strlen(path);
+	return n >= 3 && strcmp(path + n - 3, ".pb") == 0;
+}
+
 /* The list of tensors is allocated last: that may escape, and by then the object owns the file and closes it.
  */
 static bool open_weights(void *job)
 {
 	struct opening *o = job;
 	esp_weights *w = o->weights;
-	w->file = o->path ? io_safetensors_open(&w->arena, o->diags, arena_string(&w->arena, o->path))
-			  : io_safetensors_open_memory(&w->arena, o->diags, "weights in memory", o->bytes, o->n);
+	if (o->model)
+		w->file = weights_of_model(w, o->model);
+	else if (!o->path)
+		w->file = io_safetensors_open_memory(&w->arena, o->diags, "weights in memory", o->bytes, o->n);
+	else if (is_single_tensor(o->path))
+		w->file = weights_read_tensor(w, o->diags, o->path);
+	else
+		w->file = io_safetensors_open(&w->arena, o->diags, arena_string(&w->arena, o->path));
 	if (!w->file)
 		return false;
 	w->tensors = ARENA_ARRAY(&w->arena, esp_tensor, w->file->n + 1);
@@ -64,6 +80,18 @@ esp_status esp_weights_open(esp_context *context, const char *path, esp_weights 
 	return api_end(&call, w, error);
 }
 
+esp_status esp_model_weights(const esp_model *model, esp_weights **out, esp_error **error)
+{
+	struct api_call call = api_begin(model);
+	esp_weights *w = NULL;
+	if (api_need(&call, model) && api_need(&call, out) &&
+	    (model->onnx || api_bad_argument(&call.diags, __func__, "model", "is a text, which has no weights")))
+		w = new_weights(model->object.context, (struct opening){.diags = &call.diags, .model = model});
+	if (out)
+		*out = w;
+	return api_end(&call, w, error);
+}
+
 /* No object is larger than pointers can be apart. */
 static bool check_length(size_t n, struct diags *diags)
 {
@@ -87,6 +115,11 @@ esp_status esp_weights_from_memory(esp_context *context, const void *bytes, size
 const esp_tensor *esp_weights_tensor(const esp_weights *w, size_t i)
 {
 	return w && i < (size_t)w->file->n ? &w->tensors[i] : NULL;
+}
+
+const void *esp_weights_elements(const esp_weights *w, size_t i)
+{
+	return w && w->file->elements && i < (size_t)w->file->n ? w->file->elements[i] : NULL;
 }
 
 void esp_weights_free(esp_weights *w)

@@ -347,6 +347,7 @@ void io_safetensors_close(struct io_safetensors *w)
 		close(w->fd);
 	w->fd = -1;
 	w->bytes = NULL;
+	w->elements = NULL;
 }
 
 int io_safetensors_find(const struct io_safetensors *w, const char *name)
@@ -363,7 +364,7 @@ int io_safetensors_find(const struct io_safetensors *w, const char *name)
 static bool check_unchanged(const struct io_safetensors *w, struct diags *diags)
 {
 	int64_t size, modified;
-	return w->bytes ||
+	return w->bytes || w->elements ||
 	       (io_stat_open(w->fd, &size, &modified) && size == w->size && modified == w->modified) ||
 	       diag_add(
 		   diags, DIAG_CANNOT_READ, (struct diag_at){.file = w->path},
@@ -405,11 +406,19 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 	return io_safetensors_read(w, diags, i, first, count, DTYPE_F32, to);
 }
 
+static bool read_elements(const struct io_safetensors *w, struct diags *diags, int i, int64_t begin, int64_t bytes, void *to)
+{
+	if (!w->elements)
+		return read_bytes(diags, w->path, w->fd, w->bytes, to, bytes, w->data + w->begin[i] + begin);
+	memcpy(to, (const char *)w->elements[i] + begin, bytes);
+	return true;
+}
+
 bool io_safetensors_read(const struct io_safetensors *w, struct diags *diags, int i, int64_t first, int64_t count,
 			 enum dtype as, void *to)
 {
 	struct diag_at at = {.file = w->path};
-	bool closed = w->fd < 0 && !w->bytes;
+	bool closed = w->fd < 0 && !w->bytes && !w->elements;
 	if (i < 0 || i >= w->n || closed)
 		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
 				closed ? "'%s' is closed" : "'%s' has no tensor %d", w->path, i);
@@ -425,9 +434,7 @@ bool io_safetensors_read(const struct io_safetensors *w, struct diags *diags, in
 	if (!count)
 		return true;
 	char *raw = (char *)to + count * (dtype_traits_of(as)->bytes - size);
-	if (!read_bytes(diags, w->path, w->fd, w->bytes, raw, count * size,
-			w->data + w->begin[i] + first * size) ||
-	    !check_unchanged(w, diags))
+	if (!read_elements(w, diags, i, first * size, count * size, raw) || !check_unchanged(w, diags))
 		return false;
 	if (t->dtype != as)
 		widen_elements(t->dtype, raw, as, to, count);

@@ -18,6 +18,7 @@ struct io_safetensors {
 	const char *path; /* its name in diagnostics */
 	int fd;		  /* -1 = closed, or there are bytes */
 	const char *bytes; /* the file in memory, owned by the caller; NULL = read by the descriptor */
+	const void *const *elements; /* of each tensor, where there is no such file: the tensors are of another format */
 	int64_t data; /* where in the file the values begin */
 	int64_t size, modified; /* of the file when it was opened (io_stat) */
 	int n;

@@ -71,3 +71,13 @@ const char *onnx_spell_name(struct arena *a, const char *name)
 		to[n + shift] = '_';
 	return to;
 }
+
+bool onnx_is_spelled(const char *own, const char *name)
+{
+	if (is_of_names(*name) && !is_letter(*name) && *own++ != '_')
+		return false;
+	for (; *name; name++, own++)
+		if (*own != (is_of_names(*name) ? *name : '_'))
+			return false;
+	return !*own || (*own == '_' && !own[1]);
+}

@@ -180,6 +180,8 @@ __attribute__((format(printf, 6, 7))) bool onnx_refuse(struct diags *, const str
  * '_' comes before a digit or '.' at the beginning and after a reserved word.  The same name for the same
  * text always; different texts can have one name. */
 const char *onnx_spell_name(struct arena *, const char *);
+/* Whether a name of a model can be what a name of ONNX is spelled as. */
+bool onnx_is_spelled(const char *own, const char *name);
 
 /* --- the importer --- */
 

@@ -192,7 +192,7 @@ static void close_all(struct profile *p)
 
 int command_profile(const struct options *options)
 {
-	if (!options->weights && origin_of(options->operand[0]) == ORIGIN_MODEL) {
+	if (needs_weights(options, options->operand[0])) {
 		complain("profile needs --weights FILE");
 		return EXIT_USAGE;
 	}

@@ -1,0 +1,105 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* ONNX files: what the options decide about a graph when it is read. */
+#include "tool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DECIDED = 64 };
+
+struct decided {
+	char *sizes, *outputs, *names; /* copies of the options' texts, cut at their separators */
+	esp_extent extent[MOST_DECIDED];
+	const char *exported[MOST_DECIDED];
+	esp_array constant[16];
+	esp_weights *file[16];
+	esp_read_options options;
+};
+
+bool is_onnx(const char *path)
+{
+	size_t n = strlen(path);
+	return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
+}
+
+/* "batch=1,length=32" */
+static bool take_sizes(struct decided *d)
+{
+	for (char *word = strtok(d->sizes, ","); word; word = strtok(NULL, ",")) {
+		char *value = strrchr(word, '='), *end = NULL;
+		if (d->options.extents == MOST_DECIDED)
+			return complain("--sizes gives more than %d sizes", MOST_DECIDED);
+		errno = 0;
+		long long size = value ? strtoll(value + 1, &end, 10) : 0;
+		if (!value || value == word || !*(value + 1) || *end || errno)
+			return complain("--sizes is NAME=NUMBER,NAME=NUMBER, not '%s'", word);
+		*value = 0;
+		d->extent[d->options.extents++] = (esp_extent){word, size};
+	}
+	return true;
+}
+
+static bool take_outputs(struct decided *d)
+{
+	for (char *word = strtok(d->outputs, ","); word; word = strtok(NULL, ",")) {
+		if (d->options.exports == MOST_DECIDED)
+			return complain("--outputs names more than %d values", MOST_DECIDED);
+		d->exported[d->options.exports++] = word;
+	}
+	return true;
+}
+
+/* "shape=shape.pb": the name is cut off a copy of the word, which lives as long as the options. */
+static esp_status take_constants(struct decided *d, esp_context *context, const struct words *words,
+				 esp_error **error)
+{
+	char *at = d->names;
+	for (int i = 0; i < words->n; i++) {
+		strcpy(at, words->word[i]);
+		char *path = strchr(at, '=');
+		if (path)
+			*path++ = 0;
+		esp_status status = esp_weights_open(context, path ? path : at, &d->file[i], error);
+		if (status)
+			return status;
+		const esp_tensor *t = esp_weights_tensor(d->file[i], 0);
+		const void *elements = esp_weights_elements(d->file[i], 0);
+		if (t)
+			d->constant[d->options.constants++] =
+			    (esp_array){at, t->dtype, t->rank, t->shape, elements};
+		at += strlen(words->word[i]) + 1;
+	}
+	return ESP_OK;
+}
+
+static esp_status read_with(struct decided *d, esp_context *context, const char *path,
+			    const struct options *o, esp_model **model, esp_error **error)
+{
+	d->options = (esp_read_options){
+	    .size = sizeof d->options, .extent = d->extent, .constant = d->constant, .exported = d->exported};
+	if (!d->sizes || !d->outputs || !d->names || !take_sizes(d) || !take_outputs(d))
+		return ESP_ERROR_ARGUMENT;
+	esp_status status = take_constants(d, context, &o->constant, error);
+	return status ? status : esp_model_read_with(context, path, &d->options, model, error);
+}
+
+esp_status read_onnx(esp_context *context, const char *path, const struct options *o, esp_model **model,
+		     esp_error **error)
+{
+	struct decided d = {0};
+	size_t length = 1;
+	*error = NULL;
+	for (int i = 0; i < o->constant.n; i++)
+		length += strlen(o->constant.word[i]) + 1;
+	d.sizes = strdup(o->sizes ? o->sizes : "");
+	d.outputs = strdup(o->outputs ? o->outputs : "");
+	d.names = malloc(length);
+	esp_status status = read_with(&d, context, path, o, model, error);
+	for (int i = 0; i < 16; i++)
+		esp_weights_free(d.file[i]);
+	free(d.sizes);
+	free(d.outputs);
+	free(d.names);
+	return status;
+}
