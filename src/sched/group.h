@@ -33,5 +33,7 @@ void sched_make_groups(struct sched_grouper *);
 void sched_finish_groups(struct sched_grouper *);
 /* Chooses the groups whose rows are sorted by a token that selects their weights (sort.c). */
 void sched_choose_sorts(struct sched_grouper *);
+/* Stores what is moved where a sum that reads it has vectors only then; whether there was something to store (arrange.c). */
+bool sched_arrange(struct sched_grouper *);
 
 #endif

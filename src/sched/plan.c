@@ -264,6 +264,23 @@ static void run_planner(struct sched_planner *pl)
 	}
 }
 
+/* Walks the targets and makes groups of them, until nothing more is to be stored. */
+static void find_groups(struct sched_grouper *gr)
+{
+	do {
+		gr->changed = false;
+		for (size_t b = 0; b < gr->pl.p->bodies.n; b++)
+			sched_mark_expensive(gr->pl.p, &gr->pl.values[b]);
+		walk_targets(gr);
+		if (gr->changed)
+			continue;
+		sched_make_groups(gr);
+		store_shared_reductions(gr);
+		if (!gr->changed)
+			drop_unread(gr);
+	} while (gr->changed);
+}
+
 void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p,
 		     const struct target *target, const struct sched_fusion *fusion)
 {
@@ -280,18 +297,9 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	gr.walk.context = &gr;
 	run_planner(&gr.pl);
 	add_targets(&gr);
-	do {
-		gr.changed = false;
-		for (size_t b = 0; b < bodies; b++)
-			sched_mark_expensive(p, &gr.pl.values[b]);
-		walk_targets(&gr);
-		if (gr.changed)
-			continue;
-		sched_make_groups(&gr);
-		store_shared_reductions(&gr);
-		if (!gr.changed)
-			drop_unread(&gr);
-	} while (gr.changed);
+	do
+		find_groups(&gr);
+	while (fusion->arranging != MOVE_OFF && sched_arrange(&gr));
 	sched_finish_groups(&gr);
 	sched_count_operations(plan, seen);
 	sched_make_local(plan, a);

@@ -48,7 +48,8 @@ struct sched_fact {
 	bool expensive;	   /* a reduction or transcendental function is in it, or in what is fused into it */
 	bool recomputed;   /* computed several times although expensive: measured to be profitable */
 	bool dropped;	   /* was stored once although no other group read it */
-	bool copied;	   /* is stored although it is data movement: what windows read, with a border */
+	bool copied;	   /* is stored although it is data movement: what windows read, with a border, or what is arranged */
+	bool arranged;	   /* is stored in another order, so that what reads it has vectors */
 	int uses;	   /* by other values and by stores */
 	int block;	   /* 0 = a block of its own */
 	int target, group; /* the number of its target + 1, and of its group + 1; 0 = none */

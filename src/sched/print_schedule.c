@@ -101,17 +101,15 @@ static void print_movers(const struct sched_plan *plan, struct str *s)
 	}
 }
 
-/* Like these: off where no group is local. */
-static void print_local(const struct sched_plan *plan, struct str *s)
+/* Like these: off where the plan has nothing of the kind. */
+static void print_planned(const struct sched_plan *plan, struct str *s)
 {
-	str_printf(s, "%s %s\n", sched_spelling(SCHED_LOCAL),
-		   words_moving[sched_has_local(plan) ? plan->fusion.local : MOVE_OFF]);
-}
-
-static void print_sorting(const struct sched_plan *plan, struct str *s)
-{
-	str_printf(s, "%s %s\n", sched_spelling(SCHED_SORT),
-		   words_moving[sched_has_sorts(plan) ? plan->fusion.sorting : MOVE_OFF]);
+	for (int d = 0; d < SCHED_DIRECTIVES; d++) {
+		const struct sched_planned *of = &sched_planned[d];
+		if (of->any)
+			str_printf(s, "%s %s\n", sched_spelling(d),
+				   words_moving[of->any(plan) ? sched_planned_extent(of, &plan->fusion) : MOVE_OFF]);
+	}
 }
 
 static void print_switches(const struct sched *sc, struct str *s)
@@ -171,8 +169,7 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 		   sc->target->name, sc->target->lanes, sc->target->registers);
 	print_fusion(&plan->fusion, s);
 	print_movers(plan, s);
-	print_local(plan, s);
-	print_sorting(plan, s);
+	print_planned(plan, s);
 	print_switches(sc, s);
 	sched_print_cases(sc, plan->p, s);
 	str_printf(s, "%s %d\n", sched_spelling(SCHED_UNROLL), sc->unroll);

@@ -445,21 +445,12 @@ static bool read_moving(struct line *l, struct sched_fusion *to)
 	return true;
 }
 
-static bool read_local(struct line *l, struct sched_fusion *to)
+static bool read_planned(struct line *l, struct sched_fusion *to)
 {
 	int how = line_word(l, 1, words_moving);
 	if (how < 0 || !line_ends(l, 2))
 		return false;
-	to->local = how;
-	return true;
-}
-
-static bool read_sort(struct line *l, struct sched_fusion *to)
-{
-	int how = line_word(l, 1, words_moving);
-	if (how < 0 || !line_ends(l, 2))
-		return false;
-	to->sorting = how;
+	*(enum move_extent *)((char *)to + sched_planned[l->directive].offset) = how;
 	return true;
 }
 
@@ -484,17 +475,18 @@ static bool repeat_store(struct line *l, struct sched *s, const struct sched_pla
 	return !problem || line_refuse(l, 1, problem);
 }
 
-static bool repeat_local(struct line *l, struct sched *s, const struct sched_plan *plan)
+static bool repeat_planned(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	(void)s;
 	struct sched_fusion f;
-	bool any = sched_has_local(plan);
-	if (!read_local(l, &f))
+	const struct sched_planned *d = &sched_planned[l->directive];
+	bool any = d->any(plan);
+	if (!read_planned(l, &f))
 		return false;
-	if (f.local == MOVE_OFF ? any : f.local != plan->fusion.local)
+	enum move_extent how = sched_planned_extent(d, &f);
+	if (how == MOVE_OFF ? any : how != sched_planned_extent(d, &plan->fusion))
 		return line_refuse(l, 1, "another line contradicts this one");
-	return f.local == MOVE_OFF || any ||
-	       line_refuse(l, 1, "each group that others read has products, or as much to do as a reader");
+	return how == MOVE_OFF || any || line_refuse(l, 1, d->nothing);
 }
 
 /* Why a mover finds nothing to move. */
@@ -506,18 +498,6 @@ static const char *why_nothing_moves(const struct sched_mover *m, enum move_exte
 		return m->worthless;
 	str_printf(&s, "%s%s", m->cannot, m->details ? m->details(p) : "");
 	return str_text(&s);
-}
-
-static bool repeat_sort(struct line *l, struct sched *s, const struct sched_plan *plan)
-{
-	(void)s;
-	struct sched_fusion f;
-	bool any = sched_has_sorts(plan);
-	if (!read_sort(l, &f))
-		return false;
-	if (f.sorting == MOVE_OFF ? any : f.sorting != plan->fusion.sorting)
-		return line_refuse(l, 1, "another line contradicts this one");
-	return f.sorting == MOVE_OFF || any || line_refuse(l, 1, "no token selects the weights of all products of a group");
 }
 
 static bool repeat_moving(struct line *l, struct sched *s, const struct sched_plan *plan)
@@ -544,8 +524,9 @@ static const struct {
 } readers[SCHED_DIRECTIVES] = {
     [SCHED_FUSE] = {repeat_fuse, read_fuse},
     [SCHED_STORE] = {repeat_store, read_store},
-    [SCHED_LOCAL] = {repeat_local, read_local},
-    [SCHED_SORT] = {repeat_sort, read_sort},
+    [SCHED_LOCAL] = {repeat_planned, read_planned},
+    [SCHED_SORT] = {repeat_planned, read_planned},
+    [SCHED_ARRANGE] = {repeat_planned, read_planned},
     [SCHED_REFACTOR] = {repeat_moving, read_moving},
     [SCHED_HOIST] = {repeat_moving, read_moving},
     [SCHED_PAD] = {repeat_moving, read_moving},
@@ -576,7 +557,8 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 				   .hoisting = MOVE_ON,
 				   .padding = MOVE_ON,
 				   .local = MOVE_ON,
-				   .sorting = MOVE_ON};
+				   .sorting = MOVE_ON,
+				   .arranging = MOVE_ON};
 	for (const char *end = text + length; text < end;) {
 		if (!line_next(&l, &text, end))
 			return false;

@@ -88,7 +88,7 @@ enum { SCHED_MAX_STORES = 32 };
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_profit profit;
-	enum move_extent refactoring, hoisting, padding, local, sorting;
+	enum move_extent refactoring, hoisting, padding, local, sorting, arranging;
 	int stores; /* values to be stored, by name; the names lie in the schedule's text */
 	struct sched_store {
 		const char *name;
@@ -113,7 +113,7 @@ bool sched_split_cases(struct sub_program *, const char *file, const char *text,
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
 /* Reads the directives of a schedule's text that the plan depends on: `fuse`, `store`, `local`, `refactor`,
- * `hoist` and `pad`.  All others are read by sched_read.  The plan refers to the text. */
+ * `hoist`, `pad` and `arrange`.  All others are read by sched_read.  The plan refers to the text. */
 bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length,
 		       struct diags *);
 /* The reason why the plan does not store a value that a directive names; NULL = it stores it. */
@@ -143,6 +143,8 @@ bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 /* Whether a value is a step of a chain, computed together with the chain's end. */
 bool sched_is_step(const struct sched_plan *, int body, sub_ref);
 bool sched_has_local(const struct sched_plan *);
+/* Whether something is stored in another order (arrange.c). */
+bool sched_has_arranged(const struct sched_plan *);
 bool sched_has_sorts(const struct sched_plan *);
 /* The group of the body that computes and stores the value; -1 = none. */
 int sched_group_of(const struct sched_plan *, int body, sub_ref);

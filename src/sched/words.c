@@ -53,3 +53,12 @@ const struct sched_mover sched_movers[SCHED_DIRECTIVES] = {
 		   "no element is read through windows that leave their row so often that a copy pays",
 		   NULL},
 };
+
+const struct sched_planned sched_planned[SCHED_DIRECTIVES] = {
+    [SCHED_LOCAL] = {offsetof(struct sched_fusion, local), sched_has_local,
+		     "each group that others read has products, or as much to do as a reader"},
+    [SCHED_SORT] = {offsetof(struct sched_fusion, sorting), sched_has_sorts,
+		    "no token selects the weights of all products of a group"},
+    [SCHED_ARRANGE] = {offsetof(struct sched_fusion, arranging), sched_has_arranged,
+		       "each group has vectors, or has none wherever its operands stand, or a copy costs more than it saves"},
+};

@@ -39,4 +39,17 @@ static inline enum move_extent sched_extent_of(const struct sched_mover *m, cons
 	return *(const enum move_extent *)((const char *)f + m->offset);
 }
 
+/* Directives that say how far the plan goes in what it decides itself, by directive; any NULL = it is none of them. */
+struct sched_planned {
+	size_t offset; /* of its extent in struct sched_fusion */
+	bool (*any)(const struct sched_plan *); /* whether the plan has something of the kind */
+	const char *nothing; /* why `on` and `all` are refused where it has not */
+};
+extern const struct sched_planned sched_planned[SCHED_DIRECTIVES];
+
+static inline enum move_extent sched_planned_extent(const struct sched_planned *d, const struct sched_fusion *f)
+{
+	return *(const enum move_extent *)((const char *)f + d->offset);
+}
+
 #endif

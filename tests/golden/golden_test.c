@@ -18,6 +18,7 @@ static const struct {
     {"labels", "D=10 V=7 R=3", "sort all\n", "sorted", "pack"},
     {"down", "D=32 V=7", NULL, "down", "outline"},
     {"nest", "C=2 D=8 H=5", NULL, "nest", "lower"},
+    {"scores", "T=32 D=32", NULL, "scores", "lower"},
     {"mlp", "E=6 H=10", NULL, "mlp", "outline"},
     {"conv", "C=2 H=6 K=4 F=3", NULL, "conv", "lower"},
     {"windows", "C=2 X=80", "vectorize 16\ntile leaf.0 nodes 1 columns 1 unroll 3\ntile leaf.1 nodes 1 columns 1 unroll 3\n", "windows",
