@@ -17,5 +17,5 @@ EXTRA_DIST += \
 	%D%/native/stream.c %D%/native/ticket.c %D%/native/values.c %D%/native/walk.c %D%/native/weights.c \
 	%D%/tests/conftest.py %D%/tests/pytorch/cells.py %D%/tests/pytorch/test_cells.py %D%/tests/pytorch/test_operators.py \
 	%D%/tests/pytorch/test_refused.py %D%/tests/pytorch/test_sequences.py %D%/tests/test_builder.py %D%/tests/test_errors.py %D%/tests/test_models.py %D%/tests/test_ray.py %D%/tests/test_serving.py %D%/tests/test_structures.py \
-	%D%/tests/random_structures.py %D%/tests/test_docstrings.py %D%/tests/test_random_calls.py %D%/tests/test_tutorial.py \
+	%D%/tests/random_structures.py %D%/tests/test_docstrings.py %D%/tests/test_random_calls.py %D%/tests/test_together.py %D%/tests/test_tutorial.py %D%/tests/test_types.py \
 	%D%/docs/module.html.jinja2 %D%/tutorial/sentiment.ipynb

@@ -351,7 +351,7 @@ def _carried_vocab(vocab: Any) -> Any:
 
 def _unpickle(saved: Any, vocab: Any, reading: tuple[Any, ...]) -> Model:
     columns, graph, collapse, binarize, cut_labels = reading
-    graphs, sides = {n: w for w, n in _GRAPH.items()}, {n: w for w, n in _BINARIZE.items()}
+    graphs, sides = {n: str(w) for w, n in _GRAPH.items()}, {n: w for w, n in _BINARIZE.items()}
     return load(
         saved, vocab=vocab, columns=columns, graph=graphs[graph], collapse=bool(collapse), binarize=sides[binarize],
         cut_labels=bool(cut_labels),

@@ -2,8 +2,8 @@
 """Where the time of a run went."""
 from __future__ import annotations
 
+from html import escape
 from typing import Any, NamedTuple
-from xml.sax.saxutils import escape
 
 _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#9c755f")
 _WIDTH, _LANE, _LEFT = 900, 26, 70

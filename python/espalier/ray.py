@@ -2,7 +2,8 @@
 """Models on the nodes of a Ray cluster (doc/scale.md).
 
     shared = espalier.ray.share(model)                  # once, into Ray's shared memory, where replicas map it
-    treebank.map_batches(espalier.ray.Predictor, fn_constructor_kwargs={"model": shared}, concurrency=2, batch_size=256)
+    treebank.map_batches(espalier.ray.Predictor, fn_constructor_kwargs={"model": shared},
+                          compute=ray.data.ActorPoolStrategy(size=2), batch_size=256)
     serve.run(espalier.ray.deployment(shared, num_replicas=2))
 
 All nodes run the code that was compiled once, for the `target` of `espalier.load`, so results have the bits of one machine's;
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Predictor", "Replica", "columns", "deployment", "open_model", "share"]
 
-_STATUS = {_native.InputError: 400, _native.BusyError: 429, _native.ExpiredError: 504}
+_STATUS: dict[type[Exception], int] = {_native.InputError: 400, _native.BusyError: 429, _native.ExpiredError: 504}
+_REFUSALS: tuple[type[Exception], ...] = (UnicodeDecodeError, *_STATUS)
 
 
 def share(model: Model) -> ray.ObjectRef:
@@ -53,7 +55,8 @@ def open_model(model: Any, **reading: Any) -> Model:
     processors = ray.get_runtime_context().get_assigned_resources().get("CPU", 1)
     _model._contexts.setdefault(os.getpid(), _native.Context(threads=max(1, int(processors))))
     if isinstance(model, ray.ObjectRef):
-        return ray.get(model)
+        shared: Model = ray.get(model)
+        return shared
     with open(model, "rb") as file:
         return _model.load(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), **reading)
 
@@ -141,7 +144,7 @@ class Replica:
 
         try:
             made = await self.run((await request.body()).decode())
-        except (UnicodeDecodeError, *_STATUS) as error:
+        except _REFUSALS as error:
             return JSONResponse({"error": str(error)}, _STATUS.get(type(error), 400))
         return JSONResponse({name: [np.asarray(row).tolist() for row in column] for name, column in made.items()})
 

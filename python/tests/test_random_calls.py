@@ -2,7 +2,7 @@
 """Random calls of all that the package offers: each returns what it must, or raises an exception of a known kind, whatever was
 called before, is held still, or was wrong; and nothing is left when all objects are gone.
 
-A sample of it is a test; `PYTHONPATH=. python test_random_calls.py --seed 1 --seeds 100 --calls 500` in this folder runs more.
+A sample of it is a test; `python test_random_calls.py --seed 1 --seeds 100 --calls 500` in this folder runs more.
 """
 import argparse
 import asyncio

@@ -15,9 +15,10 @@ import torch
 if not hasattr(getattr(torch, "export", None), "default_decompositions"):
     raise ImportError(f"espalier.torch needs PyTorch 2.6 or later; this is {torch.__version__}")
 
+from .convert import Leaf
 from .convert import Leaf as leaf
-from .convert import Output, compile, output
+from .convert import Model, Output, compile, output
 from .errors import TraceError
 from .operators import OPERATORS
 
-__all__ = ["OPERATORS", "Output", "TraceError", "compile", "leaf", "output"]
+__all__ = ["OPERATORS", "Leaf", "Model", "Output", "TraceError", "compile", "leaf", "output"]

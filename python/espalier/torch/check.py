@@ -14,7 +14,7 @@ from .trace import TYPES, place_of
 class Node(dict):
     """A node as espalier.Model takes it, {"x": ..., "children": [...]}, told apart by identity."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __eq__(self, other):
         return self is other

@@ -1,16 +1,21 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """From a function or module of PyTorch to a model that is ready to run."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Union
 
 import torch
 from torch import nn
 
+from .. import _native
 from .. import model as core
-from . import check
+from . import check, lower
 from .emit import Emitter
 from .errors import Refused, TraceError
-from .lower import Body, Model
+from .lower import Body
 from .sequence import lower_sequence, name_results
 from .signature import Argument, Notation, flatten, parse_states, parse_structure
 from .trace import parameters_of, place_of, positional, trace
@@ -21,13 +26,13 @@ class Output:
     """An output: what `function` computes of its arguments, states of the node ("h") or of all nodes ("nodes.h"), `at` the
     "root" or "every node"; `labels`: the names of classes."""
 
-    function: object
-    arguments: tuple
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
     at: str = "root"
-    labels: tuple = ()
+    labels: tuple[str, ...] = ()
 
 
-def output(function, *arguments, at="root", labels=()):
+def output(function: Callable[..., Any], *arguments: Any, at: str = "root", labels: Iterable[str] = ()) -> Output:
     """An Output: output(module.linear, "h", at="every node")."""
     return Output(function, arguments, at, tuple(labels))
 
@@ -36,12 +41,35 @@ def output(function, *arguments, at="root", labels=()):
 class Leaf:
     """A function for leaves with its own arguments."""
 
-    function: object
-    arguments: dict
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
 
 
-def compile(function, structure, arguments, states="", *, leaf=None, outputs=None, module=None, tolerance=1e-4, name=None,
-            context=None, **options):
+# What `outputs` of `compile` can be: of cells by name, of whole sequences names in the order of what is returned.
+Outputs = Union[Mapping[str, Union[str, Output, "tuple[Any, ...]"]], Iterable[Union[str, None]], str, None]
+
+
+class Model(core.Model):
+    """A model that was made of a function: `text` is it in the language, `weights` the tensors that it needs, by name."""
+
+    text: str
+    weights: dict[str, torch.Tensor]
+
+
+def compile(
+    function: Callable[..., Any],
+    structure: str,
+    arguments: Mapping[str, Any],
+    states: str = "",
+    *,
+    leaf: Leaf | str | None = None,
+    outputs: Outputs = None,
+    module: nn.Module | Mapping[str, nn.Module] | None = None,
+    tolerance: float | None = 1e-4,
+    name: str | None = None,
+    context: _native.Context | None = None,
+    **options: Any,
+) -> Model:
     """A model of what `function` computes at one node, or of a module over a whole sequence.
 
         function     what a node computes of its input and the states of its children: a function, a method or a module
@@ -59,33 +87,38 @@ def compile(function, structure, arguments, states="", *, leaf=None, outputs=Non
         name         of the model
         context      and `options`: as espalier.load takes them
 
-    The model is an espalier.Model with its text as `text`, and the weights as `weights`.  Raises TraceError when something has
+    The model is an espalier.Model that also has its text, and its weights.  Raises TraceError when something has
     no counterpart or results differ, espalier.InputError when the model is refused.
     """
     module = _module_of(function, module)
-    structure, states = parse_structure(structure), parse_states(states)
+    parsed, named = parse_structure(structure), parse_states(states)
     tensors = parameters_of(module)
-    notation = Notation(structure, states, {n: tuple(t.shape) for n, t in tensors.items()})
+    notation = Notation(parsed, named, {n: tuple(t.shape) for n, t in tensors.items()})
     read = notation.read(positional(function, arguments))
-    name = name or type(module).__name__
-    model = Model(Emitter(name, structure.text, context), structure, states, tensors)
-    if states:
-        task = _lower_cell(model, function, module, notation, read, leaf, outputs)
+    lowered = lower.Model(Emitter(name or type(module).__name__, parsed.text, context), parsed, named, tensors)
+    if named:
+        task = _lower_cell(lowered, function, module, notation, read, leaf, outputs)
     else:
-        task = _lower_sequence(model, function, module, read, outputs, leaf)
-    text = model.builder.finish()
-    weights = {n: t.detach() for n, t in model.weights.items() if n in model.builder.declared}
-    made = core.load(text, weights, context=context, **options)
-    made.text, made.weights = str(text), weights
+        task = _lower_sequence(lowered, function, module, read, outputs, leaf)
+    text = lowered.builder.finish()
+    weights = {n: t.detach() for n, t in lowered.weights.items() if n in lowered.builder.declared}
+    made = _with_text(core.load(text, weights, context=context, **options), str(text), weights)
     if tolerance is not None:
         check.compare(made, task, tolerance)
     return made
 
 
-def _module_of(function, module):
+def _with_text(model: core.Model, text: str, weights: dict[str, torch.Tensor]) -> Model:
+    model.__class__ = Model  # it has the same members, and is not loaded twice
+    assert isinstance(model, Model)
+    model.text, model.weights = text, weights
+    return model
+
+
+def _module_of(function: Callable[..., Any], module: nn.Module | Mapping[str, nn.Module] | None) -> nn.Module:
     module = module or (function if isinstance(function, nn.Module) else getattr(function, "__self__", None))
-    if isinstance(module, dict):
-        module = nn.ModuleDict(module).eval()
+    if isinstance(module, Mapping):
+        module = nn.ModuleDict(dict(module)).eval()
     if not isinstance(module, nn.Module):
         raise TraceError("it is not known which module has the parameters", "pass it: module=", place_of(function))
     if any(m.training for m in module.modules() if not isinstance(m, nn.ModuleDict)):

@@ -2,13 +2,16 @@
 """What goes wrong between PyTorch and a model: where in the Python source, and what to do about it."""
 
 
+from __future__ import annotations
+
+
 class TraceError(Exception):
     """A function that cannot become a model.
 
     `file` and `line` are the place in the Python source, or None; `operator` is the ATen operator, or ""; `hint` says
     what to do."""
 
-    def __init__(self, message, hint, place=(None, 0), operator=""):
+    def __init__(self, message: str, hint: str, place: tuple[str | None, int] = (None, 0), operator: str = "") -> None:
         self.message, self.hint, self.operator = message, hint, operator
         self.file, self.line = place
         where = f"{self.file}:{self.line}: " if self.file else ""
@@ -18,6 +21,6 @@ class TraceError(Exception):
 class Refused(Exception):
     """Raised by the lowering of an operator; becomes a TraceError with the operator and its place."""
 
-    def __init__(self, message, hint):
+    def __init__(self, message: str, hint: str) -> None:
         self.message, self.hint = message, hint
         super().__init__(message)
