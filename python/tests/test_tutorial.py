@@ -84,7 +84,7 @@ def test_a_cell_may_await_and_its_fault_is_found():
 
 
 def test_the_program_of_the_tutorial(tmp_path):
-    pytest.importorskip("torch", minversion="2.6")
+    pytest.importorskip("torch", minversion="2.10")
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     program = tmp_path / "phrases.py"
     program.write_text("\n".join(blocks), encoding="utf-8")

@@ -12,8 +12,8 @@ PyTorch is needed for compiling only: a model runs, and can be saved and loaded,
 
 import torch
 
-if not hasattr(getattr(torch, "export", None), "default_decompositions"):
-    raise ImportError(f"espalier.torch needs PyTorch 2.6 or later; this is {torch.__version__}")
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 10):
+    raise ImportError(f"espalier.torch needs PyTorch 2.10 or later; this is {torch.__version__}")
 
 from .convert import Leaf
 from .convert import Leaf as leaf

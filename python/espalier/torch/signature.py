@@ -159,7 +159,8 @@ class Notation:
 
     def _state(self, text, state):
         if state not in self.states:
-            raise TraceError(f"'{text}': there is no state '{state}'", 'name it in `states`: "h[150], c[150]"')
+            raise TraceError(f"'{text}': there is no state '{state}'",
+                             'name it in `states`: "h[150], c[150]"; what an edge carries, its child can return as a state')
         return self.states[state]
 
 

@@ -16,7 +16,6 @@ import os
 import re
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from typing import List
 from unittest import mock
 
 import torch
@@ -34,12 +33,9 @@ _OWN = ("espalier.recurrent", "aten.sym_size", "aten._assert_tensor_metadata", "
 _EXAMPLE = {CHILDREN: 3, NODES: 5}  # Extents that example tensors have along an axis that is a symbol.
 
 
-Tensors = List[torch.Tensor]  # PyTorch 2.6 does not know list[torch.Tensor]
-
-
 @torch.library.custom_op("espalier::recurrent", mutates_args=())
-def recurrent(mode: str, input: torch.Tensor, hx: Tensors, weights: Tensors, layers: int,
-              bidirectional: bool, batch_first: bool, biases: bool, projected: int) -> Tensors:
+def recurrent(mode: str, input: torch.Tensor, hx: list[torch.Tensor], weights: list[torch.Tensor], layers: int,
+              bidirectional: bool, batch_first: bool, biases: bool, projected: int) -> list[torch.Tensor]:
     """What nn.LSTM, nn.GRU and nn.RNN compute: the output, the last h, and of an LSTM the last c."""
     raise NotImplementedError("espalier::recurrent stands in a trace; it computes nothing")
 

@@ -1,6 +1,5 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """Small cells and networks, written as such are: with axes of 1 for a minibatch, views, chunks and mailboxes."""
-from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +26,13 @@ class ChildSum(nn.Module):
         return c, torch.sigmoid(o) * torch.tanh(c)
 
 
+class Nodes:
+    """A node batch of one, of which functions over mailboxes read `mailbox` or `data`."""
+
+    def __init__(self, mailbox, data):
+        self.mailbox, self.data = mailbox, data
+
+
 class Mailbox(nn.Module):
     """A binary TreeLSTM over batches of nodes with mailboxes of what their children sent: [nodes, 2, H]."""
 
@@ -50,12 +56,12 @@ class Mailbox(nn.Module):
 
     # The glue: a node batch of one.
     def inner(self, h, c):
-        nodes = SimpleNamespace(mailbox={"h": h, "c": c})
+        nodes = Nodes({"h": h, "c": c}, None)
         nodes.data = self.reduce(nodes)
         return self.apply(nodes)
 
     def leaf(self, x):
-        return self.apply(SimpleNamespace(data={"iou": self.iou_x(x), "c": torch.zeros(1, H)}))
+        return self.apply(Nodes(None, {"iou": self.iou_x(x), "c": torch.zeros(1, H)}))
 
 
 class Attention(nn.Module):

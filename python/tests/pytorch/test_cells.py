@@ -3,7 +3,7 @@
 test_check.py proves to find differences; here, that it does hand them out, and their texts."""
 import pytest
 
-torch = pytest.importorskip("torch", minversion="2.6")
+torch = pytest.importorskip("torch", minversion="2.10")
 nn, F = torch.nn, torch.nn.functional
 
 import cells
@@ -158,3 +158,12 @@ def test_a_parameter_that_has_the_name_of_a_state():
     net = nn.ParameterDict({"h": nn.Parameter(torch.randn(4))}).eval()
     model = compile(lambda x, h: x * net["h"] + h.sum(0), "tree(*)", {"x": "x[4]", "h": "children.h"}, "h[4]", module=net)
     assert list(model.weights) == ["p.h"]
+
+
+def test_what_edges_carry_is_a_state_of_the_child():
+    def cell(x, r, child_h, child_r):
+        return torch.tanh(x + (child_h * child_r).sum(0)), r
+
+    arguments = {"x": "x[4]", "r": "rel[4]", "child_h": "children.h", "child_r": "children.r"}
+    model = compile(cell, "tree(*)", arguments, "h[4], r[4]", module=nn.Linear(1, 1).eval())
+    assert "sum(k.h * k.r for k in children)" in model.text

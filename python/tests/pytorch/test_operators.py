@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch", minversion="2.6")
+torch = pytest.importorskip("torch", minversion="2.10")
 nn, F = torch.nn, torch.nn.functional
 
 import espalier.torch

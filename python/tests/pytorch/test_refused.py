@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-torch = pytest.importorskip("torch", minversion="2.6")
+torch = pytest.importorskip("torch", minversion="2.10")
 nn = torch.nn
 
 import espalier.torch

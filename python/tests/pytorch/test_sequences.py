@@ -2,7 +2,7 @@
 """Whole modules over sequences: each is compared with PyTorch by `compile` over 1, 2 and 6 elements."""
 import pytest
 
-torch = pytest.importorskip("torch", minversion="2.6")
+torch = pytest.importorskip("torch", minversion="2.10")
 nn = torch.nn
 
 import cells
