@@ -43,6 +43,19 @@ static void align_axes(const struct onnx_op *o, struct onnx_operand *b, int rank
 	*b = onnx_reshape(o, *b, &shape);
 }
 
+/* Keeps what was computed of i8, u8 or i16 as i32 in its type, modulo 2^8 or 2^16.  Once would do below 2^24,
+ * where the quotient is exact. */
+static struct onnx_operand wrap(const struct onnx_op *o, struct onnx_operand x)
+{
+	int bits = onnx_type_traits_of(x.type)->bits;
+	if (!x.given || onnx_computed(x.type) != DTYPE_I32 || bits == 32)
+		return x;
+	long long modulus = 1ll << bits, shift = x.type == ONNX_UINT8 ? 0 : modulus / 2;
+	const char *once = onnx_format(o, "a - %lld * cast(floor((cast(a, f32) + %lld) / %lld), i32)",
+				       modulus, shift, modulus);
+	return onnx_map(o, onnx_map(o, x, x.type, once), x.type, once);
+}
+
 bool onnx_write_formula(struct onnx_op *o)
 {
 	struct onnx_operand *arg[8];
@@ -56,6 +69,8 @@ bool onnx_write_formula(struct onnx_op *o)
 	}
 	enum onnx_type type = o->row->gives == ONNX_TRUTH ? ONNX_BOOL : o->in[o->ins - 1].type;
 	o->out[0] = onnx_formula(o, type, &shape, arg, o->ins, fill_in(o, o->row->text));
+	if (o->row->takes == ONNX_NUMBERS)
+		o->out[0] = wrap(o, o->out[0]);
 	return true;
 }
 
@@ -64,7 +79,7 @@ bool onnx_write_fold_pairs(struct onnx_op *o)
 	struct onnx_operand x = o->in[0];
 	for (int i = 1; i < o->ins && x.given; i++)
 		x = onnx_two(o, x, o->in[i], x.type, o->row->text);
-	o->out[0] = x;
+	o->out[0] = wrap(o, x);
 	return x.given;
 }
 
@@ -127,10 +142,10 @@ static struct onnx_operand multiply_out(const struct onnx_op *o, struct onnx_ope
 	return product;
 }
 
-/* Signs of powers are those of an odd exponent; of a number below 0 others have no power. */
-static const char *const general_power =
-    "(p = exp(b * log(abs(a))); w = floor(b) == b; o = floor(b / 2) * 2 != b; "
-    "where(b == 0, 1, where(a < 0, where(w, where(o, -p, p), 0 / (a - a)), p)))";
+/* The power c of |a| with its sign, that of an odd exponent b; a number below 0 has no other power. */
+static const char *const signed_power =
+    "where(b == 0, 1, where(a < 0, where(floor(b) == b, where(floor(b / 2) * 2 != b, -c, c), 0 / (a - a)), "
+    "c))";
 
 static struct onnx_operand general(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand n)
 {
@@ -138,8 +153,12 @@ static struct onnx_operand general(const struct onnx_op *o, struct onnx_operand 
 	bool whole = onnx_computed(type) != DTYPE_F32;
 	x = onnx_cast(o, x, whole ? ONNX_FLOAT : type);
 	n = onnx_cast(o, n, ONNX_FLOAT);
-	x = onnx_two(o, x, n, x.type, whole ? onnx_format(o, "round(%s)", general_power) : general_power);
-	return x.given ? onnx_cast(o, x, type) : x;
+	struct onnx_operand power = onnx_two(o, x, n, x.type, "exp(b * log(abs(a)))");
+	if (!power.given)
+		return power;
+	x = onnx_formula(o, x.type, &power.shape, (struct onnx_operand *[]){&x, &n, &power}, 3,
+			 whole ? onnx_format(o, "round(%s)", signed_power) : signed_power);
+	return onnx_cast(o, x, type);
 }
 
 /* An exponent that is known, a whole number, 0.5 or a negative one of these, takes products and roots alone.
@@ -187,7 +206,8 @@ static struct onnx_operand cast_to(const struct onnx_op *o, struct onnx_operand 
 			       "there are no values of the type %s here", onnx_type_traits_of(type)->name);
 		return (struct onnx_operand){0};
 	}
-	return onnx_cast(o, x, type);
+	x = onnx_cast(o, x, type);
+	return wrap(o, x);
 }
 
 bool onnx_write_cast(struct onnx_op *o)

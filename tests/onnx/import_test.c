@@ -134,6 +134,14 @@ static void writes_models(void)
 	s.value[X].name = "i0";
 	put(&s, "ReduceSum", 1, (int[]){X}, RESULT);
 	imports(&s, "sum(", "indices have other names than values");
+	start(&s);
+	s.value[X].name = "a", s.value[Y].name = "p";
+	put(&s, "Pow", 2, (int[]){X, Y}, RESULT);
+	imports(&s, "exp(p * log(abs(a)))", "names of arguments may be names of the graph");
+	start(&s);
+	s.value[X].type = s.value[Y].type = ONNX_UINT8;
+	put(&s, "Add", 2, (int[]){X, Y}, RESULT);
+	imports(&s, "/ 256", "sums of narrow integers are wrapped");
 }
 
 static void refuses_nodes(void)
