@@ -421,9 +421,15 @@ static bool run_domain(struct walk *w, int first, int next)
 	return ok;
 }
 
+/* Operations that take as long as giving them to a worker that spins, and waiting for their end. */
+static double handing_operations(const struct target *machine)
+{
+	return 2 * rt_item_overhead(machine, machine->barrier) * target_kernel_rate(machine);
+}
+
 int rt_enter_team(struct rt_team *team, double operations)
 {
-	bool profitable = team && operations >= team->machine->enter * target_kernel_rate(team->machine);
+	bool profitable = team && operations >= handing_operations(team->machine);
 	return profitable ? rt_team_enter(team, operations) : 0;
 }
 
