@@ -454,9 +454,11 @@ static struct product elements_of(const struct ra_shape *s)
 		for (int t = 0; t < d.terms; t++)
 			by = common_divisor(by, d.term[t].coefficient);
 		p.number *= (double)by;
+		if (!by)
+			continue;
 		d.constant /= by;
 		for (int t = 0; t < d.terms; t++)
-			d.term[t].coefficient /= (int32_t)by;
+			d.term[t].coefficient = (int32_t)(d.term[t].coefficient / by);
 		if (d.terms)
 			p.factor[p.n++] = d;
 	}

@@ -304,10 +304,9 @@ static void walk_group(struct walk *w, int group)
 	for (size_t t = 0; t < g->targets.n; t++)
 		walk_target(w, g->targets.at[t], volume);
 	for (size_t i = 0; i < w->order->groups[group].all.n; i++) {
-		const struct order_access *a = &w->order->groups[group].all.at[i];
-		if (a->tensor >= 0)
-			w->order->tensors.at[a->tensor].volume =
-			    fmax(w->order->tensors.at[a->tensor].volume, w->order->groups[group].volume);
+		struct order_tensor *t = order_tensor_of(w->order, &w->order->groups[group].all.at[i]);
+		if (t)
+			t->volume = fmax(t->volume, w->order->groups[group].volume);
 	}
 }
 

@@ -10,12 +10,6 @@
  * the end of a dimension.  Tensors without an order yet are assumed to suit. */
 #include "sched/order.h"
 
-/* The tensor of an access; NULL = a parameter or output. */
-static struct order_tensor *tensor_of(const struct order *o, const struct order_access *a)
-{
-	return a->tensor >= 0 && (size_t)a->tensor < o->tensors.n ? &o->tensors.at[a->tensor] : NULL;
-}
-
 /* --- dimensions that vectors can run along --- */
 
 /* The dimension of an access that moves with `dim` evenly; -1 = none, -2 = several, or another kind of
@@ -37,7 +31,7 @@ bool order_suits(const struct order *o, const struct order_group *g, size_t i, i
 {
 	const struct order_access *a = &g->all.at[i];
 	int at = find_moving(a, dim);
-	const struct order_tensor *t = tensor_of(o, a);
+	const struct order_tensor *t = order_tensor_of(o, a);
 	if (at < 0 || a->packed)
 		return at == -1 || (at >= 0 && order_step_of(a->moves[at]) == 1);
 	if (!t || t->settled)
@@ -159,7 +153,7 @@ static int neighbours_dim(const struct order *o, const struct order_group *g)
 	double most = 0;
 	for (size_t i = 0; i < g->all.n; i++) {
 		const struct order_access *a = &g->all.at[i];
-		const struct order_tensor *t = tensor_of(o, a);
+		const struct order_tensor *t = order_tensor_of(o, a);
 		int moves = a->rank ? a->moves[t ? t->last : a->rank - 1] : ORDER_NONE;
 		if (moves >= 0 && moves < g->dims - 1 && a->volume > most)
 			found = moves, most = a->volume;

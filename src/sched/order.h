@@ -52,6 +52,12 @@ struct order {
 	struct order_group *groups;
 };
 
+/* The tensor of an access; NULL = a parameter, an input or an output. */
+static inline struct order_tensor *order_tensor_of(const struct order *o, const struct order_access *a)
+{
+	return a->tensor >= 0 && (size_t)a->tensor < o->tensors.n ? &o->tensors.at[a->tensor] : NULL;
+}
+
 /* Lists the accesses of all groups of a plan.  Orders are not chosen yet. */
 void order_list_accesses(struct order *, const struct sched_plan *, struct arena *, int lanes);
 /* The number of a tensor, which is added if it is new. */

@@ -44,6 +44,19 @@ equal(s.stop(), 0, "SIGTERM ends it with 0")
 s = Server(models=(tmp + "/slow.ra", *given), wait="listening")
 equal(s.stop(signal.SIGINT), 0, "SIGINT ends it with 0 while it loads")
 
+# --- killed and started again ---
+
+where = os.environ.get("ESPALIER_BACKEND_PATH", "").split(":")[0]
+compilers = [name for name in ("llvm", "gccjit") if os.path.exists("%s/espalier-%s.so" % (where, name))]
+if compilers:
+    kept = tmp + "/kept"
+    s = Server("--backend", compilers[0], "--cache-dir", kept)
+    equal(s.ask("POST", "/v1/run/tiny", "(2 a)")[0], 200, "a server with a cache of its own answers")
+    s.stop(signal.SIGKILL)
+    equal(len(os.listdir(kept + "/images")), 1, "killed, it has left its program in the cache")
+else:
+    ok(True, "a killed server has left its program in the cache # SKIP no back end")
+
 # --- weights exchanged under load ---
 
 live = tmp + "/live.safetensors"

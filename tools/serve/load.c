@@ -37,6 +37,9 @@ static bool bind_instance(struct instance *i, const struct models *m)
 	esp_service_options limits = {
 	    .size = sizeof limits, .requests = m->options->requests, .rows = m->options->service_rows};
 	esp_status status = esp_binding_create(i->objects.program, i->objects.weights, &i->binding, &error);
+	/* All kernels, so that the cache has the program whatever ends this process. */
+	if (!status)
+		status = esp_program_prepare(i->objects.program, &error);
 	if (!status)
 		status = esp_service_create(i->binding, &limits, &i->service, &error);
 	if (!status && m->options->trace)
