@@ -149,12 +149,13 @@ static struct scope *new_trial_scope(struct lowering *l, struct scope *body)
 }
 
 /* Whether a reduction whose update is `value` can join this loop of scope `s`: it added no statements to
- * the trial scope, shares an operand with the loop, and needs nothing that is defined after the loop. */
+ * the trial scope, shares an operand with the loop, and needs no sum of the loop, which are complete only behind it, and
+ * nothing that is defined after it. */
 static bool fits_loop(const struct lowering *l, const struct scope *s, const struct lower_loop *loop,
 		      const struct scope *trial, ilir_expr value, ilir_expr start, ilir_expr shared)
 {
 	return !trial->items.n && loop->shared.i == shared.i &&
-	       lower_last_place(l, value, s->depth) <= loop->place &&
+	       lower_last_place(l, value, s->depth) < loop->place &&
 	       lower_last_place(l, start, s->depth) < loop->place;
 }
 

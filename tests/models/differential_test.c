@@ -68,6 +68,8 @@ static const struct {
     {"tests/models/reshape.ra", "D=8"},
     {"tests/models/reshape.ra", "D=1"},
     {"tests/models/reshape.ra", "D=5"},
+    {"tests/models/positions.ra", "H=4 X=9"},
+    {"tests/models/positions.ra", "H=5 X=17"},
 };
 
 /* --- the variants --- */
