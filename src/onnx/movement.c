@@ -359,6 +359,14 @@ static bool pad_axis(const struct onnx_op *o, struct onnx_operand *x, struct onn
 	return true;
 }
 
+/* The element of borders of the mode `constant`: others have no use for it. */
+static bool find_fill(const struct onnx_op *o, struct onnx_operand *fill)
+{
+	bool given = onnx_given(o, 2);
+	*fill = given ? o->in[2] : onnx_number(o, o->in[0].type, onnx_float(o, "value"));
+	return !given || onnx_reshape(o, *fill, &(struct onnx_shape){0}).given;
+}
+
 bool onnx_write_pad(struct onnx_op *o)
 {
 	int64_t pads[2 * RA_MAX_RANK], axes[RA_MAX_RANK];
@@ -370,14 +378,13 @@ bool onnx_write_pad(struct onnx_op *o)
 	int padded = onnx_given(o, 3) ? named : x.shape.rank;
 	if (n != 2 * padded)
 		return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "%d numbers cannot pad %d axes", n, padded);
-	struct onnx_operand fill =
-	    onnx_given(o, 2) ? o->in[2] : onnx_number(o, x.type, onnx_float(o, "value"));
-	if (onnx_given(o, 2) && !onnx_reshape(o, fill, &(struct onnx_shape){0}).given)
+	const char *mode = onnx_string(o, "mode");
+	struct onnx_operand fill = {0};
+	if (strcmp(mode, "constant") == 0 && !find_fill(o, &fill))
 		return false;
 	for (int i = 0; i < padded; i++) {
 		int axis = onnx_axis(o, onnx_given(o, 3) ? axes[i] : i, x.shape.rank);
-		if (axis < 0 ||
-		    !pad_axis(o, &x, fill, axis, pads[i], pads[i + padded], onnx_string(o, "mode")))
+		if (axis < 0 || !pad_axis(o, &x, fill, axis, pads[i], pads[i + padded], mode))
 			return false;
 	}
 	o->out[0] = x;
