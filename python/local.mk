@@ -12,10 +12,10 @@ EXTRA_DIST += \
 	%D%/espalier/torch/reduce.py %D%/espalier/torch/sequence.py %D%/espalier/torch/shapes.py %D%/espalier/torch/signature.py \
 	%D%/espalier/torch/tensor.py %D%/espalier/torch/trace.py \
 	%D%/native/arrays.c %D%/native/builder.c %D%/native/context.c %D%/native/describe.c %D%/native/dlpack.c %D%/native/errors.c \
-	%D%/native/flat.c %D%/native/model.c %D%/native/module.c %D%/native/native.h %D%/native/profile.c %D%/native/program.c \
+	%D%/native/flat.c %D%/native/model.c %D%/native/module.c %D%/native/named.c %D%/native/native.h %D%/native/profile.c %D%/native/program.c \
 	%D%/native/read_batch.c %D%/native/result.c %D%/native/rows.c %D%/native/rows.h %D%/native/runner.c %D%/native/service.c \
 	%D%/native/stream.c %D%/native/ticket.c %D%/native/values.c %D%/native/walk.c %D%/native/weights.c \
 	%D%/tests/conftest.py %D%/tests/pytorch/cells.py %D%/tests/pytorch/test_cells.py %D%/tests/pytorch/test_operators.py \
-	%D%/tests/pytorch/test_refused.py %D%/tests/pytorch/test_sequences.py %D%/tests/test_builder.py %D%/tests/test_errors.py %D%/tests/test_models.py %D%/tests/test_ray.py %D%/tests/test_serving.py %D%/tests/test_structures.py \
+	%D%/tests/pytorch/test_refused.py %D%/tests/pytorch/test_sequences.py %D%/tests/test_builder.py %D%/tests/test_errors.py %D%/tests/test_models.py %D%/tests/test_onnx.py %D%/tests/test_ray.py %D%/tests/test_serving.py %D%/tests/test_structures.py \
 	%D%/tests/random_structures.py %D%/tests/test_docstrings.py %D%/tests/test_random_calls.py %D%/tests/test_together.py %D%/tests/test_tutorial.py %D%/tests/test_types.py \
 	%D%/docs/module.html.jinja2 %D%/tutorial/sentiment.ipynb

@@ -63,6 +63,17 @@ def coerce(value: Any, dtype: str, what: str) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=wanted)
 
 
+def constant(name: str, value: Any) -> tuple[str, str, np.ndarray]:
+    """A value with its name and its type; Python's own floats are f32."""
+    array = np.asarray(on_this_processor(value, name), order="C")
+    if array.dtype == np.float64 and not hasattr(value, "dtype"):
+        array = array.astype(np.float32)
+    for dtype, own in _TYPES.items():
+        if array.dtype == own and dtype != "bf16":
+            return name, dtype, array
+    raise _refuse(f"the constant '{name}' holds {array.dtype}; constants are {', '.join(sorted(set(_TYPES) - {'bf16'}))}")
+
+
 # --- weights ---
 
 _NAMES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "int8": "I8", "uint8": "U8", "int16": "I16", "int32": "I32",

@@ -59,6 +59,17 @@ class Context:
 class ModelText:
     @classmethod
     def parse(cls, context: Context, name: Any, text: str | None, /) -> ModelText: ...
+    @classmethod
+    def read(
+        cls,
+        context: Context,
+        path: Any,
+        sizes: tuple[tuple[str, int], ...],
+        constants: tuple[tuple[str, str, Any], ...],
+        outputs: tuple[str, ...],
+        /,
+    ) -> ModelText: ...
+    def weights(self) -> Weights: ...
     @property
     def name(self) -> str: ...
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, Union
@@ -110,6 +110,23 @@ def _read_model(context: _native.Context, source: Any) -> _native.ModelText:
     return _native.ModelText.parse(context, text, None)
 
 
+def _read_decided(context: _native.Context, source: Any, sizes: Any, constants: Any, outputs: Any) -> _native.ModelText:
+    """A model of a file, with what is decided about a graph of ONNX."""
+    if not isinstance(source, (str, os.PathLike)) or "\n" in os.fspath(source):
+        raise TypeError("sizes, constants and outputs are of ONNX files")
+    from ._arrays import constant
+
+    values = tuple(constant(name, value) for name, value in dict(constants or {}).items())
+    return _native.ModelText.read(context, source, tuple(dict(sizes or {}).items()), values, tuple(outputs or ()))
+
+
+def _own_weights(model: _native.ModelText) -> _native.Weights:
+    try:
+        return model.weights()
+    except _native.ArgumentError:
+        raise TypeError("load() needs weights: only ONNX files and programs that were saved with weights have their own") from None
+
+
 def _read_weights(context: _native.Context, source: Any) -> _native.Weights | None:
     if source is None or isinstance(source, _native.Weights):
         return source
@@ -176,14 +193,17 @@ def load(
     collapse: bool = False,
     binarize: str | None = None,
     cut_labels: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    constants: Mapping[str, Any] | None = None,
+    outputs: Iterable[str] | None = None,
 ) -> Model:
     """A model that is ready to run.
 
-        model       the path of a model text (.ra), a text (which has newlines), a `Builder`, or a saved program: its path, or an
-                    object with its bytes.  Bytes that are read-only and begin at a multiple of 64 are used where they are and kept,
+        model       the path of a model text (.ra) or an ONNX file (.onnx), a text (which has newlines), a `Builder`, or a saved program:
+                    its path, or an object with its bytes.  Bytes that are read-only and begin at a multiple of 64 are used where they are and kept,
                     so that processes that map them share the weights; others are copied
         weights     the path of a safetensors file, its bytes, or a mapping from names to arrays or tensors; None for a program
-                    that was saved with weights
+                    that was saved with weights, and for an ONNX file, which has its own
         vocab       the path of a vocabulary, a word a line, or the words; of all token inputs, or a mapping from inputs to these
         context     threads, memory and cache (`espalier.Context`); None = one that the process shares
         at          where outputs are computed: "root", "all" (at every node), None = as the model says
@@ -193,18 +213,24 @@ def load(
         lazy        rows of embeddings are read when a run first needs them: the first result comes sooner
         columns     of texts: from inputs to columns, such as {"tag": "upos"}; `graph` ("basic" or "enhanced", of CoNLL-U),
                     `collapse`, `binarize` ("left", "right") and `cut_labels`: see esp_treebank_options in espalier.h
+        sizes       of an ONNX file: the sizes that its inputs leave open, such as {"batch": 1}; `constants`: values of inputs that
+                    decide shapes, by name; `outputs`: names of the values that are outputs, instead of the graph's own (doc/onnx.md)
     """
     context = context or default_context()
     vocab = _listed_vocab(vocab)
     reading = (dict(columns or {}), _choose("graph", _GRAPH, graph), int(collapse), _choose("binarize", _BINARIZE, binarize), int(cut_labels))
     bound = _read_weights(context, weights)
+    decided = sizes is not None or constants is not None or outputs is not None
     if _is_saved(model):
+        if decided:
+            raise TypeError("sizes, constants and outputs are of ONNX files")
         program = _native.Program.load(context, model, bound, lazy)
     else:
+        text = _read_decided(context, model, sizes, constants, outputs) if decided else _read_model(context, model)
         if bound is None:
-            raise TypeError("load() needs weights: only a program that was saved with weights has its own")
+            bound = _own_weights(text)
         program = _native.Program.compile(
-            context, _read_model(context, model), bound, lazy=lazy, at=_choose("at", _AT, at), backend=backend, target=target, schedule=schedule,
+            context, text, bound, lazy=lazy, at=_choose("at", _AT, at), backend=backend, target=target, schedule=schedule,
             math=math, rules=rules, table_bytes=table_bytes, weights_as=weights_as, continuous=continuous,
         )  # fmt: skip
     tokens = [name for name, is_token, *_ in program.inputs if is_token]
@@ -233,9 +259,10 @@ class Model:
             return each.name + (f"[{', '.join(map(str, each.shape))}]" if each.shape else "")
 
         inputs = ", ".join(each.name if each.is_token else shown(each) for each in self.inputs)
-        return f"<espalier.Model of a {self.structure}: {inputs} -> {', '.join(map(shown, self.outputs))}>"
+        kind = "without a structure" if self.structure == "none" else f"of a {self.structure}"
+        return f"<espalier.Model {kind}: {inputs} -> {', '.join(map(shown, self.outputs))}>"
 
-    def __call__(self, batch: Any) -> Result:
+    def __call__(self, batch: Any = None, /, **arrays: Any) -> Result:
         """Runs a minibatch: a list, a generator or another iterator of structures, or a single structure.
 
         A structure is
@@ -248,7 +275,15 @@ class Model:
         - a tree of nltk, a sentence of conllu, a directed graph of networkx whose edges lead to children
         - `espalier.Structures`: arrays
         - for a model of sequences a tuple or an array of what the elements carry
+
+        A model without a structure, such as one of an ONNX file, is called with an array for each input, model(x=array) or
+        model({"x": array}), by the names of the graph.  Arrays have the shapes of their inputs: they are one row.  Or all have an
+        axis more before it: a row for each of its indices.  out["y"] has a row for each, out[0].root("y") is the first.
         """
+        if arrays:
+            if batch is not None:
+                raise TypeError("arrays come by their names, or as a dict")
+            batch = arrays
         return Result(self._program.run(batch), self)
 
     @property

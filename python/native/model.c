@@ -86,8 +86,20 @@ static PyObject *show_model(PyObject *self)
 	    f->structure, f->inputs, f->params, f->states, f->outputs);
 }
 
-static PyMethodDef methods[] = {{"parse", parse_model, METH_VARARGS | METH_CLASS, "Of a text, or of a file."},
-				{0}};
+static PyObject *get_weights(PyObject *self, PyObject *none)
+{
+	(void)none;
+	esp_weights *made;
+	esp_error *error = NULL;
+	esp_status status = esp_model_weights(((struct py_model *)self)->at, &made, &error);
+	return status ? raise_error(status, error) : new_weights(made);
+}
+
+static PyMethodDef methods[] = {
+    {"parse", parse_model, METH_VARARGS | METH_CLASS, "Of a text, or of a file."},
+    {"read", read_onnx, METH_VARARGS | METH_CLASS, "Of a file, with decisions about a graph of ONNX."},
+    {"weights", get_weights, METH_NOARGS, "The tensors of a graph of ONNX; a text has none."},
+    {0}};
 static PyGetSetDef properties[] = {
     {"name", get_name, NULL, "What the text calls it.", NULL},
     {"structure", get_structure, NULL, "sequence, tree, dag or none.", NULL},

@@ -81,6 +81,7 @@ bool add_result(PyObject *module);
 bool add_rows(PyObject *module);
 
 PyObject *new_model(esp_model *);
+PyObject *new_weights(esp_weights *);
 /* A text of the library's, which may quote a file; what is no UTF-8 is replaced.  NULL becomes None. */
 PyObject *decode_text(const char *text);
 /* The same of a text that the library made, which is freed; NULL becomes an empty one. */
@@ -194,6 +195,14 @@ struct py_structures {
 	PyObject_HEAD PyObject *node_begin, *child_begin, *children, *root, *data; /* data: a dict by input */
 };
 bool add_arrays(struct py_program *, esp_forest *, struct py_structures *);
+
+/* --- named.c --- */
+
+/* Adds the rows that a dict of arrays, by the names of inputs, has for a model without a structure. */
+bool add_named(struct py_program *, esp_forest *, PyObject *arrays);
+/* read(context, path, sizes, constants, outputs): a model of a file, and what is decided about a graph of ONNX: tuples
+ * of (name, size), of (name, type, array) and of names. */
+PyObject *read_onnx(PyObject *cls, PyObject *args);
 
 /* --- result.c, rows.c --- */
 

@@ -74,10 +74,25 @@ static bool add_all(struct py_program *p, struct runner *r, PyObject *batch)
 	return ok && !PyErr_Occurred();
 }
 
+/* Whether an object has arrays by the names of inputs; words stand for tokens, one for a row. */
+static bool has_arrays(const struct py_program *p, PyObject *o)
+{
+	PyObject *name, *value;
+	Py_ssize_t at = 0;
+	if (!p->rows || !PyDict_CheckExact(o))
+		return false;
+	while (PyDict_Next(o, &at, &name, &value))
+		if (PyUnicode_Check(value))
+			return false;
+	return true;
+}
+
 bool read_batch(struct py_program *p, struct runner *r, PyObject *batch)
 {
 	bool many = PyList_CheckExact(batch) || PyIter_Check(batch);
 	flat_clear(&r->flat);
 	r->flat.added = 0;
+	if (has_arrays(p, batch))
+		return add_named(p, r->forest, batch);
 	return (many ? add_all(p, r, batch) : add_structure(p, r, batch)) && flat_flush(&r->flat, r->forest);
 }

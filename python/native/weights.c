@@ -29,7 +29,7 @@ static esp_status open_weights(struct py_weights *w, esp_context *c, PyObject *s
 	return status;
 }
 
-static PyObject *new_weights(PyTypeObject *type, PyObject *args, PyObject *names)
+static PyObject *make_weights(PyTypeObject *type, PyObject *args, PyObject *names)
 {
 	static char *known[] = {"context", "source", NULL};
 	PyObject *context, *source;
@@ -46,6 +46,17 @@ static PyObject *new_weights(PyTypeObject *type, PyObject *args, PyObject *names
 		return (PyObject *)w;
 	Py_DECREF((PyObject *)w);
 	return PyErr_Occurred() ? NULL : raise_error(status, error);
+}
+
+PyObject *new_weights(esp_weights *made)
+{
+	allocfunc take = PyType_GetSlot(types.weights, Py_tp_alloc);
+	struct py_weights *w = (struct py_weights *)take(types.weights, 0);
+	if (w)
+		w->at = made;
+	else
+		esp_weights_free(made);
+	return (PyObject *)w;
 }
 
 /* A list of names, types and shapes. */
@@ -68,7 +79,7 @@ static PyMethodDef weights_methods[] = {
     {"tensors", list_tensors, METH_NOARGS, "Name, type and shape of each tensor."}, {0}};
 static PyType_Slot weights_slots[] = {
     {Py_tp_doc, "Tensors of a safetensors file, or of its bytes in memory."},
-    {Py_tp_new, new_weights},
+    {Py_tp_new, make_weights},
     {Py_tp_dealloc, end_weights},
     {Py_tp_methods, weights_methods},
     {0}};

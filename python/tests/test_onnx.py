@@ -1,0 +1,123 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
+"""Files of ONNX, written here field by field: y = Relu(x @ W + b), and z = Reshape(y, shape)."""
+import pickle
+
+import numpy as np
+import pytest
+from test_errors import refused
+
+import espalier
+
+W = np.array([[1, -2, 3], [0, 1, -1]], np.float32)
+B = np.array([1, 0, -1], np.float32)
+X = np.array([[1, 2], [3, 4], [-1, 0], [2, -3]], np.float32)
+FLOAT, INT64 = 1, 7
+
+
+def number(n):
+    """A varint."""
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + number(n >> 7)
+
+
+def field(tag, value):
+    """A field of a message: an integer, or bytes."""
+    return number(tag << 3) + number(value) if isinstance(value, int) else number(tag << 3 | 2) + number(len(value)) + value
+
+
+def text(tag, value):
+    return field(tag, value.encode())
+
+
+def tensor(name, array):
+    return b"".join(field(1, n) for n in array.shape) + field(2, FLOAT) + text(8, name) + field(9, array.tobytes())
+
+
+def value(name, kind, *shape):
+    """An input or an output; a size is a number or a name."""
+    dims = b"".join(field(1, field(1, n) if isinstance(n, int) else text(2, n)) for n in shape)
+    return text(1, name) + field(2, field(1, field(1, kind) + field(2, dims)))
+
+
+def node(operator, inputs, output):
+    return b"".join(text(1, each) for each in inputs) + text(2, output) + text(4, operator)
+
+
+def onnx(nodes, inputs, outputs, tensors):
+    graph = b"".join(
+        [field(1, each) for each in nodes] + [text(2, "tiny")] + [field(5, each) for each in tensors]
+        + [field(11, each) for each in inputs] + [field(12, each) for each in outputs]
+    )  # fmt: skip
+    return field(1, 8) + field(7, graph) + field(8, text(1, "") + field(2, 17))
+
+
+@pytest.fixture
+def layer(tmp_path):
+    path = tmp_path / "m.onnx"
+    nodes = [node("MatMul", ["in/x", "W"], "p"), node("Add", ["p", "b"], "s"), node("Relu", ["s"], "y")]
+    path.write_bytes(onnx(nodes, [value("in/x", FLOAT, "N", 2)], [value("y", FLOAT, "N", 3)], [tensor("W", W), tensor("b", B)]))
+    return path
+
+
+def load(path, **options):
+    try:
+        return espalier.load(path, backend="interpreter", **options)
+    except espalier.Error as error:
+        if any(each.id == "no-onnx" for each in error.diagnostics):
+            pytest.skip("built without protobuf-c")
+        raise
+
+
+def test_a_call(layer):
+    model = load(layer, sizes={"N": 4})
+    assert repr(model) == "<espalier.Model without a structure: in_x[4, 2] -> y[4, 3]>"
+    wanted = np.maximum(X @ W + B, 0)
+    for out in (model({"in/x": X}), model(in_x=X), model({"in_x": X.tolist()})):
+        assert out["y"].shape == (1, 4, 3) and np.array_equal(out["y"][0], wanted)
+        assert np.array_equal(out[0].root("y"), wanted)
+    several = model(in_x=np.stack([X, 2 * X]))
+    assert len(several) == 2 and np.array_equal(several["y"][1], np.maximum(2 * X @ W + B, 0))
+    compiled = espalier.load(layer, sizes={"N": 4})
+    assert np.array_equal(pickle.loads(pickle.dumps(compiled))(in_x=X)["y"][0], wanted)
+
+
+def test_decisions(layer, tmp_path):
+    out = load(layer, sizes={"N": 4}, outputs=["p", "y"])(in_x=X)
+    assert out.keys() == ["p", "y"] and np.array_equal(out["p"][0], X @ W)
+    other = load(layer, sizes={"N": 4}, weights={"W": 2 * W, "b": B})
+    assert np.array_equal(other(in_x=X)["y"][0], np.maximum(2 * X @ W + B, 0))
+    path = tmp_path / "reshape.onnx"
+    inputs = [value("x", FLOAT, 4, 2), value("shape", INT64, 2)]
+    path.write_bytes(onnx([node("Reshape", ["x", "shape"], "z")], inputs, [value("z", FLOAT, "A", "B")], []))
+    for shape in (np.array([2, 4]), [2, -1]):
+        model = load(path, constants={"shape": shape})
+        assert [each.name for each in model.inputs] == ["x"] and np.array_equal(model(x=X)["z"][0], X.reshape(2, 4))
+    refused(lambda: load(path), "onnx-constant", "shape")
+
+
+def test_requests(layer):
+    model = load(layer, sizes={"N": 4}, continuous=True)
+    assert np.array_equal(model.service().submit({"in/x": X}).result()["y"][0], np.maximum(X @ W + B, 0))
+
+
+def test_refusals(layer, tmp_path):
+    refused(lambda: load(layer), "onnx-shape", "N")
+    refused(lambda: load(layer, sizes={"N": 4, "M": 1}), "onnx-choice", "M")
+    cut = tmp_path / "cut.onnx"
+    cut.write_bytes(layer.read_bytes()[:60])
+    refused(lambda: load(cut), "bad-onnx", "cut.onnx")
+    model = load(layer, sizes={"N": 4})
+    refused(lambda: model(x=X), "bad-array", "'x' is of no input")
+    refused(lambda: model({}), "bad-array", "'in_x' is missing")
+    refused(lambda: model({"in/x": X, "in_x": X}), "bad-array", "comes twice")
+    refused(lambda: model(in_x=X[:3]), "bad-array", "the shape (3, 2), its input (4, 2)")
+    with pytest.raises(espalier.InputError, match="takes f32"):
+        model(in_x=X.astype(np.float64))
+    with pytest.raises(espalier.InputError, match="complex64"):
+        load(layer, constants={"in/x": X.astype(np.complex64)})
+    for wrong in ({"N": "4"}, {4: 4}):
+        with pytest.raises(TypeError):
+            load(layer, sizes=wrong)
+    with pytest.raises(TypeError, match="by their names"):
+        model(X, in_x=X)
+    with pytest.raises(TypeError, match="ONNX"):
+        load("model m\nstructure none\n", sizes={"N": 1})
