@@ -242,7 +242,7 @@ class Builder:
         return self._over("p", _Neighbour(self, "p", _EACH), of_each, function)
 
     def members(self, of_each: Any, function: str = "sum") -> Value:
-        """The same over all nodes of the structure, in the body "output"."""
+        """The same over all nodes of the structure: of what they carry, and of states of earlier traversals."""
         return self._over("m", _Member(self, "m", _EACH), of_each, function)
 
     # --- other values ---

@@ -86,8 +86,8 @@ esp_value esp_builder_children(esp_builder *, const char *function, esp_value of
 enum { ESP_THE_PARENT = 0, ESP_EACH_PARENT = -1 };
 esp_value esp_builder_parent(esp_builder *, int which, const char *state);
 esp_value esp_builder_parents(esp_builder *, const char *function, esp_value of_each);
-/* Below ESP_BODY_OUTPUT, for outputs at the root: a state, or an output that every node has, of each node of the
- * structure in turn, to be summed up (or the largest taken) by esp_builder_members with "sum" or "max". */
+/* Of each node of the structure in turn, to be summed up (or the largest taken) by esp_builder_members with "sum" or "max":
+ * a state of an earlier traversal, or what nodes carry; below ESP_BODY_OUTPUT a state, or an output that every node has. */
 esp_value esp_builder_member(esp_builder *, const char *name);
 esp_value esp_builder_members(esp_builder *, const char *function, esp_value of_each);
 /* A state of the node itself, once it was assigned or an earlier traversal computed it; an output, once it was declared. */

@@ -28,6 +28,13 @@ static void note_cases(const struct sub_program *p, struct image_input *inputs)
 		}
 }
 
+/* Whether a body reads an input at all nodes of the structure, whichever its own are. */
+static bool reads_members(const struct sub_program *p, const struct sub_value *v)
+{
+	const struct sub_map *m = &v->map[0];
+	return m->function == SUB_MEMBER_NODE || (m->function == SUB_TOKEN && p->vars.at[m->var].set == SUB_MEMBER);
+}
+
 /* Marks the inputs that a body reads, and limits tokens to the rows that they select from. */
 static void note_inputs(const struct sub_program *p, const struct sub_body *b, struct image_input *inputs,
 			struct arena *a)
@@ -37,14 +44,17 @@ static void note_inputs(const struct sub_program *p, const struct sub_body *b, s
 	for (size_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
 		bool look_up = v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
-		if (!live[i] || !(look_up || v->op == SUB_VECTOR))
+		bool gathered = v->op == SUB_ASSIGN && v->arg[0].vars && reads_members(p, v);
+		const struct sub_value *from = gathered && !look_up ? sub_at(p, v->arg[0].value) : v;
+		if (!live[i] || !(look_up || from->op == SUB_VECTOR))
 			continue;
-		struct image_input *in = &inputs[look_up ? v->map[0].which : v->which];
+		struct image_input *in = &inputs[look_up ? v->map[0].which : from->which];
+		enum sub_domain domain = gathered ? SUB_EVERY_NODE : b->domain;
 		int64_t rows = look_up ? p->vars.at[v->arg[0].var[0]].extent : 0;
 		in->limit = look_up && (!in->limit || rows < in->limit) ? rows : in->limit;
-		in->at_leaf |= b->domain != SUB_INNER;
-		in->at_inner |= b->domain != SUB_LEAF;
-		in->cases |= b->cases ? b->cases : cases_of(p, b->domain);
+		in->at_leaf |= domain != SUB_INNER;
+		in->at_inner |= domain != SUB_LEAF;
+		in->cases |= b->cases && !gathered ? b->cases : cases_of(p, domain);
 	}
 }
 

@@ -493,7 +493,7 @@ struct ilir_stmt *ilir_barrier(struct ilir_module *m)
 struct ilir_stmt *ilir_step(struct ilir_module *m, const char *name, int group, ilir_expr begin,
 			    ilir_expr end, struct ilir_stmt *body)
 {
-	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_STEP, .step = {name, group, begin, end, 0, 0, body}});
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_STEP, .step = {name, group, begin, end, .body = body}});
 }
 
 struct ilir_stmt *ilir_append(struct ilir_stmt *a, struct ilir_stmt *b)

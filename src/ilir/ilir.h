@@ -154,6 +154,7 @@ struct ilir_stmt {
 					   whose nodes are of these cases; 0 = for all of begin..end */
 			int sort; /* the number + 1 of a sort: the body runs over the positions of begin..end in it,
 				     or of the edges of these nodes; 0 = none */
+			bool apart; /* it reads what the steps before it store of all nodes */
 			struct ilir_stmt *body;
 		} step; /* STEP: a unit of execution; becomes a kernel */
 	};
@@ -171,6 +172,7 @@ struct ilir_kernel {
 			    became; 0, 0 = the group is one kernel */
 	unsigned cases;	 /* as in a step */
 	int sort;	 /* likewise */
+	bool apart;	 /* likewise */
 };
 
 struct ilir_var_decl {

@@ -75,7 +75,7 @@ struct lowering {
 	ilir_buffer *param, *state, *output, *input, *child;
 	ilir_buffer *read_row; /* by input; none = no state is looked up by it */
 	const char **child_name;
-	ilir_buffer member_begin, member_list, child_begin, child_list, root, place, batch_begin, case_of, origin, edge_node;
+	ilir_buffer member_begin, member_list, input_of, first_pair, child_begin, child_list, root, place, batch_begin, case_of, origin, edge_node;
 	struct lower_sorted {
 		ilir_buffer sorted, segment_of, segment_begin;
 	} *sorted; /* by sort */
@@ -190,10 +190,11 @@ ilir_buffer lower_partial_sums(struct lowering *, sub_ref);
 
 /* --- the loop over a step's rows (lower_rows.c) --- */
 
-/* The name of the ragged dimension: the edges of a node, or the members of an input. */
-const char *lower_ragged_name(const struct lowering *);
-/* The range of the edges of the current node, or of the members of the current input. */
-void lower_edge_bounds(struct lowering *, ilir_expr *begin, ilir_expr *end);
+/* The name of a ragged dimension: the edges of a node, or the members of an input. */
+const char *lower_ragged_name(const struct lowering *, int var);
+/* The range of a ragged variable: the edges of the current node, or the members of the current input, or of that of the
+ * current node. */
+void lower_ragged_bounds(struct lowering *, int var, ilir_expr *begin, ilir_expr *end);
 /* Tiles the loop over this variable by the schedule's numbers of nodes, or of other rows. */
 void lower_tile_rows(struct lowering *, ilir_var);
 /* Puts the loops over rows and edges, whose variables come first in `var`, around a block; none over rows without
@@ -266,7 +267,9 @@ ilir_expr lower_load(struct lowering *, ilir_buffer, const ilir_expr *index, int
 struct ilir_stmt *lower_store(struct lowering *, ilir_buffer, const ilir_expr *index, int n, ilir_expr value);
 
 /* The first of a value's variables that indexes its storage: an edge determines its node, so values of
- * edges are stored without the index of the node. */
+ * edges are stored without the index of the node, and those of pairs by the number of the pair. */
 int lower_first_stored(const struct lowering *, sub_ref);
+/* Writes the index of an element in its storage, in a buffer of its own; returns the number of dimensions. */
+int lower_stored_index(struct lowering *, sub_ref, const ilir_expr *index, ilir_expr *out);
 
 #endif

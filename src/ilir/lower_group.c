@@ -30,11 +30,10 @@ static void store_target(struct lowering *l, sub_ref r)
 			index[0] = lower_state_row(l, s->which, l->row);
 		lower_scope_add(l, l->scope, lower_store(l, lower_target(l, s), index, n, e), NULL);
 	}
-	int first = lower_first_stored(l, r);
+	ilir_expr at[SUB_MAX_VARS];
+	int n = stored ? 0 : lower_stored_index(l, r, l->space, at);
 	if (!stored)
-		lower_scope_add(
-		    l, l->scope,
-		    lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
+		lower_scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), at, n, e), NULL);
 }
 
 /* Lowers the innermost block of a group, which computes one element of each target. */

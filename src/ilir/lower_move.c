@@ -71,6 +71,8 @@ static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const 
 			return l->token;
 		if (l->p->inputs.at[m->which].on_edge && l->p->vars.at[m->var].set == SUB_NODE)
 			at = edge_in_slot(l, at, m->slot);
+		else if (l->p->vars.at[m->var].set == SUB_MEMBER)
+			at = lower_row_of(l, l->member_list, "member", at);
 		return lower_row_of(l, l->input[m->which], "token", at);
 	case SUB_SLOT_EDGE:
 		return edge_in_slot(l, at, m->which);

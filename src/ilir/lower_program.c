@@ -115,11 +115,21 @@ static void declare_parents(struct lowering *l)
 	l->parent_list = index_buffer(l, "parent.list", IMAGE_PARENT_LIST, 0, "edge");
 }
 
-/* Whether a body reduces over the nodes of an input. */
-static bool has_members(const struct sub_program *p)
+/* Whether a body reads all nodes of an input. */
+static bool reads_members(const struct sub_program *p, const struct sub_body *b)
 {
+	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n), reads = false;
+	sub_mark_live(p, b, live);
 	for (size_t i = 1; i < p->values.n; i++)
-		if (sub_reduces(p->values.at[i].op) && sub_position_in(&p->values.at[i].reduced, p->member) >= 0)
+		reads |= live[i] && sub_reduces(p->values.at[i].op) && sub_position_in(&p->values.at[i].reduced, p->member) >= 0;
+	return reads;
+}
+
+/* Whether bodies over such rows, inputs or nodes, read all nodes of an input. */
+static bool has_members(const struct sub_program *p, bool of_nodes)
+{
+	for (size_t b = 0; b < p->bodies.n; b++)
+		if ((p->bodies.at[b].domain != SUB_EVERY_INPUT) == of_nodes && reads_members(p, &p->bodies.at[b]))
 			return true;
 	return false;
 }
@@ -134,7 +144,11 @@ static bool reads_given(const struct lowering *l)
 
 static void declare_members(struct lowering *l)
 {
-	bool members = has_members(l->p);
+	bool of_nodes = has_members(l->p, true), members = of_nodes || has_members(l->p, false);
+	if (of_nodes) {
+		l->input_of = index_buffer(l, "input.of", IMAGE_INPUT_OF, 0, "node");
+		l->first_pair = index_buffer(l, "first.pair", IMAGE_FIRST_PAIR, 0, "node");
+	}
 	if (members)
 		l->member_begin = index_buffer(l, "member.begin", IMAGE_MEMBER_BEGIN, 0, "input");
 	if (members || reads_given(l))
@@ -219,8 +233,10 @@ static struct ilir_dim var_dim(struct lowering *l, int body, int which)
 	}
 	case SUB_INPUT:
 		return rows_dim(l, "input", IMAGE_INPUTS, 0);
-	case SUB_MEMBER:
-		return rows_dim(l, "member", IMAGE_NODES, 0);
+	case SUB_MEMBER: {
+		bool of_input = l->p->bodies.at[body].domain == SUB_EVERY_INPUT;
+		return of_input ? rows_dim(l, "member", IMAGE_NODES, 0) : rows_dim(l, "pair", IMAGE_PAIRS, 0);
+	}
 	default: {
 		const char *name = var->set == SUB_ROW ? "row" : var->name;
 		return (struct ilir_dim){ilir_dim_name(l->m, name), IMAGE_ONE, var->extent, var->extent};
@@ -559,6 +575,29 @@ static void lower_bindings(struct lowering *l)
 						      .body = lower_body(l, b, true)});
 }
 
+static struct ilir_stmt *first_step(struct ilir_stmt *s)
+{
+	while (s && s->kind == ILIR_FOR)
+		s = s->loop.body;
+	return s;
+}
+
+/* Sets the steps of a traversal, or of outputs, apart from those before them if one of their bodies reads all nodes. */
+static struct ilir_stmt *set_apart(struct lowering *l, struct ilir_stmt *steps, bool outputs)
+{
+	bool reads = false;
+	for (size_t b = 0; b < l->p->bodies.n; b++) {
+		const struct sub_body *body = &l->p->bodies.at[b];
+		bool own = outputs ? body->domain == SUB_EVERY_NODE
+				   : body->traversal == l->traversal && body->domain != SUB_EVERY_NODE &&
+					 body->domain < SUB_AT_BINDING && body->domain != SUB_EVERY_INPUT;
+		reads |= own && reads_members(l->p, body);
+	}
+	if (reads && steps)
+		first_step(steps)->step.apart = true;
+	return steps;
+}
+
 void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct sched_plan *plan, const struct sched *sched)
 {
 	struct lowering l = {.m = m, .tiling = tiling, .p = plan->p, .plan = plan, .sched = sched};
@@ -572,10 +611,9 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 	for (size_t t = 0; t < l.p->traversals.n; t++) {
 		l.traversal = t;
 		struct ilir_stmt *recursion = lower_recursion(&l);
-		body = ilir_append(body, lower_ahead(&l));
-		body = ilir_append(body, recursion);
+		body = ilir_append(body, set_apart(&l, ilir_append(lower_ahead(&l), recursion), false));
 	}
-	body = ilir_append(body, lower_all_rows(&l, SUB_EVERY_NODE));
+	body = ilir_append(body, set_apart(&l, lower_all_rows(&l, SUB_EVERY_NODE), true));
 	body = ilir_append(body, lower_all_rows(&l, SUB_EVERY_INPUT));
 	vec_push(m->arena, &m->kernels, (struct ilir_kernel){.name = m->name, .domain = IMAGE_DOMAIN_ONCE, .body = body});
 }

@@ -8,25 +8,50 @@ static bool is_over_inputs(const struct lowering *l)
 	return l->p->bodies.at[l->body].domain == SUB_EVERY_INPUT;
 }
 
-/* The name of the ragged dimension: the edges of a node, or the members of an input. */
-const char *lower_ragged_name(const struct lowering *l)
+static bool is_member(const struct lowering *l, int var)
 {
-	return is_over_inputs(l) ? "member" : "edge";
+	return l->p->vars.at[var].set == SUB_MEMBER;
 }
 
-static ilir_buffer edge_bounds_array(const struct lowering *l)
+const char *lower_ragged_name(const struct lowering *l, int var)
+{
+	return is_member(l, var) ? "member" : "edge";
+}
+
+static ilir_buffer ragged_bounds_array(const struct lowering *l, int var)
 {
 	bool down = sub_goes_down(l->p, &l->p->bodies.at[l->body]);
-	return is_over_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
+	return is_member(l, var) ? l->member_begin : down ? l->parent_begin : l->child_begin;
 }
 
-/* The range of the edges of the current node, or of the members of the current input. */
-void lower_edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
+void lower_ragged_bounds(struct lowering *l, int var, ilir_expr *begin, ilir_expr *end)
 {
-	ilir_buffer bounds = edge_bounds_array(l);
-	ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
-	*begin = ilir_load_index(l->m, bounds, &l->row, 1);
+	ilir_buffer bounds = ragged_bounds_array(l, var);
+	ilir_expr row = l->row;
+	if (is_member(l, var) && !is_over_inputs(l))
+		row = ilir_load_index(l->m, l->input_of, &row, 1);
+	ilir_expr next = ilir_binary(l->m, ILIR_ADD, row, ilir_index(l->m, 1));
+	*begin = ilir_load_index(l->m, bounds, &row, 1);
 	*end = ilir_load_index(l->m, bounds, &next, 1);
+}
+
+/* Pairs are numbered node by node, those of a node in the order of the members of its input. */
+static ilir_expr pair_number(struct lowering *l, ilir_expr node, ilir_expr member)
+{
+	struct ilir_module *m = l->m;
+	ilir_expr input = lower_row_of(l, l->input_of, "input", node);
+	ilir_expr first = lower_row_of(l, l->member_begin, "first", input);
+	return ilir_binary(m, ILIR_ADD, lower_row_of(l, l->first_pair, "pairs", node), ilir_binary(m, ILIR_SUB, member, first));
+}
+
+int lower_stored_index(struct lowering *l, sub_ref r, const ilir_expr *index, ilir_expr *out)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	int first = lower_first_stored(l, r), n = v->vars - first;
+	memcpy(out, index + first, n * sizeof *out);
+	if (first && is_member(l, v->var[first]) && !is_over_inputs(l))
+		out[0] = pair_number(l, index[0], index[first]);
+	return n;
 }
 
 /* Tiles the loop over this variable by the schedule's numbers of nodes, or of other rows. */
@@ -37,11 +62,11 @@ void lower_tile_rows(struct lowering *l, ilir_var var)
 	vec_push(l->m->arena, &l->tiling->tiles, t);
 }
 
-static struct ilir_stmt *edge_loop(struct lowering *l, ilir_var var, struct ilir_stmt *block)
+static struct ilir_stmt *edge_loop(struct lowering *l, int ragged, ilir_var var, struct ilir_stmt *block)
 {
 	ilir_expr begin, end;
-	lower_edge_bounds(l, &begin, &end);
-	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, lower_ragged_name(l)), ILIR_SERIAL, block);
+	lower_ragged_bounds(l, ragged, &begin, &end);
+	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, lower_ragged_name(l, ragged)), ILIR_SERIAL, block);
 }
 
 struct use_of {
@@ -64,15 +89,15 @@ static bool uses_variable(const struct ilir_module *m, const struct ilir_stmt *b
 
 /* The loop over the edges of all rows of the range, or the members of its inputs, which follow each other: so that
  * tiles hold those of several rows.  For blocks that do not depend on the row. */
-static struct ilir_stmt *flat_edge_loop(struct lowering *l, ilir_var var, struct ilir_stmt *block)
+static struct ilir_stmt *flat_edge_loop(struct lowering *l, int ragged, ilir_var var, struct ilir_stmt *block)
 {
-	ilir_buffer bounds = edge_bounds_array(l);
+	ilir_buffer bounds = ragged_bounds_array(l, ragged);
 	ilir_expr begin = ilir_var_ref(l->m, ilir_begin), end = ilir_var_ref(l->m, ilir_end);
 	if (l->tile->across == SCHED_NODES)
 		lower_tile_rows(l, var);
 	begin = ilir_load_index(l->m, bounds, &begin, 1);
 	end = ilir_load_index(l->m, bounds, &end, 1);
-	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, lower_ragged_name(l)), ILIR_SERIAL, block);
+	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, lower_ragged_name(l, ragged)), ILIR_SERIAL, block);
 }
 
 static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *dim, struct ilir_stmt *block)
@@ -117,11 +142,12 @@ struct ilir_stmt *lower_rows(struct lowering *l, const struct sub_value *v, cons
 	const struct sched_group *g = l->group;
 	if (l->sort)
 		return sorted_loop(l, var[g->edges], block);
-	bool flat = g->edges && rows_here && !uses_variable(l->m, block, var[0]);
+	bool pairs = g->members && !is_over_inputs(l);
+	bool flat = g->edges && rows_here && !pairs && !uses_variable(l->m, block, var[0]);
 	if (flat)
-		block = flat_edge_loop(l, var[1], block);
+		block = flat_edge_loop(l, v->var[1], var[1], block);
 	else if (g->edges)
-		block = edge_loop(l, var[1], block);
+		block = edge_loop(l, v->var[1], var[1], block);
 	if (l->given.i)
 		return given_loop(l, var[0], block);
 	return g->rows && rows_here && !flat ? row_loop(l, var[0], row_name(l, v->var[0]), block) : block;

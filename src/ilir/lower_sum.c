@@ -115,15 +115,16 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / sections,
 				    .body = lower_scope_new(l, s, !edge)};
 	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
-	loop->dim = ilir_dim_name(l->m, edge ? lower_ragged_name(l) : var->name);
+	int ragged = v->reduced.var[0];
+	loop->dim = ilir_dim_name(l->m, edge ? lower_ragged_name(l, ragged) : var->name);
 	loop->begin = ilir_index(l->m, 0);
 	loop->end = ilir_index(l->m, loop->extent);
-	int children = edge ? sub_children_of(l->p, &l->p->bodies.at[l->body]) : -1;
+	int children = edge && var->set == SUB_EDGE ? sub_children_of(l->p, &l->p->bodies.at[l->body]) : -1;
 	if (edge) {
 		if (children >= 0 && !sub_goes_down(l->p, &l->p->bodies.at[l->body]))
 			count_edges(l, loop, children);
 		else
-			lower_edge_bounds(l, &loop->begin, &loop->end);
+			lower_ragged_bounds(l, ragged, &loop->begin, &loop->end);
 		if (l->group->over_edges && l->tile->across == SCHED_NODES)
 			lower_tile_rows(l, loop->var);
 	}

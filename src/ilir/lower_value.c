@@ -194,10 +194,11 @@ static ilir_expr compute_value(struct lowering *l, sub_ref r, const ilir_expr *i
 static ilir_expr read_stored(struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_store *s = lower_result(l, l->body, r);
-	int first = lower_first_stored(l, r), n = sub_at(l->p, r)->vars - first;
+	ilir_expr at[SUB_MAX_VARS];
 	if (s && s->to == SUB_TO_STATE)
-		return read_state(l, s->which, index, n);
-	return lower_load(l, lower_storage(l, l->body, r), index + first, n);
+		return read_state(l, s->which, index, sub_at(l->p, r)->vars);
+	int n = lower_stored_index(l, r, index, at);
+	return lower_load(l, lower_storage(l, l->body, r), at, n);
 }
 
 ilir_expr lower_value_at(struct lowering *l, sub_ref r, const ilir_expr *index)

@@ -86,6 +86,7 @@ static void outline_parts(struct ilir_module *m, struct ilir_kernel k, const cha
 		s->next = NULL;
 		k.body = ilir_append(next ? ilir_clone_block(m, head, tiling) : head, s);
 		add_kernel(m, k);
+		k.apart = false;
 	}
 }
 
@@ -97,7 +98,8 @@ static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, en
 				.domain = domain,
 				.group = step->step.group,
 				.cases = step->step.cases,
-				.sort = step->step.sort};
+				.sort = step->step.sort,
+				.apart = step->step.apart};
 	if (rest && rest->next && is_columns(m, rest)) {
 		outline_parts(m, k, step->step.name, head, rest, tiling);
 		return;

@@ -468,11 +468,13 @@ static struct ilir_stmt *parse_step(struct parser *p)
 	const char *text = lex_name(p->l, "the step's name");
 	int group = parse_group(p);
 	unsigned cases = parse_cases(p);
+	bool apart = lex_accept(p->l, "apart");
 	int sort = parse_sorted(p);
 	parse_bounds(p, &begin, &end);
 	struct ilir_stmt *s = ilir_step(p->m, text, group, begin, end, parse_block(p));
 	s->step.cases = cases;
 	s->step.sort = sort;
+	s->step.apart = apart;
 	return s;
 }
 
@@ -550,6 +552,7 @@ static void parse_kernel(struct parser *p)
 	k.domain = lex_one_of(p->l, ilir_domain_word, ILIR_DOMAINS, "a domain");
 	k.group = parse_group(p);
 	k.cases = parse_cases(p);
+	k.apart = lex_accept(p->l, "apart");
 	k.sort = parse_sorted(p);
 	if (lex_accept(p->l, "part")) {
 		k.part = parse_integer(p, 1, INT32_MAX);

@@ -23,6 +23,7 @@ const char *const ilir_size_word[] = {
     [IMAGE_WIDEST] = "widest",
     [IMAGE_WIDEST_INNER] = "widest_inner",
     [IMAGE_WIDEST_EDGES] = "widest_edges",
+    [IMAGE_PAIRS] = "pairs",
 };
 
 const char *const ilir_domain_word[] = {
@@ -394,8 +395,9 @@ static void put_cases(struct out *o, unsigned cases)
 			str_printf(o->s, " %d", c);
 }
 
-static void put_sorted(struct out *o, int sort)
+static void put_sorted(struct out *o, int sort, bool apart)
 {
+	str_puts(o->s, apart ? " apart" : "");
 	if (sort)
 		str_printf(o->s, " sorted %d", sort - 1);
 }
@@ -437,7 +439,7 @@ static void put_head(struct out *o, const struct ilir_stmt *s)
 		put_name(o, s->step.name);
 		put_group(o, s->step.group);
 		put_cases(o, s->step.cases);
-		put_sorted(o, s->step.sort);
+		put_sorted(o, s->step.sort, s->step.apart);
 		put_bounds(o, s->step.begin, s->step.end);
 		break;
 	}
@@ -491,7 +493,7 @@ static void put_kernel(struct out *o, const struct ilir_kernel *k)
 	str_printf(o->s, " in %s", ilir_domain_word[k->domain]);
 	put_group(o, k->group);
 	put_cases(o, k->cases);
-	put_sorted(o, k->sort);
+	put_sorted(o, k->sort, k->apart);
 	if (k->parts)
 		str_printf(o->s, " part %d of %d", k->part, k->parts);
 	put_block(o, k->body);

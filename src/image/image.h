@@ -28,6 +28,7 @@ enum image_size {
 	IMAGE_WIDEST,  /* nodes of the batch that has the most, or of the span where levels are unrolled */
 	IMAGE_WIDEST_INNER, /* nodes of the batch that has the most, but the leaves */
 	IMAGE_WIDEST_EDGES, /* child edges of the batch that has the most */
+	IMAGE_PAIRS, /* pairs of a node and a node of its input: the sum of the squares of the inputs' nodes */
 	IMAGE_SIZES
 };
 
@@ -255,6 +256,8 @@ struct image_step {
 				domains      that are cut at batches or nodes, and of leaves */
 	int sort; /* the number + 1 of the sort whose positions the kernel is called for, in place of nodes: of a range of
 		     nodes those of its edges, if the sort is of edges; 0 = none */
+	bool apart; /* it, or a step behind it, reads what the steps before it store of all nodes of an input: these have run
+		       over all their rows, also where they are of its domain */
 	enum image_strategy strategy;
 };
 

@@ -187,6 +187,7 @@ static const struct member step_members[] = {
     NUMBER_IN(image_step, moved_bytes, 0, MAX_WEIGHT_BYTES),
     NUMBER_IN(image_step, cases, 0, INT32_MAX),
     NUMBER_IN(image_step, sort, 0, MAX_COUNT),
+    NUMBER_IN(image_step, apart, 0, 1),
     NUMBER_IN(image_step, strategy, IMAGE_CHEAPEST, IMAGE_SUBTREES),
 };
 LAYOUT(step, sizeof(struct image_step), step_members);

@@ -433,13 +433,13 @@ static uint32_t state_of(struct ra_builder *b, const char *of, const char *state
 	return ra_add_value(b, e, NULL, 0);
 }
 
-/* Whether a name is that of what edges carry and parameters can be looked up with: a token, or an i32. */
-static bool is_edge_index(const struct ra_builder *b, struct ra_span name)
+/* Whether a name is that of what edges, or nodes, carry and parameters can be looked up with: a token, or an i32. */
+static bool is_index_of(const struct ra_builder *b, bool edge, struct ra_span name)
 {
 	for (size_t i = 0; i < b->syntax.inputs.n; i++) {
 		const struct ra_declaration *d = &b->syntax.inputs.at[i];
 		bool index = d->token || (!d->dims.n && ra_span_is(d->type, "i32"));
-		if (d->edge && index && d->name.length == name.length &&
+		if (d->edge == edge && index && d->name.length == name.length &&
 		    memcmp(d->name.text, name.text, name.length) == 0)
 			return true;
 	}
@@ -450,11 +450,11 @@ uint32_t ra_builder_member(struct ra_builder *b, const char *text)
 {
 	struct ra_span field;
 	b->calls++;
-	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or an output", &field))
+	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state, an input or an output", &field))
 		return none;
 	struct ra_expr *e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, RA_MEMBER_NAME ".%s", text));
 	e->name = ra_here_span(b, ra_format(b->arena, RA_MEMBER_NAME ".%s", text));
-	return ra_add_value(b, e, NULL, 0);
+	return is_index_of(b, false, field) ? ra_add_plain(b, e) : ra_add_value(b, e, NULL, 0);
 }
 
 /* A token of an edge has no value: it is written in look-ups only. */
@@ -464,7 +464,7 @@ uint32_t ra_builder_child(struct ra_builder *b, int slot, const char *text)
 	b->calls++;
 	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or of what edges carry", &field))
 		return none;
-	if (slot == RA_EACH_CHILD && !is_edge_index(b, field))
+	if (slot == RA_EACH_CHILD && !is_index_of(b, true, field))
 		return state_of(b, RA_EACH_NAME, text);
 	struct ra_expr *e = ra_new_expr(b, RA_E_SLOT, ra_show_text(b, "children[%d].%s", slot, text));
 	if (slot == RA_EACH_CHILD) {
@@ -474,7 +474,7 @@ uint32_t ra_builder_child(struct ra_builder *b, int slot, const char *text)
 		e->name = field;
 		e->slot = slot;
 	}
-	return is_edge_index(b, field) ? ra_add_plain(b, e) : ra_add_value(b, e, NULL, 0);
+	return is_index_of(b, true, field) ? ra_add_plain(b, e) : ra_add_value(b, e, NULL, 0);
 }
 
 uint32_t ra_builder_parent(struct ra_builder *b, bool each, const char *text)

@@ -160,16 +160,6 @@ static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)
 	return ra_child_field(g, slot, field, e->span);
 }
 
-/* Whether a sum over the nodes of an input is legal here. */
-static bool check_members(struct ra_graph *g, const struct ra_expr *e)
-{
-	if (g->region == RA_IN_OUTPUTS && g->at_root)
-		return ra_note_range(g);
-	return ra_refuse(g, DIAG_MODEL_PLACE, e->span.at, "write it in an output 'at root'",
-			 "%s cannot range over the nodes of an input",
-			 g->region == RA_IN_OUTPUTS ? "an output at every node" : "bodies");
-}
-
 /* Whether this body sees children, or parents, as the sum requires. */
 static bool check_direction(struct ra_graph *g, const struct ra_expr *e)
 {
@@ -198,7 +188,7 @@ static bool check_each(struct ra_graph *g, const struct ra_expr *e)
 		    "'%s' stands inside %s", ra_excerpt(g->arena, e->span),
 		    g->each ? "another range over children or nodes" : "index notation");
 	if (e->each.members)
-		return check_members(g, e);
+		return g->region != RA_IN_OUTPUTS || ra_note_range(g);
 	if (!check_direction(g, e))
 		return false;
 	if (g->region == RA_IN_LEAF && (!g->childless || e->each.maximum))
@@ -220,7 +210,7 @@ static ra_ref expand_each(struct ra_graph *g, const struct ra_scope *scope, cons
 	ra_ref value = ra_expand_expr(g, &inner, e->base);
 	g->each = 0;
 	g->members = false;
-	if (value.i && g->region == RA_IN_LEAF) {
+	if (value.i && g->region == RA_IN_LEAF && !e->each.members) {
 		struct ra_node n = *ra_at(g->model, value);
 		return ra_build_zero(g, &n.shape, n.dtype, e->span);
 	}

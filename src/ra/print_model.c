@@ -339,7 +339,7 @@ static void print_each(struct ra_printer *p, const struct ra_node *n)
 	str_printf(p->s, " for %s in %s)", p->child, parents ? "parents" : n->members ? "nodes" : "children");
 }
 
-/* Prints a state of a child, or what the edge to it carries. */
+/* Prints a state of a child, or what the edge to it carries; of the node of a sum, or what that carries. */
 static void print_child(struct ra_printer *p, int slot, const char *name)
 {
 	const struct ra_structure *t = &p->m->structure;
@@ -361,7 +361,7 @@ static void print_parent(struct ra_printer *p, const struct ra_node *n)
 static void print_input(struct ra_printer *p, const struct ra_node *n)
 {
 	const struct ra_input *in = &p->m->inputs.at[n->input];
-	if (in->edge)
+	if (in->edge || n->slot == RA_EACH_MEMBER)
 		print_child(p, n->slot, in->name);
 	else
 		str_puts(p->s, in->name);

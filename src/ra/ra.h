@@ -5,7 +5,8 @@
  * and outputs.  By construction the graph has the properties that Cortex (Fegade et al. 2021, section 2) asks for: control
  * flow depends on the structure only (P.1: there are no conditionals on values), and children, or parents in a traversal
  * down, are reached only through their states (P.2, P.3: a body cannot see one child's result before it asks for
- * another's). */
+ * another's).  Of all other nodes of its input a body sees what they carry and states of earlier traversals, which are
+ * complete. */
 #ifndef ESPALIER_RA_RA_H
 #define ESPALIER_RA_RA_H
 
@@ -87,7 +88,7 @@ struct ra_node {
 		double constant; /* CONST */
 		int param;       /* PARAM */
 		struct { /* INPUT, LOOKUP */
-			int input, slot; /* of the edge to that child, or RA_EACH_CHILD; 0 for what nodes carry */
+			int input, slot; /* of the edge to that child, or RA_EACH_CHILD; of what nodes carry 0 or RA_EACH_MEMBER */
 		};
 		struct {
 			int state, slot; /* CHILD: slot or RA_EACH_CHILD; PARENT: 0 or RA_EACH_CHILD; STATE: 0 or RA_EACH_MEMBER */

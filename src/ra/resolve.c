@@ -196,12 +196,10 @@ static bool sees_inputs(const struct ra_graph *g)
 	return g->region != RA_IN_OUTPUTS || ra_is_graph(g);
 }
 
-static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
+/* An input of the node itself, or of the one that a sum over the nodes of an input is at. */
+static ra_ref plain_input(struct ra_graph *g, int i, int slot, struct ra_span span)
 {
 	const struct ra_input *input = &g->model->inputs.at[i];
-	if (input->edge)
-		return refuse_place(g, span, "is carried by the edges to children",
-				    "write k.x or left.x for it");
 	if (input->token)
 		return refuse_value(
 		    g, span, "a token",
@@ -209,8 +207,18 @@ static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 	if (!sees_inputs(g))
 		return refuse_place(g, span, "is an input, which outputs cannot use",
 				    "keep what the output needs in a state");
-	return ra_build_leaf(
-	    g, (struct ra_node){.op = RA_INPUT, .shape = input->shape, .at = span.at, .input = i});
+	struct ra_node n = {.op = RA_INPUT, .shape = input->shape, .at = span.at};
+	n.input = i;
+	n.slot = slot;
+	return ra_build_leaf(g, n);
+}
+
+static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
+{
+	if (g->model->inputs.at[i].edge)
+		return refuse_place(g, span, "is carried by the edges to children",
+				    "write k.x or left.x for it");
+	return plain_input(g, i, 0, span);
 }
 
 static ra_ref own_state(struct ra_graph *, int state, int slot, struct ra_span);
@@ -252,7 +260,7 @@ static ra_ref resolve_output(struct ra_graph *g, int i, struct ra_span span)
 				    "outputs use the outputs above them");
 	if (g->of_member)
 		return member_output(g, i, span);
-	if (g->syntax->outputs.at[i].ranges && !g->at_root)
+	if (g->syntax->outputs.at[i].ranges && g->syntax->outputs.at[i].at_root && !g->at_root)
 		return refuse_place(g, span, "is of all nodes of an input, not of each",
 				    "use it in an output 'at root'");
 	if (g->syntax->outputs.at[i].ranges)
@@ -317,6 +325,9 @@ static ra_ref member_output(struct ra_graph *g, int i, struct ra_span span)
 				    "outputs use the outputs above them");
 	if (g->syntax->outputs.at[i].at_root)
 		return refuse_place(g, span, "is computed at the root only", "write it 'at every node'");
+	if (g->syntax->outputs.at[i].ranges)
+		return refuse_place(g, span, "ranges over the nodes of an input itself",
+				    "make it a state of a traversal, which is read of each node");
 	bool outer = g->of_member;
 	g->of_member = true;
 	ra_ref value =
@@ -333,15 +344,35 @@ static ra_ref own_state(struct ra_graph *g, int i, int slot, struct ra_span span
 	return ra_build_leaf(g, n);
 }
 
+/* A state of the node that a sum is at: bodies see those of earlier traversals, which all nodes have. */
+static ra_ref member_state(struct ra_graph *g, int i, struct ra_span span)
+{
+	int traversal = g->model->states.at[i].traversal;
+	if (g->region == RA_IN_OUTPUTS || traversal < g->traversal)
+		return own_state(g, i, RA_EACH_MEMBER, span);
+	return refuse_place(g, span, "is not complete: this traversal, or a later one, computes it",
+			    "compute it in a traversal before this one; 'traversal up' begins the next one");
+}
+
+/* What the node that a sum is at carries. */
+static ra_ref member_input(struct ra_graph *g, int i, struct ra_span span)
+{
+	if (g->model->inputs.at[i].edge)
+		return refuse_place(g, span, "is carried by edges, not by nodes", "keep what is needed of it in a state");
+	return plain_input(g, i, RA_EACH_MEMBER, span);
+}
+
 /* `n.h` of the node that a sum over the nodes of an input is at. */
 static ra_ref resolve_member(struct ra_graph *g, struct ra_span span, const char *dot)
 {
 	const struct ra_name *field = name_behind(g, span, dot);
-	if (field && field->kind == RA_N_OUTPUT)
+	if (field && field->kind == RA_N_OUTPUT && g->region == RA_IN_OUTPUTS)
 		return member_output(g, field->index, span);
-	if (!field || field->kind != RA_N_STATE)
+	if (!field || (field->kind != RA_N_STATE && field->kind != RA_N_INPUT))
 		return unknown_state(g, span, dot, "a node");
-	return field->broken ? none : own_state(g, field->index, RA_EACH_MEMBER, span);
+	if (field->broken)
+		return none;
+	return field->kind == RA_N_INPUT ? member_input(g, field->index, span) : member_state(g, field->index, span);
 }
 
 /* `left.h`, `k.h`, `parent.h`: the state, or what the edge carries, that is named after the dot. */
@@ -402,7 +433,7 @@ ra_ref ra_resolve_name(struct ra_graph *g, const struct ra_scope *scope, const s
 
 /* --- look-ups --- */
 
-/* The token that is the index of a look-up, and its child; NULL = it is no token. */
+/* The token that is the index of a look-up, and its child, or the node of a sum; NULL = it is no token. */
 static const struct ra_name *find_token(struct ra_graph *g, const struct ra_scope *scope,
 					const struct ra_expr *index, int *slot)
 {
@@ -415,7 +446,8 @@ static const struct ra_name *find_token(struct ra_graph *g, const struct ra_scop
 	const struct ra_name *n = of_child && !numbered && dot ? name_behind(g, span, dot)
 							       : ra_find_name(g, span.text, span.length);
 	bool token = n && n->kind == RA_N_INPUT && ra_is_index(&g->model->inputs.at[n->index]);
-	return token && g->model->inputs.at[n->index].edge == of_child ? n : NULL;
+	bool of_edge = of_child && !(g->members && *slot == RA_EACH_MEMBER);
+	return token && g->model->inputs.at[n->index].edge == of_edge ? n : NULL;
 }
 
 /* Whether the token can be used here. */
@@ -432,7 +464,7 @@ static ra_ref look_up(struct ra_graph *g, ra_ref base, const struct ra_name *tok
 		      struct ra_span span)
 {
 	bool edge = g->model->inputs.at[token->index].edge;
-	ra_ref row = ra_build_lookup(g, base, token->index, edge ? slot : 0, span);
+	ra_ref row = ra_build_lookup(g, base, token->index, edge || slot == RA_EACH_MEMBER ? slot : 0, span);
 	if (!row.i || !edge || g->region != RA_IN_LEAF)
 		return row;
 	struct ra_node n = *ra_at(g->model, row);

@@ -208,12 +208,45 @@ static void *shared_array(const struct rt_session *s, const struct rt_binding *b
 	}
 }
 
+/* Where the nodes of the i-th input end. */
+static int64_t end_of_input(const struct lin_forest *f, int64_t i)
+{
+	return i + 1 < f->inputs && f->input_begin ? f->input_begin[i + 1] : f->nodes;
+}
+
+int64_t rt_count_pairs(const struct lin_forest *f)
+{
+	int64_t all = 0;
+	for (int64_t i = 0, first = 0; i < f->inputs; i++, first = end_of_input(f, i - 1)) {
+		int64_t n = end_of_input(f, i) - first;
+		all += n * n;
+		if (n > INT32_MAX / (n > 0 ? n : 1) || all > INT32_MAX)
+			return -1;
+	}
+	return all;
+}
+
 /* Members of an input are its nodes, which are consecutive in the caller's numbering. */
 static void fill_members(const struct lin_forest *f, int32_t *begin)
 {
 	for (int64_t i = 0; i < f->inputs; i++)
 		begin[i] = f->input_begin ? f->input_begin[i] : 0;
 	begin[f->inputs] = (int32_t)f->nodes;
+}
+
+/* By the number of a node: its input, and, as they follow each other by number, where its pairs begin. */
+static void fill_input_of(const struct rt_session *s, const struct lin_forest *f, int32_t *input_of)
+{
+	for (int64_t i = 0, id = 0; i < f->inputs; i++)
+		for (; id < end_of_input(f, i); id++)
+			input_of[s->order.number[id]] = (int32_t)i;
+}
+
+static void fill_pairs(const struct rt_session *s, const struct lin_forest *f, int32_t *begin)
+{
+	for (int64_t i = 0, id = 0, pair = 0; i < f->inputs; i++)
+		for (int64_t n = end_of_input(f, i) - id, end = id + n; id < end; id++, pair += n)
+			begin[s->order.number[id]] = (int32_t)pair;
 }
 
 static void fill_buffer(struct rt_session *s, int i, const struct rt_minibatch *m)
@@ -225,6 +258,10 @@ static void fill_buffer(struct rt_session *s, int i, const struct rt_minibatch *
 		rt_fill_read_rows(&s->order, m->data[b->which], s->buffers[i]);
 	else if (b->kind == IMAGE_MEMBER_BEGIN)
 		fill_members(&m->forest, s->buffers[i]);
+	else if (b->kind == IMAGE_INPUT_OF)
+		fill_input_of(s, &m->forest, s->buffers[i]);
+	else if (b->kind == IMAGE_FIRST_PAIR)
+		fill_pairs(s, &m->forest, s->buffers[i]);
 }
 
 static bool reserve_scratch(struct rt_session *s, struct diags *diags)
@@ -330,7 +367,7 @@ static int64_t widest_batch(const struct lin_order *o, int32_t b, const int32_t 
 	return most;
 }
 
-static void note_sizes(struct rt_session *s)
+static void note_sizes(struct rt_session *s, const struct lin_forest *f)
 {
 	const struct lin_order *o = &s->order;
 	int64_t inner = s->rules.origins ? widest_batch(o, 1, NULL) : 0;
@@ -345,6 +382,7 @@ static void note_sizes(struct rt_session *s)
 	    [IMAGE_WIDEST_INNER] = inner,
 	    [IMAGE_WIDEST_EDGES] =
 		s->rules.origins && o->child_begin ? widest_batch(o, 1, o->child_begin) : 0,
+	    [IMAGE_PAIRS] = rt_has_buffer(s->image, IMAGE_FIRST_PAIR) ? rt_count_pairs(f) : 0,
 	};
 	memcpy(s->sizes, sizes, sizeof sizes);
 }
@@ -372,6 +410,9 @@ bool rt_linearize(struct lin_order *o, const struct image *image, struct lin_rul
 		return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
 				"the nodes of an input must be known to range over them",
 				"a forest without its array 'input_begin'");
+	if (rt_has_buffer(image, IMAGE_FIRST_PAIR) && rt_count_pairs(&m->forest) < 0)
+		return diag_add(diags, DIAG_TOO_MANY_NODES, (struct diag_at){0}, "run smaller minibatches, or divide the structure",
+				"the minibatch has more than %d pairs of nodes of one structure", INT32_MAX);
 	return true;
 }
 
@@ -427,7 +468,7 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 	begin_phase(s, RT_PHASE_LINEARIZE);
 	if (!rt_linearize(&s->order, s->image, rules, m, diags))
 		return false;
-	note_sizes(s);
+	note_sizes(s, &m->forest);
 	double linearized = rt_seconds();
 	if (!rt_need_code(s->image, s->sizes, &s->order, s->walk_state.rows, diags) ||
 	    !rt_need_rows(binding, m, diags)) {

@@ -5,8 +5,8 @@
  * all steps of a stage, or as one for each step.  Ranges between them that are not worth it are queued as the
  * caller's alone.  The caller runs a range at once while nothing is queued yet, and while the team wakes up.
  *
- * All neighbours in the table with one domain run over one of its ranges before the next; those of them with
- * the same cases, and the same order of their rows, are a stage.  In a batch a stage has the ranges of its cases. */
+ * All neighbours in the table with one domain, up to one that is to run apart, run over one of its ranges before the next; those
+ * of them with the same cases, and the same order of their rows, are a stage.  In a batch a stage has the ranges of its cases. */
 #include "base/floats.h"
 #include "runtime/range.h"
 #include "runtime/shared.h"
@@ -442,15 +442,21 @@ double rt_worker_operations(const struct image *image, int64_t nodes)
 	return operations * nodes / 2;
 }
 
+/* Whether two neighbours run over one range before the next one. */
+static bool share_domain(const struct image_step *a, const struct image_step *b)
+{
+	return a->domain == b->domain && !b->apart;
+}
+
 static bool share_ranges(const struct image_step *a, const struct image_step *b)
 {
-	return a->domain == b->domain && a->cases == b->cases && a->sort == b->sort;
+	return share_domain(a, b) && a->cases == b->cases && a->sort == b->sort;
 }
 
 static void find_stages(const struct image *image, struct rt_stage *stage)
 {
 	for (int i = image->folds, next; i < image->steps; i = next) {
-		for (next = i + 1; next < image->steps && share_ranges(&image->step[i], &image->step[next]);)
+		for (next = i + 1; next < image->steps && share_ranges(&image->step[next - 1], &image->step[next]);)
 			next++;
 		stage[i] = rt_stage_of(&image->step[i], next - i);
 	}
@@ -462,7 +468,7 @@ static bool run_part(struct walk *w, const struct rt_part *part)
 	bool ok = true;
 	w->order = part->order;
 	for (int i = part->first, next; ok && i < part->next; i = next) {
-		for (next = i + 1; next < part->next && step[next].domain == step[i].domain;)
+		for (next = i + 1; next < part->next && share_domain(&step[next - 1], &step[next]);)
 			next++;
 		ok = run_domain(w, i, next);
 	}

@@ -205,6 +205,7 @@ static struct sched_group shape_of(const struct sched_grouper *gr, const struct 
 				.superstep = t->superstep,
 				.rows = leading > 0,
 				.edges = leading > 1,
+				.members = leading > 1 && p->vars.at[v->var[1]].set == SUB_MEMBER,
 				.dims = v->vars - leading};
 	for (int i = 0; i < g.dims; i++)
 		g.extent[i] = p->vars.at[v->var[leading + i]].extent;
@@ -214,7 +215,7 @@ static struct sched_group shape_of(const struct sched_grouper *gr, const struct 
 /* Identifies a group; `block` 0: the newest group of this shape. */
 struct group_key {
 	int64_t extent[SUB_MAX_VARS];
-	int body, superstep, leading, dims, block, zero;
+	int body, superstep, leading, dims, block, members;
 };
 
 static struct group_key key_of(const struct sched_group *g, int block)
@@ -223,7 +224,8 @@ static struct group_key key_of(const struct sched_group *g, int block)
 				.superstep = g->superstep,
 				.leading = g->rows + g->edges,
 				.dims = g->dims,
-				.block = block};
+				.block = block,
+				.members = g->members};
 	memcpy(key.extent, g->extent, sizeof key.extent);
 	return key;
 }

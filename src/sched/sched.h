@@ -56,6 +56,7 @@ struct sched_group {
 	int gates;	      /* the most reductions that share one operand, and so one loop */
 	double operations;    /* of a row, estimated */
 	VEC(struct sched_loop) loops;
+	bool members;    /* its edges are pairs of a row and a node of its input, or the nodes of an input */
 	bool over_edges; /* products are per edge of a row: the nodes of a tile are the ends of its edges */
 	bool local; /* computed by each group that reads it, at the head of its kernel (local.c) */
 	int sort; /* the number + 1 of the sort in whose order its rows, or edges, are computed (sort.c); 0 = none */

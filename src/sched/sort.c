@@ -28,7 +28,7 @@ static bool is_selected(const struct sub_program *p, sub_ref operand, struct sch
 		const struct sub_map *m = &v->map[i];
 		if (m->function == SUB_AFFINE)
 			continue;
-		if (m->function != SUB_TOKEN || tokens++)
+		if (m->function != SUB_TOKEN || p->vars.at[m->var].set == SUB_MEMBER || tokens++)
 			return false;
 		bool edges = p->vars.at[m->var].set == SUB_EDGE, in_slot = !edges && p->inputs.at[m->which].on_edge;
 		*s = (struct sched_sort){.input = m->which, .slot = in_slot ? m->slot : -1, .edges = edges};

@@ -67,6 +67,9 @@ static bool by_node(const struct image *image, struct diags *diags)
 bool serve_find_traversals(const struct image *image, struct serve_plan_of_steps *s, struct diags *diags)
 {
 	*s = (struct serve_plan_of_steps){.inputs = image->steps};
+	if (rt_has_buffer(image, IMAGE_INPUT_OF))
+		return diag_add(diags, DIAG_NOT_CONTINUOUS, (struct diag_at){0}, "run it with sessions",
+				"its nodes read all nodes of their input");
 	for (int i = image->folds; i < image->steps; i++) {
 		enum image_domain d = image->step[i].domain;
 		if ((!is_ahead(d) && !is_recursion(d) && d != IMAGE_DOMAIN_INPUTS) || image->step[i].sort)

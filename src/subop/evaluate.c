@@ -95,6 +95,7 @@ struct evaluator {
 	double **folded;  /* by parameter: the elements that a body at binding computed */
 	double **hoisted; /* by input: the rows that bodies ahead of the recursion computed */
 	const int32_t *edge_begin[2], *neighbours[2]; /* of children; of parents */
+	const int32_t *input_of;		      /* by node */
 	bool down;				      /* the current body belongs to a traversal down */
 	int64_t node, input;
 	int64_t *env;	   /* by variable: the current index */
@@ -206,6 +207,11 @@ static double number_of(struct evaluator *v, enum dtype dtype, double x)
 	return dtype == DTYPE_F32 ? round_number(v, x) : sub_element_of(truncate_number(dtype, x));
 }
 
+static int64_t first_member(const struct evaluator *v, int64_t input)
+{
+	return input >= v->f->inputs ? v->f->nodes : v->f->input_begin ? v->f->input_begin[input] : 0;
+}
+
 static int64_t extent_of(const struct evaluator *v, int var)
 {
 	switch (v->p->vars.at[var].set) {
@@ -213,8 +219,7 @@ static int64_t extent_of(const struct evaluator *v, int var)
 	case SUB_ROW:
 		return v->p->vars.at[var].extent;
 	case SUB_MEMBER:
-		return (v->input + 1 < v->f->inputs ? v->f->input_begin[v->input + 1] : v->f->nodes) -
-		       v->f->input_begin[v->input];
+		return first_member(v, v->input + 1) - first_member(v, v->input);
 	case SUB_EDGE:
 		return v->edge_begin[v->down][v->node + 1] - v->edge_begin[v->down][v->node];
 	default:
@@ -296,13 +301,15 @@ static int64_t apply_map(const struct evaluator *v, const struct sub_map *m)
 	case SUB_PARENT:
 		return v->neighbours[true][v->edge_begin[true][at]];
 	case SUB_MEMBER_NODE:
-		return f->input_begin[v->input] + at;
+		return first_member(v, v->input) + at;
 	case SUB_ROOT:
 		return f->root[at];
 	case SUB_TOKEN:
 		if (v->p->inputs.at[m->which].on_edge)
 			at = v->p->vars.at[m->var].set == SUB_EDGE ? f->child_begin[v->node] + at
 								   : f->child_begin[at] + m->slot;
+		else if (v->p->vars.at[m->var].set == SUB_MEMBER)
+			at += first_member(v, v->input);
 		return ((const int32_t *)f->data[m->which])[at];
 	case SUB_SLOT_EDGE:
 		return m->which;
@@ -529,6 +536,12 @@ static bool has_parent(const struct evaluator *v)
 	return v->edge_begin[true][v->node] < v->edge_begin[true][v->node + 1];
 }
 
+static void set_node(struct evaluator *v, int64_t node)
+{
+	v->node = node;
+	v->input = v->input_of[node];
+}
+
 static bool fits_case(const struct evaluator *v, const struct image_case *k)
 {
 	int children = v->f->child_begin[v->node + 1] - v->f->child_begin[v->node];
@@ -577,12 +590,21 @@ static void find_parents(struct evaluator *v)
 	v->neighbours[true] = parent;
 }
 
+static void find_inputs(struct evaluator *v)
+{
+	int32_t *input_of = ARENA_ARRAY(v->scratch, int32_t, v->f->nodes + 1);
+	for (int64_t i = 0; i < v->f->inputs; i++)
+		for (int64_t n = first_member(v, i); n < first_member(v, i + 1); n++)
+			input_of[n] = (int32_t)i;
+	v->input_of = input_of;
+}
+
 static void evaluate_traversal(struct evaluator *v, int traversal, bool **live)
 {
 	const struct sub_program *p = v->p;
 	bool down = p->traversals.at[traversal].down;
 	for (int64_t i = 0; i < v->f->nodes; i++) {
-		v->node = v->f->order[down ? v->f->nodes - 1 - i : i];
+		set_node(v, v->f->order[down ? v->f->nodes - 1 - i : i]);
 		for (size_t b = 0; b < p->bodies.n; b++) {
 			const struct sub_body *body = &p->bodies.at[b];
 			if (body->traversal == traversal && body->domain < SUB_AT_BINDING &&
@@ -616,6 +638,7 @@ bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p
 	v.edge_begin[false] = f->child_begin;
 	v.neighbours[false] = f->children;
 	find_parents(&v);
+	find_inputs(&v);
 	v.folded = ARENA_ARRAY(scratch, double *, p->params.n);
 	v.hoisted = ARENA_ARRAY(scratch, double *, p->inputs.n);
 	for (size_t i = 0; i < p->inputs.n; i++)
@@ -627,8 +650,10 @@ bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p
 			evaluate_constant(&v, &p->bodies.at[b], live[b]);
 	for (size_t t = 0; t < p->traversals.n; t++)
 		evaluate_traversal(&v, t, live);
-	for (v.node = 0; v.node < f->nodes; v.node++)
-		evaluate_bodies(&v, SUB_EVERY_NODE, v.node, live);
+	for (int64_t n = 0; n < f->nodes; n++) {
+		set_node(&v, n);
+		evaluate_bodies(&v, SUB_EVERY_NODE, n, live);
+	}
 	for (v.input = 0; v.input < f->inputs; v.input++)
 		evaluate_bodies(&v, SUB_EVERY_INPUT, v.input, live);
 	return !v.refused;

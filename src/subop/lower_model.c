@@ -220,7 +220,7 @@ static void declare_inputs(struct lowering *l)
 	}
 }
 
-/* An output that needs members is computed once for each input, at its root. */
+/* An output at root that needs members is always computed once for each input. */
 static void declare_outputs(struct lowering *l, enum sub_outputs_at at)
 {
 	const bool *members = find_members(l);
@@ -230,7 +230,7 @@ static void declare_outputs(struct lowering *l, enum sub_outputs_at at)
 		bool at_root = at == SUB_AT_MODEL ? out->at_root : at == SUB_AT_ROOT && l->model->structure.kind != RA_NONE;
 		vec_push(l->p->arena, &l->p->outputs,
 			 (struct sub_output){tensor_of(l, out->name, n->dtype, &n->shape),
-					     members[out->value.i] || at_root});
+					     at_root || (out->at_root && members[out->value.i])});
 	}
 }
 

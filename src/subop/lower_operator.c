@@ -345,29 +345,16 @@ static sub_ref select_slot(struct lowering *l, sub_ref vector, int slot)
 	return sub_add(l->p, v, l->diags);
 }
 
-static sub_ref lower_input(struct lowering *l, const struct ra_node *n)
-{
-	const struct ra_input *in = &l->model->inputs.at[n->input];
-	sub_ref vector = add_source(l, SUB_VECTOR, n->input, in->edge ? l->p->edge : l->p->node, &in->shape);
-	return in->edge && n->slot != RA_EACH_CHILD ? select_slot(l, vector, n->slot) : vector;
-}
-
-/* The variable that a sum over edges or members reduces in this body. */
-static int ragged_var(const struct lowering *l)
-{
-	return l->row == l->p->input ? l->p->member : l->p->edge;
-}
-
-/* The rows of `from` that `row` selects: one for each row of the body or, if `ragged`, for each of its edges
- * or members. */
-static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, bool ragged)
+/* The rows of `from` that `row` selects: one for each row of the body or, where it is a function of them, for each of its
+ * edges or members. */
+static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row)
 {
 	struct sub_use u = sub_as_is(l->p, from);
 	struct sub_map map[SUB_MAX_VARS] = {row};
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = map};
 	v.var[v.vars++] = l->row;
-	if (ragged)
-		v.var[v.vars++] = ragged_var(l);
+	if (sub_is_ragged(l->p, row.var))
+		v.var[v.vars++] = row.var;
 	for (int i = 1; i < u.vars; i++) {
 		int ordinal = 0;
 		int64_t extent = l->p->vars.at[u.var[i]].extent;
@@ -380,24 +367,38 @@ static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, b
 	return sub_add(l->p, v, l->diags);
 }
 
+static sub_ref pick_members(struct lowering *l, sub_ref from)
+{
+	return pick_rows(l, from, (struct sub_map){.function = SUB_MEMBER_NODE, .var = l->p->member});
+}
+
+static sub_ref lower_input(struct lowering *l, const struct ra_node *n)
+{
+	const struct ra_input *in = &l->model->inputs.at[n->input];
+	sub_ref vector = add_source(l, SUB_VECTOR, n->input, in->edge ? l->p->edge : l->p->node, &in->shape);
+	if (!in->edge && n->slot == RA_EACH_MEMBER)
+		return pick_members(l, vector);
+	return in->edge && n->slot != RA_EACH_CHILD ? select_slot(l, vector, n->slot) : vector;
+}
+
 static sub_ref lower_lookup(struct lowering *l, const struct ra_node *n)
 {
-	bool edge = l->model->inputs.at[n->input].edge, each = edge && n->slot == RA_EACH_CHILD;
-	struct sub_map row = {.function = SUB_TOKEN, .which = n->input, .var = each ? l->p->edge : l->row};
+	bool edge = l->model->inputs.at[n->input].edge, each = n->slot == RA_EACH_CHILD;
+	int ragged = edge ? l->p->edge : l->p->member;
+	struct sub_map row = {.function = SUB_TOKEN, .which = n->input, .var = each ? ragged : l->row};
 	row.slot = edge && !each ? n->slot : 0;
-	return pick_rows(l, sub_value_of_argument(l, n, 0), row, each);
+	return pick_rows(l, sub_value_of_argument(l, n, 0), row);
 }
 
 static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
 {
 	int s = n->state.state;
 	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
+	if (n->state.slot == RA_EACH_MEMBER)
+		return pick_members(l, state);
 	if (l->row == l->p->node)
 		return state;
-	if (n->state.slot == RA_EACH_MEMBER)
-		return pick_rows(l, state, (struct sub_map){.function = SUB_MEMBER_NODE, .var = l->p->member},
-				 true);
-	return pick_rows(l, state, (struct sub_map){.function = SUB_ROOT, .var = l->row}, false);
+	return pick_rows(l, state, (struct sub_map){.function = SUB_ROOT, .var = l->row});
 }
 
 static sub_ref lower_parent(struct lowering *l, const struct ra_node *n)
@@ -407,7 +408,7 @@ static sub_ref lower_parent(struct lowering *l, const struct ra_node *n)
 	bool each = n->state.slot == RA_EACH_CHILD;
 	struct sub_map row = {.function = each ? SUB_EDGE_PARENT : SUB_PARENT,
 			      .var = each ? l->p->edge : l->row};
-	return pick_rows(l, state, row, each);
+	return pick_rows(l, state, row);
 }
 
 static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
@@ -415,10 +416,8 @@ static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
 	int s = n->state.state, slot = n->state.slot;
 	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
 	if (slot == RA_EACH_CHILD)
-		return pick_rows(l, state, (struct sub_map){.function = SUB_EDGE_CHILD, .var = l->p->edge},
-				 true);
-	return pick_rows(l, state, (struct sub_map){.function = SUB_CHILD, .which = slot, .var = l->row},
-			 false);
+		return pick_rows(l, state, (struct sub_map){.function = SUB_EDGE_CHILD, .var = l->p->edge});
+	return pick_rows(l, state, (struct sub_map){.function = SUB_CHILD, .which = slot, .var = l->row});
 }
 
 /* --- products and reductions --- */
@@ -515,15 +514,15 @@ static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 	return sub_add(l->p, least, l->diags);
 }
 
-/* The value, repeated for each edge if it does not depend on the edge. */
-static sub_ref repeat_per_edge(struct lowering *l, sub_ref r)
+/* The value, repeated for each edge or member, `ragged`, if it does not depend on it. */
+static sub_ref repeat_per_edge(struct lowering *l, sub_ref r, int ragged)
 {
 	struct sub_use u = sub_as_is(l->p, r);
 	struct sub_map map[SUB_MAX_VARS];
 	struct sub_value v = {
-	    .op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->row, ragged_var(l)}, .map = map};
+	    .op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->row, ragged}, .map = map};
 	for (int i = 0; i < u.vars; i++) {
-		if (u.var[i] == ragged_var(l))
+		if (u.var[i] == ragged)
 			return r;
 		map[i] = sub_affine_map(u.var[i], 0);
 		if (sub_is_dim(l->p, u.var[i]))
@@ -534,8 +533,9 @@ static sub_ref repeat_per_edge(struct lowering *l, sub_ref r)
 
 static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 {
-	sub_ref r = repeat_per_edge(l, sub_value_of_argument(l, n, 0));
-	struct sub_value v = {.op = sub_op_of_ra[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = sub_one_var(ragged_var(l))};
+	int ragged = n->members ? l->p->member : l->p->edge;
+	sub_ref r = repeat_per_edge(l, sub_value_of_argument(l, n, 0), ragged);
+	struct sub_value v = {.op = sub_op_of_ra[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = sub_one_var(ragged)};
 	return sub_add(l->p, v, l->diags);
 }
 

@@ -63,7 +63,7 @@ enum sub_set {
 	SUB_ROW,    /* the rows of a parameter that is computed at binding: 0 .. extent-1 */
 	SUB_EDGE,   /* the edges of the node before it, ragged: to its children or, in a traversal down, to
 		       its parents */
-	SUB_MEMBER, /* the nodes of the input before it, ragged */
+	SUB_MEMBER, /* the nodes of the input before it, or of the input of the node before it, ragged */
 	SUB_DIM	    /* 0 .. extent-1 */
 };
 
@@ -97,7 +97,7 @@ enum sub_function {
 	SUB_PARENT,	 /* the one parent of node var */
 	SUB_EDGE_PARENT, /* the parent that edge var leads to */
 	SUB_ROOT,	 /* the root of input var */
-	SUB_TOKEN, /* input `which` of node var; an input of edges: that of edge var, or of the edge to the
+	SUB_TOKEN, /* input `which` of node var, or of member var; an input of edges: that of edge var, or of the edge to the
 		    * child in slot `slot` of node var */
 	SUB_MEMBER_NODE, /* the node of member var */
 	SUB_SLOT_EDGE,	 /* the edge to the child in slot `which` of node var */

@@ -127,9 +127,10 @@ static void check_function(struct verifier *v, uint32_t at, const struct sub_val
 	}
 	enum sub_set from = m->var < 0 ? SUB_DIM : v->p->vars.at[m->var].set;
 	enum sub_set to = v->p->vars.at[sub_at(v->p, value->arg[0].value)->var[i]].set;
-	bool of_edge = m->function == SUB_TOKEN && v->p->inputs.at[m->which].on_edge && from == SUB_EDGE;
+	bool token = m->function == SUB_TOKEN, on_edge = token && v->p->inputs.at[m->which].on_edge;
+	bool of_ragged = token && from == (on_edge ? SUB_EDGE : SUB_MEMBER);
 	int slot = m->function == SUB_TOKEN ? m->slot : m->which;
-	if (to != sets[m->function].to || (from != sets[m->function].from && !of_edge))
+	if (to != sets[m->function].to || (from != sets[m->function].from && !of_ragged))
 		report_fault(v, at, "a function of the structure is applied to another index set");
 	else if (is_by_slot(v->p, m) && (slot < 0 || slot >= most_slots(v->p)))
 		report_fault(v, at, "nodes have no such slot");
@@ -372,13 +373,25 @@ static void check_link(struct verifier *v, const struct sub_body *b, const struc
 		report_body_fault(v, b, "a leaf reads a child, or a root a parent");
 }
 
+/* Checks that a body reads states of other nodes of its input only where all of them are complete. */
+static void check_member(struct verifier *v, const struct sub_body *b, const struct sub_value *value)
+{
+	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
+	bool known = from->op != SUB_STATE || b->domain == SUB_EVERY_NODE || b->domain == SUB_EVERY_INPUT ||
+		     v->p->states.at[from->which].traversal < b->traversal;
+	if (value->map[0].function == SUB_MEMBER_NODE && !known)
+		report_body_fault(v, b, "reads a state of all nodes before they have it");
+}
+
 /* Checks that a value is known when the body runs. */
 static void check_order(struct verifier *v, const struct sub_body *b, const struct sub_value *value)
 {
 	if (value->op == SUB_STATE && v->p->states.at[value->which].traversal > b->traversal)
 		report_body_fault(v, b, "reads a state of a later traversal");
-	if (value->op == SUB_ASSIGN && value->arg[0].vars)
-		check_link(v, b, &value->map[0]);
+	if (value->op != SUB_ASSIGN || !value->arg[0].vars)
+		return;
+	check_link(v, b, &value->map[0]);
+	check_member(v, b, value);
 }
 
 static enum sub_target target_of(enum sub_domain domain)

@@ -119,7 +119,7 @@ int main(void)
 	static const int32_t kinds[] = {1, 0, 1};
 	static const uint8_t on[] = {1, 0, 0};
 	const void *const data[] = {kinds, on};
-	esp_structure s = {sizeof s, 3, pair_begin, pair_children, 2, data};
+	esp_structure s = {sizeof s, 3, first_pair, pair_children, 2, data};
 	make_folder();
 	if (tap_ok(start(&k, file, make_weights(file), &error) &&
 		       esp_forest_add(k.forest, &s, &error) == ESP_OK &&

@@ -65,7 +65,7 @@ static esp_status run_pair(const struct opened *o, int left, int right, float *t
 {
 	const int32_t words[] = {left, right, -1};
 	const void *const data[] = {words};
-	const esp_structure s = {sizeof s, 3, pair_begin, pair_children, 2, data};
+	const esp_structure s = {sizeof s, 3, first_pair, pair_children, 2, data};
 	esp_session *session;
 	esp_forest *forest;
 	if (esp_session_create(o->binding, &session, NULL) || esp_forest_create(o->program, &forest, NULL) ||

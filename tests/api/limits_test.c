@@ -113,15 +113,15 @@ static void test_structures(void)
 		const char *id;
 	} cases[] = {
 	    {"2^31 nodes",
-	     {sizeof(esp_structure), (size_t)1 << 31, pair_begin, pair_children, 2, pair_data},
+	     {sizeof(esp_structure), (size_t)1 << 31, first_pair, pair_children, 2, pair_data},
 	     "bad-argument"},
 	    {"2^64 - 1 nodes",
-	     {sizeof(esp_structure), SIZE_MAX, pair_begin, pair_children, 2, pair_data},
+	     {sizeof(esp_structure), SIZE_MAX, first_pair, pair_children, 2, pair_data},
 	     "bad-argument"},
 	    {"2^62 nodes",
-	     {sizeof(esp_structure), (size_t)1 << 62, pair_begin, pair_children, 2, pair_data},
+	     {sizeof(esp_structure), (size_t)1 << 62, first_pair, pair_children, 2, pair_data},
 	     "bad-argument"},
-	    {"no node", {sizeof(esp_structure), 0, pair_begin, NULL, 0, pair_data}, "empty-input"},
+	    {"no node", {sizeof(esp_structure), 0, first_pair, NULL, 0, pair_data}, "empty-input"},
 	    {"children that descend",
 	     {sizeof(esp_structure), 2, descending, children, 0, pair_data},
 	     "bad-child-begin"},
@@ -129,7 +129,7 @@ static void test_structures(void)
 	     {sizeof(esp_structure), 2, negative, children, 0, pair_data},
 	     "bad-child-begin"},
 	    {"a root of 2^31 - 1",
-	     {sizeof(esp_structure), 3, pair_begin, pair_children, INT_MAX, pair_data},
+	     {sizeof(esp_structure), 3, first_pair, pair_children, INT_MAX, pair_data},
 	     "bad-root"},
 	};
 	make_kit(&k, NULL, weights, NULL);

@@ -177,9 +177,9 @@ static inline bool error_is(esp_error *e, const char *id)
 }
 
 /* Two leaves with words 0 and 1, and their parent. */
-static const int32_t pair_begin[] = {0, 0, 0, 2}, pair_children[] = {0, 1}, pair_words[] = {0, 1, -1};
+static const int32_t first_pair[] = {0, 0, 0, 2}, pair_children[] = {0, 1}, pair_words[] = {0, 1, -1};
 static const void *const pair_data[] = {pair_words};
-static const esp_structure pair = {sizeof pair, 3, pair_begin, pair_children, 2, pair_data};
+static const esp_structure pair = {sizeof pair, 3, first_pair, pair_children, 2, pair_data};
 
 /* --- an allocator that keeps accounts --- */
 

@@ -18,13 +18,13 @@ static void *count_calls(void *context, void *p, size_t old_size, size_t new_siz
 static const struct allocator counting = {count_calls, NULL};
 
 /* A leaf, and a node over two leaves whose arrays begin elsewhere than at 0. */
-static const int32_t leaf_begin[] = {0, 0}, pair_begin[] = {1, 1, 1, 3}, pair[] = {99, 0, 1};
+static const int32_t leaf_begin[] = {0, 0}, first_pair[] = {1, 1, 1, 3}, pair[] = {99, 0, 1};
 
 static bool add_both(void)
 {
 	return lin_collect_add(&collect, 1, leaf_begin, NULL, &diags) &&
-	       lin_collect_add(&collect, 3, pair_begin, pair, &diags) &&
-	       lin_collect_add_rooted(&collect, 3, pair_begin, pair, 1, &diags);
+	       lin_collect_add(&collect, 3, first_pair, pair, &diags) &&
+	       lin_collect_add_rooted(&collect, 3, first_pair, pair, 1, &diags);
 }
 
 static void test_append(void)
@@ -55,8 +55,8 @@ static void test_remove(void)
 		lin_collect_init(&rest, &allocator_default);
 		lin_collect_clear(&collect);
 		bool ok = add_both() && (which == 0 || lin_collect_add(&rest, 1, leaf_begin, NULL, &diags)) &&
-			  (which == 1 || lin_collect_add(&rest, 3, pair_begin, pair, &diags)) &&
-			  (which == 2 || lin_collect_add_rooted(&rest, 3, pair_begin, pair, 1, &diags));
+			  (which == 1 || lin_collect_add(&rest, 3, first_pair, pair, &diags)) &&
+			  (which == 2 || lin_collect_add_rooted(&rest, 3, first_pair, pair, 1, &diags));
 		lin_collect_remove(&collect, which);
 		struct lin_forest a = lin_collect_forest(&collect), b = lin_collect_forest(&rest);
 		ok = accepted(ok) && a.nodes == b.nodes && a.inputs == 2 && collect.edges == rest.edges &&
@@ -137,7 +137,7 @@ static void survives_without_memory(void)
 	int failures = 0;
 	bool ok = true;
 	lin_collect_init(&small, &counting);
-	for (largest = 3; !lin_collect_add(&small, 3, pair_begin, pair, &diags); largest += 4) {
+	for (largest = 3; !lin_collect_add(&small, 3, first_pair, pair, &diags); largest += 4) {
 		ok &= refused(DIAG_OUT_OF_MEMORY, "no memory for 3 nodes") && small.nodes == 0 &&
 		      small.inputs == 0;
 		failures++;

@@ -36,10 +36,12 @@ struct generator {
 	int slots;    /* as `children`, of the nodes that the body is for */
 	int earlier;  /* states of traversals before this one */
 	bool in_sum;  /* over children, parents or nodes */
-	bool at_root; /* an output: nodes can be summed over */
+	bool over_nodes; /* in that, which is over nodes */
+	bool at_root; /* an output */
 	struct named param[600], state[8], vector[2], local[64];
-	struct named member[8]; /* outputs that every node has */
-	int params, states, vectors, locals, members, names;
+	struct named member[8]; /* outputs that every node has, and that are of the node alone */
+	const char *ranging[8]; /* names of the others, which sums over nodes cannot read */
+	int params, states, vectors, locals, members, rangings, names;
 };
 
 static inline int extent_of(const struct generator *g, const struct extent *e)
@@ -143,13 +145,13 @@ static inline bool has_slots(const struct generator *g)
 
 static inline bool sees_neighbours(const struct generator *g)
 {
-	return has_neighbours(g) && (g->in_sum || has_slots(g));
+	return has_neighbours(g) && ((g->in_sum && !g->over_nodes) || has_slots(g));
 }
 
 /* "k.NAME", for any child or parent that is seen here. */
 static inline void put_of_neighbour(struct generator *g, const char *name)
 {
-	if (g->in_sum && (!has_slots(g) || random_below(3)))
+	if (g->in_sum && !g->over_nodes && (!has_slots(g) || random_below(3)))
 		put(&g->body, g->down ? "p.%s" : "k.%s", name);
 	else if (g->sequence)
 		put(&g->body, g->down ? "next.%s" : "previous.%s", name);
@@ -216,15 +218,40 @@ static inline bool put_held(struct generator *g, const struct form *f)
 	return put_named(g, pick(g->vector, g->vectors, f)) || put_named(g, pick(g->state, g->earlier, f));
 }
 
-/* In a sum over the nodes of an input: what the one at hand has. */
+/* Of two that were picked, NULL = none, either. */
+static inline const struct named *one_of(const struct named *a, const struct named *b)
+{
+	return a && (!b || random_below(2)) ? a : b;
+}
+
+/* What the node at hand carries, or a row that it names. */
+static inline bool put_token_of_member(struct generator *g, const struct form *f)
+{
+	if (!g->has_token || g->where == IN_OUTPUT)
+		return false;
+	if (g->token_number && is_index(f))
+		put(&g->body, "n.w");
+	else if (f->rank < 3 && form_elements(g, f) < 400)
+		put(&g->body, "%s[n.w]", param_of(g, f, true)->name);
+	else
+		return false;
+	return true;
+}
+
+/* In a sum over the nodes of an input: what the one at hand has.  Bodies see inputs, and states of traversals that are done. */
 static inline bool put_member(struct generator *g, const struct form *f)
 {
-	const struct named *s = pick(g->state, g->states, f), *o = pick(g->member, g->members, f);
-	const struct named *chosen = s && (!o || random_below(2)) ? s : o;
-	if (!chosen || g->where != IN_OUTPUT || !g->in_sum)
+	bool output = g->where == IN_OUTPUT;
+	if (!g->over_nodes)
 		return false;
-	put(&g->body, "n.%s", chosen->name);
-	return true;
+	if (random_below(4) == 0 && put_token_of_member(g, f))
+		return true;
+	const struct named *s = pick(g->state, output ? g->states : g->earlier, f),
+			   *other = output ? pick(g->member, g->members, f) : pick(g->vector, g->vectors, f);
+	const struct named *chosen = one_of(s, other);
+	if (chosen)
+		put(&g->body, "n.%s", chosen->name);
+	return chosen;
 }
 
 /* The extents of `whole` less those of `part`; false when nothing or less is left. */
@@ -368,12 +395,11 @@ static inline bool too_large(const struct generator *g, const struct form *f, co
 
 static inline void put_each(struct generator *g, const char *function, const struct form *f, int depth)
 {
-	static const char *const ranges[] = {"k in children", "p in parents", "n in nodes"};
 	g->in_sum = true;
 	put(&g->body, "%s(", function);
 	put_value(g, f, depth);
-	put(&g->body, " for %s)", ranges[g->where == IN_OUTPUT ? 2 : g->down]);
-	g->in_sum = false;
+	put(&g->body, " for %s)", g->over_nodes ? "n in nodes" : g->down ? "p in parents" : "k in children");
+	g->in_sum = g->over_nodes = false;
 }
 
 #endif

@@ -197,29 +197,45 @@ static inline bool put_over_neighbours(struct generator *g, const struct form *f
 	return true;
 }
 
-/* An average with weights that are a softmax over the nodes of the input. */
-static inline void put_attention(struct generator *g, const struct form *f, int depth, const char *score)
+/* Puts what was put since the text was so long, once more. */
+static inline void put_again(struct generator *g, size_t begin, size_t end)
 {
+	for (size_t i = begin; i < end; i++)
+		put(&g->body, "%c", g->body.at[i]);
+}
+
+/* An average with weights that are a softmax over the nodes of the input, of scores of pairs of nodes. */
+static inline void put_attention(struct generator *g, const struct form *f, int depth)
+{
+	static const struct form number;
 	int m = g->names++;
-	put(&g->body, "(m%d = max(n.%s for n in nodes); sum(exp(n.%s - m%d) * ", m, score, score, m);
-	g->in_sum = true;
+	put(&g->body, "(m%d = max(", m);
+	g->in_sum = g->over_nodes = true;
+	size_t begin = g->body.n;
+	put_value(g, &number, depth < 2 ? depth : 2);
+	size_t end = g->body.n;
+	put(&g->body, " for n in nodes); sum(exp(");
+	put_again(g, begin, end);
+	put(&g->body, " - m%d) * ", m);
 	put_value(g, f, depth);
-	g->in_sum = false;
-	put(&g->body, " for n in nodes) / sum(exp(n.%s - m%d) for n in nodes))", score, m);
+	g->in_sum = g->over_nodes = false;
+	put(&g->body, " for n in nodes) / sum(exp(");
+	put_again(g, begin, end);
+	put(&g->body, " - m%d) for n in nodes))", m);
 }
 
 static inline bool put_over_nodes(struct generator *g, const struct form *f, int depth)
 {
-	static const struct form number;
-	const struct named *score = pick(g->member, g->members, &number);
-	if (g->in_sum || g->where != IN_OUTPUT || !g->at_root)
+	if (g->in_sum)
 		return false;
 	if (kind_of(f) == TRUTH)
 		return put_any(g, f, depth);
-	if (kind_of(f) == ROUNDED && score && random_below(2))
-		put_attention(g, f, depth, score->name);
-	else
-		put_each(g, random_below(3) && has_sums(f) ? "sum" : "max", f, depth);
+	if (kind_of(f) == ROUNDED && random_below(2)) {
+		put_attention(g, f, depth);
+		return true;
+	}
+	g->over_nodes = true;
+	put_each(g, random_below(3) && has_sums(f) ? "sum" : "max", f, depth);
 	return true;
 }
 

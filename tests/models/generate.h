@@ -235,11 +235,31 @@ static inline void put_traversals(struct generator *g)
 
 /* --- outputs --- */
 
+/* Whether a text uses a name. */
+static inline bool has_word(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *at = text; (at = strstr(at, name)); at++)
+		if (!isalnum((unsigned char)at[n]) && !isalnum((unsigned char)at[-1]))
+			return true;
+	return false;
+}
+
+/* Whether the text of an output, from here on, ranges over nodes or uses an output that does. */
+static inline bool ranges_over_nodes(const struct generator *g, const char *text)
+{
+	bool ranges = strstr(text, " in nodes)");
+	for (int i = 0; i < g->rangings; i++)
+		ranges |= has_word(text, g->ranging[i]);
+	return ranges;
+}
+
 /* At the root half of them are sums over nodes. */
 static inline void put_output(struct generator *g, const struct form *f, int place)
 {
 	static const char *const at[] = {"", " at every node", " at root"};
 	struct named o = {.form = *f};
+	size_t begin = g->body.n;
 	g->at_root = place == 2;
 	snprintf(o.name, sizeof o.name, "o%d", g->names++);
 	put(&g->body, "output %s = ", o.name);
@@ -248,8 +268,12 @@ static inline void put_output(struct generator *g, const struct form *f, int pla
 	put(&g->body, "%s\n", at[place]);
 	if (g->at_root) /* it may be of all nodes of an input, which an output at every node cannot use */
 		return;
-	g->local[g->locals++] = o;
-	g->member[g->members++] = o;
+	struct named *local = &g->local[g->locals++];
+	*local = o;
+	if (ranges_over_nodes(g, g->body.at + begin))
+		g->ranging[g->rangings++] = local->name;
+	else
+		g->member[g->members++] = o;
 }
 
 static inline void put_outputs(struct generator *g)
@@ -266,16 +290,6 @@ static inline void put_outputs(struct generator *g)
 		draw_type(g, &f);
 		put_output(g, &f, random_below(3));
 	}
-}
-
-/* Whether a text uses a name. */
-static inline bool has_word(const char *text, const char *name)
-{
-	size_t n = strlen(name);
-	for (const char *at = text; (at = strstr(at, name)); at++)
-		if (!isalnum((unsigned char)at[n]) && !isalnum((unsigned char)at[-1]))
-			return true;
-	return false;
 }
 
 /* Drops locals that nothing uses, the last first, so that what only they use goes as well. */

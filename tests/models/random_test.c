@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 /* The first seed is one from which on that many meet all that a schedule does with them. */
-enum { SCHEDULES = 4, DRAWN = 4, LINES = 6, FIRST = 50, SEEDS = SHADOWED ? 5 : 10, COMPILE_EACH = SHADOWED ? 5 : 7 };
+enum { SCHEDULES = 4, DRAWN = 4, LINES = 6, FIRST = 90, SEEDS = SHADOWED ? 5 : 10, COMPILE_EACH = SHADOWED ? 5 : 7 };
 
 static int programs, compiled; /* that ran; of these, by a back end */
 static int typed, compared;    /* models that have types; of all, those that the oracle computed as well */

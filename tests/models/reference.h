@@ -15,7 +15,6 @@ struct reference {
 	unsigned epoch, epochs;
 	double **state;	    /* by state: a row for each node of the forest */
 	int32_t node, each; /* the node at hand; the edge, parent or node that a sum is at */
-	int64_t input;
 	int64_t *index; /* the values of index variables */
 };
 
@@ -291,14 +290,23 @@ static inline void refer_argmax(struct reference *r, const struct ra_node *n, do
 	}
 }
 
+static inline int64_t input_of(const struct lin_forest *f, int32_t node)
+{
+	int64_t i = f->inputs - 1;
+	while (f->input_begin[i] > node)
+		i--;
+	return i;
+}
+
 static inline void refer_children(struct reference *r, const struct ra_node *n, double *to)
 {
 	const struct lin_forest *f = &r->f->minibatch.forest;
 	unsigned epoch = r->epoch;
 	int32_t each = r->each, first = f->child_begin[r->node], end = f->child_begin[r->node + 1];
 	if (n->members) {
-		first = f->input_begin[r->input];
-		end = r->input + 1 < f->inputs ? f->input_begin[r->input + 1] : f->nodes;
+		int64_t input = input_of(f, r->node);
+		first = f->input_begin[input];
+		end = input + 1 < f->inputs ? f->input_begin[input + 1] : f->nodes;
 	}
 	for (int32_t e = first; e < end; e++) {
 		r->each = e;
@@ -457,10 +465,12 @@ static inline int64_t edge_of(const struct reference *r, int slot)
 	return slot == RA_EACH_CHILD ? r->each : r->f->minibatch.forest.child_begin[r->node] + slot;
 }
 
-/* The row of what is carried: that of the node, or of an edge of it. */
+/* The row of what is carried: that of the node, or of an edge of it, or of the node that a sum is at. */
 static inline int64_t data_row(const struct reference *r, const struct ra_node *n)
 {
-	return r->t->model->inputs.at[n->input].edge ? edge_of(r, n->slot) : r->node;
+	if (r->t->model->inputs.at[n->input].edge)
+		return edge_of(r, n->slot);
+	return n->slot == RA_EACH_MEMBER ? r->each : r->node;
 }
 
 /* An element that memory has in a type, widened. */
@@ -688,7 +698,6 @@ static inline double *refer_outputs(struct arena *a, const struct test_model *t,
 		int64_t n = count_of(&r, &ra_at(m, m->outputs.at[o].value)->shape);
 		int64_t rows = at_root ? f->minibatch.forest.inputs : f->nodes;
 		for (int64_t row = 0; row < rows && at + n <= count; row++, at += n) {
-			r.input = row;
 			r.node = at_root ? f->minibatch.forest.root[row] : row;
 			r.epoch = ++r.epochs;
 			copy_value(&r, m->outputs.at[o].value, n, all + at);

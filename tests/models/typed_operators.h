@@ -120,9 +120,10 @@ static inline bool put_argmax(struct generator *g, const struct form *f, int dep
 static inline bool put_any(struct generator *g, const struct form *f, int depth)
 {
 	struct form number = with_type(g, f, DTYPE_I32);
-	bool zero = random_below(2), nodes = g->where == IN_OUTPUT && g->at_root;
-	if (g->in_sum || !(nodes || (has_neighbours(g) && g->where != IN_NODE)))
+	bool zero = random_below(2), neighbours = has_neighbours(g) && g->where != IN_NODE;
+	if (g->in_sum)
 		return false;
+	g->over_nodes = !neighbours || random_below(4) == 0;
 	put(&g->body, zero ? "(0 == " : "cast(");
 	put_each(g, "max", &number, depth);
 	put(&g->body, zero ? ")" : ", bool)");

@@ -94,11 +94,13 @@ static uint32_t rebuild_slice(struct rebuild *r, const struct ra_node *n, uint32
 	return ra_builder_slice(r->b, x, n->axis, dim_text(r, &n->begin), dim_text(r, &end));
 }
 
-/* What the node carries, or the edge to a child. */
+/* What the node carries, or the one of a sum, or the edge to a child. */
 static uint32_t carried_value(struct rebuild *r, const struct ra_node *n)
 {
 	const struct ra_input *in = &r->m->inputs.at[n->input];
-	return in->edge ? ra_builder_child(r->b, n->slot, in->name) : r->inputs[n->input];
+	if (in->edge)
+		return ra_builder_child(r->b, n->slot, in->name);
+	return n->slot == RA_EACH_MEMBER ? ra_builder_member(r->b, in->name) : r->inputs[n->input];
 }
 
 static uint32_t rebuild_transpose(struct rebuild *r, const struct ra_node *n, uint32_t x)

@@ -55,6 +55,7 @@ static void test_programs(void)
 	    {"states of leaves in a table", "examples/treefc/treefc.ra", "D=5 V=30", "leaves h table"},
 	    {"node by node", tree, sizes, "dynamic_batch off"},
 	    {"one kernel that tests each node", tree, sizes, "specialize none"},
+	    {"nodes that read all nodes", "tests/ra/good/among.ra", "V=30 D=18 F=5 H=3 K=6", ""},
 	};
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
 		struct place p;
