@@ -97,7 +97,7 @@ static int needed_outputs(const struct onnx_importer *im, const struct onnx_node
 static bool find_inputs(struct onnx_importer *im, struct onnx_op *o)
 {
 	const struct onnx_node *n = o->node;
-	o->in = ARENA_ARRAY(im->arena, struct onnx_operand, n->inputs + 1);
+	o->in = ARENA_ARRAY(im->arena, struct onnx_operand, n->inputs + ONNX_INPUT_ROOM);
 	o->ins = (int)n->inputs;
 	for (int i = 0; i < o->ins; i++) {
 		if (n->input[i] < 0)
@@ -124,6 +124,15 @@ static bool keep_outputs(struct onnx_importer *im, const struct onnx_op *o)
 	return true;
 }
 
+/* Nothing is written, and nothing said of it, where an operator lacks an input that it needs. */
+static bool check_written(const struct onnx_importer *im, const struct onnx_op *o, bool written)
+{
+	for (int i = 0; i < o->outs; i++)
+		written &= !o->out[i].given || o->out[i].source || o->out[i].id;
+	return written || im->diags->n > im->faults ||
+	       onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "an input that it needs is left out");
+}
+
 static bool write_node(struct onnx_importer *im, const struct onnx_node *n)
 {
 	struct onnx_op o = {
@@ -139,7 +148,8 @@ static bool write_node(struct onnx_importer *im, const struct onnx_node *n)
 				      ONNX_OUTPUT_LIMIT);
 	o.out = ARENA_ARRAY(im->arena, struct onnx_operand, n->outputs + 1);
 	o.outs = needed_outputs(im, n);
-	return (onnx_is_foldable(&o) ? onnx_fold_node(&o) : o.row->write(&o)) && keep_outputs(im, &o);
+	bool written = onnx_is_foldable(&o) ? onnx_fold_node(&o) : o.row->write(&o);
+	return check_written(im, &o, written) && written && keep_outputs(im, &o);
 }
 
 /* --- the whole --- */
@@ -188,7 +198,7 @@ static bool write_graph(struct onnx_importer *im)
 
 bool onnx_import(struct arena *a, struct diags *diags, const struct onnx_graph *graph, struct onnx_model *out)
 {
-	struct onnx_importer im = {.arena = a, .diags = diags, .graph = graph};
+	struct onnx_importer im = {.arena = a, .diags = diags, .graph = graph, .faults = diags->n};
 	im.operand = ARENA_ARRAY(a, struct onnx_operand, graph->values + 1);
 	im.needed = ARENA_ARRAY(a, bool, graph->values + 1);
 	if (!onnx_start_target(a, diags, graph, &im.target) || !write_graph(&im))

@@ -11,6 +11,7 @@ struct onnx_importer {
 	const struct onnx_graph *graph;
 	struct onnx_target target;
 	struct onnx_operand *operand; /* by value of the graph */
+	size_t faults;		      /* diagnostics that were there before */
 	bool *needed;		      /* by value: a node or an output needs it */
 };
 

@@ -19,9 +19,9 @@ bool onnx_given(const struct onnx_op *o, int input)
 
 int64_t onnx_elements(const struct onnx_shape *s)
 {
-	int64_t n = 1;
+	int64_t n = 1, most = (int64_t)1 << 40;
 	for (int d = 0; d < s->rank; d++)
-		n *= s->dim[d];
+		n = s->dim[d] && n > most / s->dim[d] ? most : n * s->dim[d];
 	return n;
 }
 
@@ -133,6 +133,11 @@ int64_t onnx_integer_at(const struct onnx_tensor *t, int64_t i)
 	}
 }
 
+int64_t onnx_bounded(int64_t n)
+{
+	return n < -INT32_MAX ? -INT32_MAX : n > INT32_MAX ? INT32_MAX : n;
+}
+
 /* A known list of at most `most` elements.  NULL after a diagnostic. */
 static const struct onnx_tensor *known_list(const struct onnx_op *o, int input, int most)
 {
@@ -154,7 +159,7 @@ bool onnx_known_ints(const struct onnx_op *o, int input, int most, int64_t *out,
 {
 	const struct onnx_tensor *t = known_list(o, input, most);
 	for (*n = 0; t && *n < t->elements; ++*n)
-		out[*n] = onnx_integer_at(t, *n);
+		out[*n] = onnx_bounded(onnx_integer_at(t, *n));
 	return t != NULL;
 }
 

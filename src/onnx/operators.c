@@ -142,7 +142,7 @@ bool onnx_ints(const struct onnx_op *o, const char *name, int n, int64_t otherwi
 				      "the attribute '%s' has %zu numbers, and at most %d make sense", name,
 				      given, n);
 	for (int i = 0; i < n; i++)
-		out[i] = (size_t)i < given ? a->ints[i] : otherwise;
+		out[i] = (size_t)i < given ? onnx_bounded(a->ints[i]) : otherwise;
 	return true;
 }
 

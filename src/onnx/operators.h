@@ -56,7 +56,10 @@ struct onnx_op {
 /* False after a diagnostic.  Sets the operands of all outputs that the node has. */
 typedef bool onnx_write_function(struct onnx_op *);
 
-enum { ONNX_OUTPUT_LIMIT = 64 }; /* outputs that a node may have */
+enum {
+	ONNX_OUTPUT_LIMIT = 64, /* outputs that a node may have */
+	ONNX_INPUT_ROOM = 16	/* operands behind those that it has: inputs that are left out */
+};
 
 enum onnx_takes { ONNX_ANY, ONNX_FLOATS, ONNX_INTEGERS, ONNX_NUMBERS, ONNX_TRUTHS };
 enum onnx_gives { ONNX_SAME, ONNX_TRUTH };
@@ -84,8 +87,8 @@ bool onnx_has(const struct onnx_op *, const char *name);
 int64_t onnx_int(const struct onnx_op *, const char *name);
 double onnx_float(const struct onnx_op *, const char *name);
 const char *onnx_string(const struct onnx_op *, const char *name);
-/* A list, of which the rest are what `otherwise` says; false after a diagnostic where it has more than n
- * numbers. */
+/* A list, of which the rest are what `otherwise` says; each number is bounded.  False after a diagnostic
+ * where it has more than n numbers. */
 bool onnx_ints(const struct onnx_op *, const char *name, int n, int64_t otherwise, int64_t *);
 /* NULL = it is not there. */
 const struct onnx_attribute *onnx_attribute(const struct onnx_op *, const char *name);
@@ -96,7 +99,11 @@ int onnx_axis(const struct onnx_op *, int64_t axis, int rank);
 
 enum dtype onnx_computed(enum onnx_type); /* f32, i32, i64 or bool */
 bool onnx_given(const struct onnx_op *, int input);
+/* At most 2^40, which no memory holds. */
 int64_t onnx_elements(const struct onnx_shape *);
+/* The nearest number within +-INT32_MAX: what is beyond means the end of an axis, or an extent that no value
+ * has. */
+int64_t onnx_bounded(int64_t);
 bool onnx_same_shape(const struct onnx_shape *, const struct onnx_shape *);
 /* Whether a value is a tensor of a type and of a rank that values can have.  False after a diagnostic. */
 bool onnx_check_value(struct arena *, struct diags *, const struct onnx_graph *, const struct onnx_value *,
@@ -116,7 +123,7 @@ struct onnx_operand onnx_floats(const struct onnx_op *, const struct onnx_shape 
 struct onnx_operand onnx_count(const struct onnx_op *, enum onnx_type, int64_t n);
 int64_t onnx_integer_at(const struct onnx_tensor *, int64_t);
 double onnx_number_at(const struct onnx_tensor *, int64_t);
-/* The integers of a list that must be known.  False after a diagnostic. */
+/* The integers of a list that must be known, bounded.  False after a diagnostic. */
 bool onnx_known_ints(const struct onnx_op *, int input, int most, int64_t *, int *n);
 bool onnx_known_floats(const struct onnx_op *, int input, int most, float *, int *n);
 

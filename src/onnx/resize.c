@@ -63,11 +63,13 @@ static double weight_at(const struct onnx_op *o, char kind, double distance, dou
 	return fmax(0, 1 - fabs(distance));
 }
 
-/* Fills a row of weights: those outside of the axis are those of its end, or left out. */
+/* Fills a row of weights: those outside of the axis are those of its end, or left out.  A place may be any
+ * number, as the region of the file is. */
 static void weigh(const struct onnx_op *o, const struct axis *a, char kind, double x, float *row)
 {
 	bool excluded = onnx_int(o, "exclude_outside");
 	double stretch = onnx_int(o, "antialias") && a->scale < 1 ? 1 / a->scale : 1, sum = 0;
+	x = fmin(fmax(x, -INT32_MAX), INT32_MAX);
 	int64_t reach = (int64_t)ceil((kind == 'c' ? 2 : 1) * stretch), middle = (int64_t)floor(x);
 	for (int64_t j = middle - reach; j <= middle + reach + 1; j++) {
 		double w = weight_at(o, kind, x - (double)j, stretch);
@@ -162,6 +164,12 @@ static bool find_places(const struct onnx_op *o, int rank, int *place, int *n)
 	return true;
 }
 
+/* Whole elements; 0 of what is no number. */
+static int64_t count_elements(double n)
+{
+	return n >= 1 ? (int64_t)floor(fmin(n, INT32_MAX)) : 0;
+}
+
 /* All scales become the least or the largest of them where the ratio is kept. */
 static void keep_ratio(const struct onnx_op *o, struct axis *axes, const int *place, int rank)
 {
@@ -177,7 +185,7 @@ static void keep_ratio(const struct onnx_op *o, struct axis *axes, const int *pl
 					 : fmin(scale, axes[d].scale);
 	for (int d = 0; d < rank; d++)
 		if (place[d] >= 0)
-			axes[d].scale = scale, axes[d].out = (int64_t)floor(scale * (double)axes[d].in + 0.5);
+			axes[d].scale = scale, axes[d].out = count_elements(scale * (double)axes[d].in + 0.5);
 }
 
 /* The inputs: until version 10, and of Upsample, the second one are scales; later it is the region. */
@@ -201,9 +209,9 @@ static bool read_axes(const struct onnx_op *o, struct axis *axes, int *place)
 		struct axis *x = &axes[d];
 		x->in = x->out = o->in[0].shape.dim[d], x->scale = 1;
 		if (place[d] >= 0 && n == named)
-			x->scale = scales[place[d]], x->out = (int64_t)floor((double)x->in * x->scale);
+			x->scale = scales[place[d]], x->out = count_elements((double)x->in * x->scale);
 		else if (place[d] >= 0)
-			x->out = (int64_t)sizes[place[d]], x->scale = (double)x->out / (double)x->in;
+			x->out = count_elements(sizes[place[d]]), x->scale = (double)x->out / (double)x->in;
 		x->begin = at_axis(region, regions, place[d], 0);
 		x->end = at_axis(region, regions, place[d] < 0 ? -1 : place[d] + named, 1);
 		if (x->out < 1)

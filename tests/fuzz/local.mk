@@ -3,7 +3,7 @@
 # else replay.c, which takes files; replay_test.sh feeds all that lies in the corpora to either.
 fuzz_targets = \
 	%D%/compile_fuzz %D%/conllu_fuzz %D%/drawn_fuzz %D%/forest_fuzz %D%/image_fuzz %D%/infer_fuzz %D%/jit_fuzz %D%/json_fuzz %D%/loops_fuzz \
-	%D%/model_fuzz %D%/object_fuzz %D%/plain_fuzz %D%/reference_fuzz %D%/schedule_fuzz %D%/texts_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
+	%D%/model_fuzz %D%/object_fuzz %D%/onnx_fuzz %D%/plain_fuzz %D%/reference_fuzz %D%/schedule_fuzz %D%/texts_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
 check_PROGRAMS += $(fuzz_targets)
 check_LTLIBRARIES += %D%/libfuzz.la
 %C%_libfuzz_la_SOURCES = \
@@ -47,6 +47,8 @@ infer_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
 %C%_model_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_object_fuzz_LDADD = $(fuzz_libraries)
 %C%_object_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_onnx_fuzz_LDADD = $(fuzz_libraries)
+%C%_onnx_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_plain_fuzz_LDADD = $(fuzz_libraries)
 %C%_plain_fuzz_LDFLAGS = $(fuzz_ldflags)
 # The tool's own readers of what users have.
