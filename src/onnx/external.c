@@ -138,9 +138,8 @@ static bool check_place(struct onnx_reading *r, const char *what, const struct p
 			      (long long)p->length, p->location, t->bytes);
 	return (p->offset <= st.st_size && (int64_t)t->bytes <= st.st_size - p->offset) ||
 	       refuse(r, what, "copy the file again: it may be cut off",
-		      "its elements are at bytes %lld to %lld of '%.200s', which has %lld",
-		      (long long)p->offset, (long long)p->offset + (long long)t->bytes, p->location,
-		      (long long)st.st_size);
+		      "its elements are %zu bytes from byte %lld on of '%.200s', which has %lld", t->bytes,
+		      (long long)p->offset, p->location, (long long)st.st_size);
 }
 
 bool onnx_read_external(struct onnx_reading *r, const char *what, const Onnx__TensorProto *from,
