@@ -369,7 +369,7 @@ static bool find_fill(const struct onnx_op *o, struct onnx_operand *fill)
 
 bool onnx_write_pad(struct onnx_op *o)
 {
-	int64_t pads[2 * RA_MAX_RANK], axes[RA_MAX_RANK];
+	int64_t pads[2 * RA_MAX_RANK] = {0}, axes[RA_MAX_RANK] = {0};
 	struct onnx_operand x = o->in[0];
 	int n, named = 0;
 	if (!find_ints(o, 1, pads, &n) ||
