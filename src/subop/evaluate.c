@@ -323,7 +323,7 @@ static int64_t apply_map(const struct evaluator *v, const struct sub_map *m)
 static double assign_element(struct evaluator *v, const struct sub_value *value)
 {
 	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
-	int64_t index[SUB_MAX_VARS];
+	int64_t index[SUB_MAX_VARS] = {0};
 	for (int i = 0; i < from->vars; i++) {
 		index[i] = apply_map(v, &value->map[i]);
 		if (value->fills && v->p->vars.at[from->var[i]].set == SUB_DIM &&
