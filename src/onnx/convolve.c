@@ -246,7 +246,7 @@ static struct onnx_operand spread_axis(const struct onnx_op *o, struct onnx_oper
 	split.rank++;
 	zeros = split;
 	zeros.dim[axis + 1] = stride - 1;
-	joined.dim[axis] *= stride;
+	joined.dim[axis] = onnx_times(joined.dim[axis], stride);
 	struct onnx_operand part[] = {onnx_reshape(o, x, &split),
 				      onnx_expand(o, onnx_number(o, x.type, 0), &zeros)};
 	return onnx_reshape(o, onnx_concat(o, part, 2, axis + 1), &joined);

@@ -41,7 +41,7 @@ static void find_rest(struct onnx_shape *shape, int64_t elements)
 {
 	int64_t others = 1;
 	for (int d = 0; d < shape->rank; d++)
-		others *= shape->dim[d] == -1 ? 1 : shape->dim[d];
+		others = onnx_times(others, shape->dim[d] == -1 ? 1 : shape->dim[d]);
 	for (int d = 0; d < shape->rank; d++)
 		if (shape->dim[d] == -1)
 			shape->dim[d] = others ? elements / others : 0;
@@ -75,7 +75,7 @@ bool onnx_write_flatten(struct onnx_op *o)
 				      (long long)axis, from.rank);
 	axis += axis < 0 ? from.rank : 0;
 	for (int d = 0; d < from.rank; d++)
-		shape.dim[d >= axis] *= from.dim[d];
+		shape.dim[d >= axis] = onnx_times(shape.dim[d >= axis], from.dim[d]);
 	return keep_shape(o, &shape);
 }
 
@@ -125,7 +125,7 @@ static struct onnx_operand repeat_axis(const struct onnx_op *o, struct onnx_oper
 				       int64_t times)
 {
 	struct onnx_shape joined = x.shape, single = x.shape, repeated;
-	joined.dim[axis] *= times;
+	joined.dim[axis] = onnx_times(joined.dim[axis], times);
 	if (times == 1 || single.rank == RA_MAX_RANK)
 		return x;
 	memmove(&single.dim[axis + 1], &single.dim[axis], sizeof single.dim[0] * (single.rank - axis));

@@ -197,8 +197,10 @@ bool onnx_write_hardmax(struct onnx_op *o)
 	if (axis < 0)
 		return false;
 	int64_t before = 1, after = 1, n = 1;
-	for (int d = 0; d < rank; d++)
-		*(d < axis ? &before : d == axis || *o->row->text ? &n : &after) *= x.shape.dim[d];
+	for (int d = 0; d < rank; d++) {
+		int64_t *part = d < axis ? &before : d == axis || *o->row->text ? &n : &after;
+		*part = onnx_times(*part, x.shape.dim[d]);
+	}
 	matrix = onnx_reshape(o, x, &(struct onnx_shape){3, {before, n, after}});
 	largest = onnx_formula(o, ONNX_INT32, &(struct onnx_shape){2, {before, after}},
 			       (struct onnx_operand *[]){&matrix}, 1, "argmax(a, axis=1)");

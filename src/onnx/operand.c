@@ -17,11 +17,18 @@ bool onnx_given(const struct onnx_op *o, int input)
 	return input < o->ins && o->in[input].given;
 }
 
+int64_t onnx_times(int64_t a, int64_t b)
+{
+	const int64_t most = (int64_t)1 << 40;
+	int64_t n;
+	return __builtin_mul_overflow(a, b, &n) || n > most ? most : n;
+}
+
 int64_t onnx_elements(const struct onnx_shape *s)
 {
-	int64_t n = 1, most = (int64_t)1 << 40;
+	int64_t n = 1;
 	for (int d = 0; d < s->rank; d++)
-		n = s->dim[d] && n > most / s->dim[d] ? most : n * s->dim[d];
+		n = onnx_times(n, s->dim[d]);
 	return n;
 }
 

@@ -101,6 +101,8 @@ enum dtype onnx_computed(enum onnx_type); /* f32, i32, i64 or bool */
 bool onnx_given(const struct onnx_op *, int input);
 /* At most 2^40, which no memory holds. */
 int64_t onnx_elements(const struct onnx_shape *);
+/* A product of extents; 2^40, more than a value has elements, where it is more. */
+int64_t onnx_times(int64_t a, int64_t b);
 /* The nearest number within +-INT32_MAX: what is beyond means the end of an axis, or an extent that no value
  * has. */
 int64_t onnx_bounded(int64_t);

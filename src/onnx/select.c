@@ -162,7 +162,7 @@ bool onnx_write_gather_nd(struct onnx_op *o)
 		int64_t extent = from.shape.dim[batch + k];
 		at = onnx_map(o, from_zero(o, at, extent), at.type, onnx_format(o, "a * %lld", (long long)n));
 		flat = flat.given ? onnx_two(o, flat, at, at.type, "a + b") : at;
-		n *= extent;
+		n = onnx_times(n, extent);
 	}
 	memcpy(joined.dim, from.shape.dim, sizeof joined.dim[0] * batch);
 	joined.dim[batch] = n;
@@ -329,7 +329,7 @@ bool onnx_write_scatter_nd(struct onnx_op *o)
 	struct onnx_shape joined = {rank - tuple + 1, {0}}, listed = {rank - tuple + 1, {places}};
 	struct onnx_operand flat = {0},
 			    list = onnx_reshape(o, index, &(struct onnx_shape){2, {places, tuple}});
-	for (int k = tuple; k-- > 0; n *= x.shape.dim[k]) {
+	for (int k = tuple; k-- > 0; n = onnx_times(n, x.shape.dim[k])) {
 		struct onnx_operand at =
 		    onnx_reshape(o, onnx_slice(o, list, 1, k, k + 1), &(struct onnx_shape){1, {places}});
 		at = onnx_map(o, from_zero(o, at, x.shape.dim[k]), at.type,
