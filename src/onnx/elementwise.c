@@ -45,7 +45,7 @@ static void align_axes(const struct onnx_op *o, struct onnx_operand *b, int rank
 
 /* Keeps what was computed of i8, u8 or i16 as i32 in its type, modulo 2^8 or 2^16.  Once would do below 2^24,
  * where the quotient is exact. */
-static struct onnx_operand wrap(const struct onnx_op *o, struct onnx_operand x)
+static struct onnx_operand wrap_narrow(const struct onnx_op *o, struct onnx_operand x)
 {
 	int bits = onnx_type_traits_of(x.type)->bits;
 	if (!x.given || onnx_computed(x.type) != DTYPE_I32 || bits == 32)
@@ -70,7 +70,7 @@ bool onnx_write_formula(struct onnx_op *o)
 	enum onnx_type type = o->row->gives == ONNX_TRUTH ? ONNX_BOOL : o->in[o->ins - 1].type;
 	o->out[0] = onnx_formula(o, type, &shape, arg, o->ins, fill_in(o, o->row->text));
 	if (o->row->takes == ONNX_NUMBERS)
-		o->out[0] = wrap(o, o->out[0]);
+		o->out[0] = wrap_narrow(o, o->out[0]);
 	return true;
 }
 
@@ -79,7 +79,7 @@ bool onnx_write_fold_pairs(struct onnx_op *o)
 	struct onnx_operand x = o->in[0];
 	for (int i = 1; i < o->ins && x.given; i++)
 		x = onnx_two(o, x, o->in[i], x.type, o->row->text);
-	o->out[0] = wrap(o, x);
+	o->out[0] = wrap_narrow(o, x);
 	return x.given;
 }
 
@@ -207,7 +207,7 @@ static struct onnx_operand cast_to(const struct onnx_op *o, struct onnx_operand 
 		return (struct onnx_operand){0};
 	}
 	x = onnx_cast(o, x, type);
-	return wrap(o, x);
+	return wrap_narrow(o, x);
 }
 
 bool onnx_write_cast(struct onnx_op *o)

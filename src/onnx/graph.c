@@ -17,7 +17,7 @@ const struct onnx_type_traits *onnx_type_traits_of(enum onnx_type type)
 }
 
 /* Names may be long: what a message shows of one ends in the middle of none of its characters. */
-static int shown(const char *name)
+static int count_shown(const char *name)
 {
 	enum { MOST = 120 };
 	size_t n = strnlen(name, MOST + 1);
@@ -32,8 +32,8 @@ static int print_node(char *to, size_t size, const struct onnx_node *node)
 {
 	bool named = *node->name, foreign = *node->domain;
 	return snprintf(to, size, "node %d%s%.*s%s (%.*s%s%.*s, opset %lld): ", node->number,
-			named ? " '" : "", shown(node->name), node->name, named ? "'" : "",
-			shown(node->domain), node->domain, foreign ? "." : "", shown(node->op), node->op,
+			named ? " '" : "", count_shown(node->name), node->name, named ? "'" : "",
+			count_shown(node->domain), node->domain, foreign ? "." : "", count_shown(node->op), node->op,
 			(long long)node->opset);
 }
 

@@ -17,7 +17,7 @@ static struct onnx_operand at_target(const struct onnx_op *o, struct onnx_operan
 }
 
 /* `a[i0, r0, i1, ...]` */
-static const char *score(const struct onnx_op *o, int rank)
+static const char *format_scores(const struct onnx_op *o, int rank)
 {
 	struct str s = str_in(o->arena);
 	str_printf(&s, "a[%s0, %s0", o->target->axis, o->target->reduced);
@@ -64,7 +64,7 @@ static bool write_loss(struct onnx_op *o, struct onnx_operand x)
 				      "scores have one axis more than targets, that of the classes");
 	classes = onnx_count(o, target.type, x.shape.dim[1]);
 	struct onnx_operand weight = find_weights(o, arg, onnx_given(o, 2));
-	struct onnx_operand taken = at_target(o, arg, 3, score(o, target.shape.rank));
+	struct onnx_operand taken = at_target(o, arg, 3, format_scores(o, target.shape.rank));
 	return keep_loss(o, onnx_two(o, taken, weight, x.type, "where(b == 0, 0, -a * b)"), weight);
 }
 

@@ -109,7 +109,7 @@ static struct onnx_operand activate(const struct recurrence *r, int which, struc
 
 /* --- arguments --- */
 
-static struct onnx_operand squeezed(const struct onnx_op *o, struct onnx_operand x, int axis)
+static struct onnx_operand drop_axis(const struct onnx_op *o, struct onnx_operand x, int axis)
 {
 	struct onnx_shape shape = x.shape;
 	memmove(&shape.dim[axis], &shape.dim[axis + 1], sizeof shape.dim[0] * (shape.rank - axis - 1));
@@ -118,9 +118,9 @@ static struct onnx_operand squeezed(const struct onnx_op *o, struct onnx_operand
 }
 
 /* One element of an axis, which goes. */
-static struct onnx_operand take(const struct onnx_op *o, struct onnx_operand x, int axis, int64_t at)
+static struct onnx_operand slice_step(const struct onnx_op *o, struct onnx_operand x, int axis, int64_t at)
 {
-	return squeezed(o, onnx_slice(o, x, axis, at, at + 1), axis);
+	return drop_axis(o, onnx_slice(o, x, axis, at, at + 1), axis);
 }
 
 static struct onnx_operand add(const struct onnx_op *o, struct onnx_operand a, struct onnx_operand b)
@@ -128,7 +128,7 @@ static struct onnx_operand add(const struct onnx_op *o, struct onnx_operand a, s
 	return a.given && b.given ? onnx_two(o, a, b, a.type, "a + b") : a.given ? a : b;
 }
 
-static struct onnx_operand times(const struct onnx_op *o, struct onnx_operand a, struct onnx_operand b)
+static struct onnx_operand multiply_values(const struct onnx_op *o, struct onnx_operand a, struct onnx_operand b)
 {
 	return onnx_two(o, a, b, a.type, "a * b");
 }
@@ -147,7 +147,7 @@ static struct onnx_operand initial(const struct recurrence *r, int input)
 	bool batch_first = onnx_int(o, "layout");
 	struct onnx_shape shape = {2, {r->batch, r->hidden}};
 	if (onnx_given(o, input))
-		return take(o, o->in[input], batch_first, r->direction);
+		return slice_step(o, o->in[input], batch_first, r->direction);
 	return onnx_expand(o, onnx_number(o, o->in[0].type, 0), &shape);
 }
 
@@ -169,7 +169,7 @@ static void read_biases(struct recurrence *r)
 	int64_t rows = cells[r->kind].gates * r->hidden;
 	if (!onnx_given(o, 3))
 		return;
-	struct onnx_operand both = take(o, o->in[3], 0, r->direction);
+	struct onnx_operand both = slice_step(o, o->in[3], 0, r->direction);
 	r->x = add(o, r->x, onnx_slice(o, both, 0, 0, rows));
 	r->bias = onnx_slice(o, both, 0, rows, 2 * rows);
 }
@@ -185,14 +185,14 @@ static bool read_direction(struct recurrence *r)
 	r->hidden = o->in[2].shape.rank == 3 ? o->in[2].shape.dim[2] : 0;
 	if (!check_shapes(r) || !read_activations(r))
 		return false;
-	r->x = product(o, x, onnx_transpose(o, take(o, o->in[1], 0, r->direction), (int[]){1, 0}));
-	r->R = onnx_transpose(o, take(o, o->in[2], 0, r->direction), (int[]){1, 0});
+	r->x = product(o, x, onnx_transpose(o, slice_step(o, o->in[1], 0, r->direction), (int[]){1, 0}));
+	r->R = onnx_transpose(o, slice_step(o, o->in[2], 0, r->direction), (int[]){1, 0});
 	read_biases(r);
 	r->h = initial(r, 5);
 	if (r->kind == LSTM)
 		r->c = initial(r, 6);
 	if (r->kind == LSTM && onnx_given(o, 7))
-		r->peephole = take(o, o->in[7], 0, r->direction);
+		r->peephole = slice_step(o, o->in[7], 0, r->direction);
 	if (onnx_given(o, 4))
 		r->lengths = onnx_reshape(o, o->in[4], &(struct onnx_shape){2, {r->batch, 1}});
 	return true;
@@ -210,7 +210,7 @@ static struct onnx_operand gate_of(const struct recurrence *r, struct onnx_opera
 static struct onnx_operand look(const struct recurrence *r, struct onnx_operand gate,
 				struct onnx_operand state, int which)
 {
-	return r->peephole.given ? add(r->o, gate, times(r->o, state, gate_of(r, r->peephole, which))) : gate;
+	return r->peephole.given ? add(r->o, gate, multiply_values(r->o, state, gate_of(r, r->peephole, which))) : gate;
 }
 
 /* Gates i, o, f, c; peepholes i, o, f. */
@@ -224,9 +224,9 @@ static void step_lstm(struct recurrence *r, struct onnx_operand x)
 	else
 		f = activate(r, 0, look(r, gate_of(r, sum, 2), r->c, 2));
 	struct onnx_operand candidate = activate(r, 1, gate_of(r, sum, 3));
-	r->c = add(o, times(o, f, r->c), times(o, i, candidate));
+	r->c = add(o, multiply_values(o, f, r->c), multiply_values(o, i, candidate));
 	struct onnx_operand out = activate(r, 0, look(r, gate_of(r, sum, 1), r->c, 1));
-	r->h = times(o, out, onnx_map(o, r->c, r->c.type, r->function[2]));
+	r->h = multiply_values(o, out, onnx_map(o, r->c, r->c.type, r->function[2]));
 }
 
 /* Gates z, r, h. */
@@ -237,13 +237,13 @@ static void step_gru(struct recurrence *r, struct onnx_operand x)
 	struct onnx_operand z = activate(r, 0, add(o, gate_of(r, x, 0), gate_of(r, own, 0)));
 	struct onnx_operand reset = activate(r, 0, add(o, gate_of(r, x, 1), gate_of(r, own, 1)));
 	if (onnx_int(o, "linear_before_reset"))
-		hidden = add(o, hidden, times(o, reset, gate_of(r, own, 2)));
+		hidden = add(o, hidden, multiply_values(o, reset, gate_of(r, own, 2)));
 	else {
-		hidden = add(o, hidden, product(o, times(o, reset, r->h), gate_of(r, r->R, 2)));
+		hidden = add(o, hidden, product(o, multiply_values(o, reset, r->h), gate_of(r, r->R, 2)));
 		hidden = r->bias.given ? add(o, hidden, gate_of(r, r->bias, 2)) : hidden;
 	}
 	hidden = activate(r, 1, hidden);
-	r->h = add(o, times(o, onnx_map(o, z, z.type, "1 - a"), hidden), times(o, z, r->h));
+	r->h = add(o, multiply_values(o, onnx_map(o, z, z.type, "1 - a"), hidden), multiply_values(o, z, r->h));
 }
 
 static void step_rnn(struct recurrence *r, struct onnx_operand x)
@@ -271,7 +271,7 @@ static void run_direction(struct recurrence *r, bool backward, struct onnx_opera
 	for (int64_t n = 0; n < r->steps; n++) {
 		int64_t step = backward ? r->steps - 1 - n : n;
 		struct onnx_operand h = r->h, c = r->c;
-		step_of[r->kind](r, take(o, r->x, 0, step));
+		step_of[r->kind](r, slice_step(o, r->x, 0, step));
 		struct onnx_operand y = r->h;
 		if (r->lengths.given) {
 			y = within(r, step, r->h, zero);

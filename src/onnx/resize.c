@@ -65,7 +65,7 @@ static double weight_at(const struct onnx_op *o, char kind, double distance, dou
 
 /* Fills a row of weights: those outside of the axis are those of its end, or left out.  A place may be any
  * number, as the region of the file is. */
-static void weigh(const struct onnx_op *o, const struct axis *a, char kind, double x, float *row)
+static void weigh_taps(const struct onnx_op *o, const struct axis *a, char kind, double x, float *row)
 {
 	bool excluded = onnx_int(o, "exclude_outside");
 	double stretch = onnx_int(o, "antialias") && a->scale < 1 ? 1 / a->scale : 1, sum = 0;
@@ -98,7 +98,7 @@ static void make_weights(const struct onnx_op *o, const struct axis *a, float *w
 		else if (*mode == 'n')
 			row[(int64_t)fmin(fmax(nearest(x, rounding), 0), (double)(a->in - 1))] = 1;
 		else
-			weigh(o, a, *mode, x, row);
+			weigh_taps(o, a, *mode, x, row);
 	}
 }
 

@@ -75,7 +75,7 @@ static bool refuse_cycle(struct walk *w, int value)
 }
 
 /* Leaves a node when all that it needs was left. */
-static bool step(struct walk *w)
+static bool walk_step(struct walk *w)
 {
 	int node = w->stack[w->depth - 1];
 	if (w->next[node] == w->begin[node + 1]) {
@@ -95,7 +95,7 @@ static bool walk_from(struct walk *w, int value)
 {
 	open_node(w, producer_of(w, value));
 	while (w->depth)
-		if (!step(w))
+		if (!walk_step(w))
 			return false;
 	return true;
 }

@@ -27,7 +27,7 @@ const char *onnx_format(const struct onnx_op *o, const char *format, ...)
 /* --- texts --- */
 
 /* What a body says of a value: the builder's number, or none after a fault, which the builder reports. */
-static struct onnx_operand written(enum onnx_type type, const struct onnx_shape *shape, uint32_t id)
+static struct onnx_operand make_written(enum onnx_type type, const struct onnx_shape *shape, uint32_t id)
 {
 	struct onnx_operand x = {.given = true, .type = type, .id = id};
 	x.shape = *shape;
@@ -49,7 +49,7 @@ static struct onnx_operand call_text(const struct onnx_op *o, enum onnx_type typ
 	uint32_t id[26];
 	for (int i = 0; i < n; i++)
 		id[i] = onnx_use(o, arg[i]);
-	return written(type, shape, ra_builder_indexed(o->target->builder, text, id, n));
+	return make_written(type, shape, ra_builder_indexed(o->target->builder, text, id, n));
 }
 
 struct onnx_operand onnx_formula(const struct onnx_op *o, enum onnx_type type, const struct onnx_shape *shape,
@@ -240,7 +240,7 @@ struct onnx_operand onnx_slice(const struct onnx_op *o, struct onnx_operand x, i
 	uint32_t id = ra_builder_slice(o->target->builder, onnx_use(o, &x), axis,
 				       onnx_format(o, "%lld", (long long)begin),
 				       onnx_format(o, "%lld", (long long)end));
-	return written(x.type, &shape, id);
+	return make_written(x.type, &shape, id);
 }
 
 struct onnx_operand onnx_concat(const struct onnx_op *o, struct onnx_operand *x, int n, int axis)
@@ -252,7 +252,7 @@ struct onnx_operand onnx_concat(const struct onnx_op *o, struct onnx_operand *x,
 		y.shape.dim[axis] += i ? x[i].shape.dim[axis] : 0;
 	}
 	return n == 1 ? y
-		      : written(y.type, &y.shape,
+		      : make_written(y.type, &y.shape,
 				ra_builder_call_along(o->target->builder, "concat", axis, id, n));
 }
 
@@ -334,7 +334,7 @@ struct onnx_operand onnx_softmax(const struct onnx_op *o, struct onnx_operand x,
 		uint32_t id = onnx_use(o, &x);
 		id = ra_builder_call_along(o->target->builder, logarithm ? "log_softmax" : "softmax",
 					   __builtin_ctz(mask), &id, 1);
-		return written(x.type, &x.shape, id);
+		return make_written(x.type, &x.shape, id);
 	}
 	struct onnx_operand shifted = onnx_two(o, x, onnx_reduce(o, x, "max", mask, "$"), x.type, "a - b");
 	if (logarithm)
