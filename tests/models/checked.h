@@ -39,6 +39,15 @@ static inline ilir_expr extent_at(struct ilir_module *m, const struct checks *k,
 	return ilir_binary(m, ILIR_ADD, ilir_load_index(m, k->sizes, &size, 1), ilir_index(m, d->extent));
 }
 
+/* The least index.  A row below 0 of a state whose leaves are in a table is a row of the table: -1 is row 0. */
+static inline ilir_expr first_at(struct ilir_module *m, const struct checks *k, ilir_buffer b, int dim)
+{
+	ilir_buffer table = ilir_buffer_at(m, b)->table;
+	if (dim || !table.i)
+		return ilir_index(m, 0);
+	return ilir_binary(m, ILIR_SUB, ilir_index(m, 0), extent_at(m, k, &ilir_buffer_at(m, table)->dim[0]));
+}
+
 static inline struct ilir_stmt *note(struct ilir_module *m, const struct checks *k, ilir_buffer b, int dim)
 {
 	ilir_expr zero = ilir_index(m, 0), one = ilir_index(m, 1);
@@ -60,7 +69,7 @@ static inline struct ilir_stmt *test_index(struct ilir_module *m, const struct c
 	    constant + lanes <= d.padded)
 		return NULL;
 	ilir_expr last = ilir_binary(m, ILIR_ADD, index, ilir_index(m, lanes - 1));
-	ilir_expr low = ilir_binary(m, ILIR_LT, index, ilir_index(m, 0));
+	ilir_expr low = ilir_binary(m, ILIR_LT, index, first_at(m, k, b, dim));
 	ilir_expr high = ilir_binary(m, ILIR_LE, extent_at(m, k, &d), last);
 	return ilir_if(m, ilir_binary(m, ILIR_OR, low, high), note(m, k, b, dim), NULL);
 }
