@@ -260,13 +260,6 @@ ilir_expr ilir_loaded_index(const struct ilir_module *m, ilir_expr e)
 
 /* --- operators --- */
 
-static bool index_constant(const struct ilir_module *m, ilir_expr e, int64_t *value)
-{
-	const struct ilir_node *n = ilir_at(m, e);
-	*value = n->i;
-	return n->op == ILIR_CONST_I && n->type.dtype == ILIR_INDEX;
-}
-
 static bool fold_constants(enum ilir_op op, int64_t a, int64_t b, int64_t *result)
 {
 	switch (op) {
@@ -298,7 +291,7 @@ static bool fold_constants(enum ilir_op op, int64_t a, int64_t b, int64_t *resul
 static ilir_expr fold_index(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_expr b)
 {
 	int64_t x, y, r;
-	bool left = index_constant(m, a, &x), right = index_constant(m, b, &y);
+	bool left = ilir_constant(m, a, &x), right = ilir_constant(m, b, &y);
 	if (left && right && fold_constants(op, x, y, &r))
 		return ilir_index(m, r);
 	if (left && !right && (op == ILIR_ADD || op == ILIR_MUL))
@@ -311,7 +304,7 @@ static ilir_expr fold_index(struct ilir_module *m, enum ilir_op op, ilir_expr a,
 		return a;
 	if ((op == ILIR_MUL && y == 0) || (op == ILIR_MOD && y == 1))
 		return ilir_index(m, 0);
-	if (op == ILIR_ADD && ilir_at(m, a)->op == ILIR_ADD && index_constant(m, ilir_arg(m, a, 1), &x))
+	if (op == ILIR_ADD && ilir_at(m, a)->op == ILIR_ADD && ilir_constant(m, ilir_arg(m, a, 1), &x))
 		return ilir_binary(m, ILIR_ADD, ilir_arg(m, a, 0), ilir_index(m, x + y));
 	return (ilir_expr){0};
 }
@@ -332,10 +325,34 @@ ilir_expr ilir_binary(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_
 	return intern_node(m, (struct ilir_node){.op = op, .args = 2}, (ilir_expr[]){a, b});
 }
 
+/* Whether a condition is one of constant indices; sets its value. */
+static bool is_known(const struct ilir_module *m, ilir_expr condition, bool *holds)
+{
+	const struct ilir_node *n = ilir_at(m, condition);
+	int64_t x, y;
+	bool left, right;
+	if (n->args != 2)
+		return false;
+	ilir_expr a = ilir_arg(m, condition, 0), b = ilir_arg(m, condition, 1);
+	if (n->op == ILIR_AND || n->op == ILIR_OR) {
+		if (!is_known(m, a, &left) || !is_known(m, b, &right))
+			return false;
+		*holds = n->op == ILIR_AND ? left && right : left || right;
+		return true;
+	}
+	if (!ilir_constant(m, a, &x) || !ilir_constant(m, b, &y))
+		return false;
+	*holds = n->op == ILIR_LT ? x < y : n->op == ILIR_LE ? x <= y : x == y;
+	return n->op == ILIR_LT || n->op == ILIR_LE || n->op == ILIR_EQ;
+}
+
 ilir_expr ilir_ternary(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_expr b, ilir_expr c)
 {
+	bool holds;
 	if (op == ILIR_SELECT && b.i == c.i)
 		return b;
+	if (op == ILIR_SELECT && is_known(m, a, &holds))
+		return holds ? b : c;
 	return intern_node(m, (struct ilir_node){.op = op, .args = 3}, (ilir_expr[]){a, b, c});
 }
 

@@ -177,6 +177,11 @@ static void test_accesses(void)
 	check_accesses("a let", "for i:i in 0..9 { let j = i * 3 y[j] = 0.0 }", "=y 0..24; ");
 	check_accesses("a side that is never taken", "for i:i in 0..9 { y[i] = select(i < 9, a[i], b[i]) }",
 		       "a 0..8; =y 0..8; ");
+	check_accesses("a side that constants choose",
+		       "for i:i in 0..9 { y[i] = select(or(and(2 == 1, 1 < 5), 4 <= 3), a[i], b[i]) }",
+		       "b 0..8; =y 0..8; ");
+	check_accesses("an end that constants choose",
+		       "for i:i in 0..(1 - select(2 == 1, 1, 0)) * 3 { y[i] = 0.0 }", "=y 0..2; ");
 	check_accesses("a loop without iterations", "for i:i in 4..4 { y[i] = 0.0 }", "");
 	check_accesses("a vector select, which evaluates both sides",
 		       "y[ramp(4, 0)] = select(broadcast(4, 0 < 1), a[ramp(4, 2)], b[ramp(4, 8)])",
