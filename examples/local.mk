@@ -26,6 +26,12 @@ nobase_dist_doc_DATA += \
 	%D%/treernn/README.md %D%/treernn/treernn.ra \
 	%D%/treegru/README.md %D%/treegru/treegru.ra
 
+# Self-attention, with what PyTorch computes of random weights: tests/examples/selfattention_test.sh.
+nobase_dist_doc_DATA += \
+	%D%/selfattention/README.md %D%/selfattention/reference.npz %D%/selfattention/reference.py \
+	%D%/selfattention/selfattention.ra %D%/selfattention/selfattention.safetensors \
+	%D%/selfattention/sentences.txt %D%/selfattention/words.txt
+
 # Models that go over their structures more than once: tests/examples/traversals_test.
 nobase_dist_doc_DATA += \
 	%D%/bilstm/README.md %D%/bilstm/bilstm.ra %D%/bilstm/bilstm2.ra \

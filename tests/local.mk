@@ -42,6 +42,7 @@ archive_shell_tests = \
 	%D%/doc/manual_test.sh \
 	%D%/examples/dependency_test.sh \
 	%D%/examples/embed_test.sh \
+	%D%/examples/selfattention_test.sh \
 	%D%/examples/serve_test.sh \
 	%D%/examples/streams_test.sh \
 	%D%/examples/valgrind_test.sh \

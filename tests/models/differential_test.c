@@ -45,6 +45,7 @@ static const struct {
     {"tests/ra/good/down.ra", "D=9 E=10"},
     {"examples/attention/attention.ra", "V=30 E=9 D=17 A=6 C=3"},
     {"tests/models/members.ra", "V=30 D=18 A=10"},
+    {"examples/selfattention/selfattention.ra", "V=30 K=3 F=9 C=4"},
     {"tests/ra/good/among.ra", "V=30 D=18 F=5 H=3 K=6"},
     {"tests/ra/good/among.ra", "V=30 D=9 F=2 H=1 K=17"},
     {"examples/labelled/matrix.ra", "D=17 E=9 V=30 R=5 C=3"},
