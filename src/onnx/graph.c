@@ -28,10 +28,12 @@ static int count_shown(const char *name)
 	return n;
 }
 
-static int print_node(char *to, size_t size, const struct onnx_node *node)
+/* With the graph, if that stands in another one's node. */
+static int print_node(char *to, size_t size, const struct onnx_graph *graph, const struct onnx_node *node)
 {
-	bool named = *node->name, foreign = *node->domain;
-	return snprintf(to, size, "node %d%s%.*s%s (%.*s%s%.*s, opset %lld): ", node->number,
+	bool named = *node->name, foreign = *node->domain, within = graph->outer;
+	int n = within ? snprintf(to, size, "graph '%.*s', ", count_shown(graph->name), graph->name) : 0;
+	return n + snprintf(to + n, size - n, "node %d%s%.*s%s (%.*s%s%.*s, opset %lld): ", node->number,
 			named ? " '" : "", count_shown(node->name), node->name, named ? "'" : "",
 			count_shown(node->domain), node->domain, foreign ? "." : "", count_shown(node->op), node->op,
 			(long long)node->opset);
@@ -41,7 +43,7 @@ bool(onnx_refuse)(struct diags *diags, const struct onnx_graph *graph, const str
 		  enum diag_id id, const char *hint, const char *format, ...)
 {
 	char text[1200];
-	int n = print_node(text, sizeof text, node);
+	int n = print_node(text, sizeof text, graph, node);
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(text + n, sizeof text - n, format, arguments);

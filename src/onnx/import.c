@@ -5,39 +5,68 @@
 static bool refuse_value(const struct onnx_importer *im, const struct onnx_value *v, enum diag_id id,
 			 const char *hint, const char *what)
 {
-	return diag_add(im->diags, id, (struct diag_at){.file = im->graph->file}, hint, "'%.120s' %s",
+	return diag_add(im->diags, id, (struct diag_at){.file = im->scope->graph->file}, hint, "'%.120s' %s",
 			v->name, what);
+}
+
+/* --- graphs of nodes --- */
+
+typedef void visit_graph(const struct onnx_graph *, void *context);
+
+static void visit_graphs(const struct onnx_node *n, visit_graph *visit, void *context)
+{
+	for (size_t i = 0; i < n->attributes; i++)
+		if (n->attribute[i].kind == ONNX_KIND_GRAPH)
+			visit(n->attribute[i].graph, context);
+}
+
+static bool has_graphs(const struct onnx_node *n)
+{
+	for (size_t i = 0; i < n->attributes; i++)
+		if (n->attribute[i].kind == ONNX_KIND_GRAPH)
+			return true;
+	return false;
 }
 
 /* --- names --- */
 
-static bool collides(const struct onnx_importer *im, const char *prefix)
+/* Whether a name of the graph, or of one in it, is a prefix and a number. */
+struct collision {
+	const char *prefix;
+	bool found;
+};
+
+static void find_collision(const struct onnx_graph *g, void *context)
 {
-	size_t n = strlen(prefix);
-	for (size_t i = 0; i < im->graph->values; i++) {
-		const char *name = im->graph->value[i].name;
-		if (strncmp(name, prefix, n) == 0 && name[n] >= '0' && name[n] <= '9')
-			return true;
+	struct collision *c = context;
+	size_t n = strlen(c->prefix);
+	for (size_t i = 0; i < g->values; i++) {
+		const char *name = g->value[i].name;
+		c->found |= strncmp(name, c->prefix, n) == 0 && name[n] >= '0' && name[n] <= '9';
 	}
-	return false;
+	for (size_t i = 0; i < g->nodes; i++)
+		visit_graphs(&g->node[i], find_collision, c);
 }
 
 /* Names of indices that no value of the graph has. */
-static const char *free_prefix(const struct onnx_importer *im, const char *letter)
+static const char *free_prefix(struct arena *a, const struct onnx_graph *g, const char *letter)
 {
-	struct str s = str_in(im->arena);
+	struct str s = str_in(a);
 	str_puts(&s, letter);
-	while (collides(im, str_text(&s)))
+	for (;;) {
+		struct collision c = {.prefix = str_text(&s)};
+		find_collision(g, &c);
+		if (!c.found)
+			return c.prefix;
 		str_puts(&s, "_");
-	return str_text(&s);
+	}
 }
 
 bool onnx_start_target(struct arena *a, struct diags *diags, const struct onnx_graph *graph,
 		       struct onnx_target *t)
 {
-	const struct onnx_importer im = {.arena = a, .graph = graph};
 	*t = (struct onnx_target){
-	    .names = map_in(a), .axis = free_prefix(&im, "i"), .reduced = free_prefix(&im, "r")};
+	    .names = map_in(a), .axis = free_prefix(a, graph, "i"), .reduced = free_prefix(a, graph, "r")};
 	t->builder =
 	    ra_builder_new(a, diags, 1, onnx_spell_name(a, *graph->name ? graph->name : "graph"), "none");
 	if (!t->builder)
@@ -52,21 +81,29 @@ bool onnx_start_target(struct arena *a, struct diags *diags, const struct onnx_g
 static bool take_constant(struct onnx_importer *im, const struct onnx_value *v, struct onnx_operand *x)
 {
 	const struct onnx_op o = {.arena = im->arena};
-	if (!onnx_check_value(im->arena, im->diags, im->graph, v, v->constant->rank))
+	if (!onnx_check_value(im->arena, im->diags, im->scope->graph, v, v->constant->rank))
 		return false;
 	*x = onnx_constant(&o, v->constant);
 	return true;
 }
 
-static bool find_operand(struct onnx_importer *im, int value)
+/* Finds the operand of a value, from the graphs around on where it is one of theirs. */
+static bool find_operand(struct onnx_importer *im, struct onnx_scope *scope, int value)
 {
-	const struct onnx_value *v = &im->graph->value[value];
-	if (im->operand[value].given)
+	const struct onnx_value *v = &scope->graph->value[value];
+	struct onnx_operand *x = &scope->operand[value];
+	if (x->given)
 		return true;
+	if (v->outer >= 0 && scope->around) {
+		if (!find_operand(im, scope->around, v->outer))
+			return false;
+		*x = scope->around->operand[v->outer];
+		return true;
+	}
 	if (v->constant)
-		return take_constant(im, v, &im->operand[value]);
-	if (v->input >= 0)
-		return onnx_take_input(im->arena, im->diags, im->graph, v, &im->operand[value]);
+		return take_constant(im, v, x);
+	if (v->input >= 0 && !scope->around)
+		return onnx_take_input(im->arena, im->diags, scope->graph, v, x);
 	return refuse_value(im, v, DIAG_ONNX_SHAPE, NULL, "is no value that a node of the graph computes");
 }
 
@@ -74,22 +111,31 @@ static bool find_operand(struct onnx_importer *im, int value)
 
 /* Marks the values that nodes or outputs need: the graph has no node in vain, but nodes have outputs that
  * nothing uses. */
-static void mark_needed(struct onnx_importer *im)
+static void mark_used_outside(const struct onnx_graph *g, void *context)
 {
-	const struct onnx_graph *g = im->graph;
+	bool *needed = context;
+	for (size_t i = 0; i < g->values; i++)
+		if (g->value[i].outer >= 0)
+			needed[g->value[i].outer] = true;
+}
+
+static void mark_needed(const struct onnx_graph *g, bool *needed)
+{
 	for (size_t i = 0; i < g->outputs; i++)
-		im->needed[g->output[i]] = true;
-	for (size_t n = 0; n < g->nodes; n++)
+		needed[g->output[i]] = true;
+	for (size_t n = 0; n < g->nodes; n++) {
 		for (size_t i = 0; i < g->node[n].inputs; i++)
 			if (g->node[n].input[i] >= 0)
-				im->needed[g->node[n].input[i]] = true;
+				needed[g->node[n].input[i]] = true;
+		visit_graphs(&g->node[n], mark_used_outside, needed);
+	}
 }
 
 /* The outputs of a node up to the last that is needed. */
 static int needed_outputs(const struct onnx_importer *im, const struct onnx_node *n)
 {
 	size_t outs = n->outputs;
-	while (outs && (n->output[outs - 1] < 0 || !im->needed[n->output[outs - 1]]))
+	while (outs && (n->output[outs - 1] < 0 || !im->scope->needed[n->output[outs - 1]]))
 		outs--;
 	return (int)outs;
 }
@@ -102,9 +148,9 @@ static bool find_inputs(struct onnx_importer *im, struct onnx_op *o)
 	for (int i = 0; i < o->ins; i++) {
 		if (n->input[i] < 0)
 			continue;
-		if (!find_operand(im, n->input[i]))
+		if (!find_operand(im, im->scope, n->input[i]))
 			return false;
-		o->in[i] = im->operand[n->input[i]];
+		o->in[i] = im->scope->operand[n->input[i]];
 	}
 	while (o->ins && !o->in[o->ins - 1].given)
 		o->ins--;
@@ -114,12 +160,12 @@ static bool find_inputs(struct onnx_importer *im, struct onnx_op *o)
 static bool keep_outputs(struct onnx_importer *im, const struct onnx_op *o)
 {
 	for (int i = 0; i < o->outs; i++) {
-		if (o->node->output[i] < 0 || !im->needed[o->node->output[i]])
+		if (o->node->output[i] < 0 || !im->scope->needed[o->node->output[i]])
 			continue;
 		if (!o->out[i].given)
 			return onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "its output %d is not computed",
 					      i);
-		im->operand[o->node->output[i]] = o->out[i];
+		im->scope->operand[o->node->output[i]] = o->out[i];
 	}
 	return true;
 }
@@ -135,11 +181,15 @@ static bool check_written(const struct onnx_importer *im, const struct onnx_op *
 
 static bool write_node(struct onnx_importer *im, const struct onnx_node *n)
 {
-	struct onnx_op o = {
-	    .arena = im->arena, .diags = im->diags, .graph = im->graph, .node = n, .target = &im->target};
+	struct onnx_op o = {.importer = im,
+			    .arena = im->arena,
+			    .diags = im->diags,
+			    .graph = im->scope->graph,
+			    .node = n,
+			    .target = &im->target};
 	if (!find_inputs(im, &o))
 		return false;
-	o.row = onnx_find_operator(im->diags, im->graph, n,
+	o.row = onnx_find_operator(im->diags, o.graph, n,
 				   o.ins && o.in[0].given ? o.in[0].type : ONNX_UNKNOWN_TYPE);
 	if (!o.row || !onnx_check_attributes(&o))
 		return false;
@@ -148,7 +198,7 @@ static bool write_node(struct onnx_importer *im, const struct onnx_node *n)
 				      ONNX_OUTPUT_LIMIT);
 	o.out = ARENA_ARRAY(im->arena, struct onnx_operand, n->outputs + 1);
 	o.outs = needed_outputs(im, n);
-	bool written = onnx_is_foldable(&o) ? onnx_fold_node(&o) : o.row->write(&o);
+	bool written = !has_graphs(n) && onnx_is_foldable(&o) ? onnx_fold_node(&o) : o.row->write(&o);
 	return check_written(im, &o, written) && written && keep_outputs(im, &o);
 }
 
@@ -157,15 +207,15 @@ static bool write_node(struct onnx_importer *im, const struct onnx_node *n)
 static bool write_outputs(struct onnx_importer *im)
 {
 	const struct onnx_op o = {
-	    .arena = im->arena, .diags = im->diags, .graph = im->graph, .target = &im->target};
+	    .arena = im->arena, .diags = im->diags, .graph = im->scope->graph, .target = &im->target};
 	ra_builder_body(im->target.builder, RA_BODY_OUTPUT);
-	for (size_t i = 0; i < im->graph->outputs; i++) {
-		int value = im->graph->output[i];
-		if (!find_operand(im, value))
+	for (size_t i = 0; i < im->scope->graph->outputs; i++) {
+		int value = im->scope->graph->output[i];
+		if (!find_operand(im, im->scope, value))
 			return false;
-		uint32_t id = onnx_use(&o, &im->operand[value]);
+		uint32_t id = onnx_use(&o, &im->scope->operand[value]);
 		ra_builder_output(im->target.builder,
-				  onnx_spell_name(im->arena, im->graph->value[value].name), id,
+				  onnx_spell_name(im->arena, im->scope->graph->value[value].name), id,
 				  RA_AT_EVERY_NODE, NULL, 0);
 	}
 	return true;
@@ -182,26 +232,78 @@ static bool take_name(struct onnx_importer *im, const struct onnx_value *v)
 static bool take_output_names(struct onnx_importer *im)
 {
 	bool good = true;
-	for (size_t i = 0; i < im->graph->outputs; i++)
-		good &= take_name(im, &im->graph->value[im->graph->output[i]]);
+	for (size_t i = 0; i < im->scope->graph->outputs; i++)
+		good &= take_name(im, &im->scope->graph->value[im->scope->graph->output[i]]);
 	return good;
 }
 
-static bool write_graph(struct onnx_importer *im)
+/* Nodes of graphs count as often as they are written, and so do the graphs. */
+static bool write_nodes(struct onnx_importer *im, const struct onnx_graph *g)
 {
-	bool good = take_output_names(im);
-	mark_needed(im);
-	for (size_t n = 0; good && n < im->graph->nodes; n++)
-		good = write_node(im, &im->graph->node[n]);
-	return good && write_outputs(im);
+	bool good = true;
+	for (size_t n = 0; good && n < g->nodes; n++)
+		good = ++im->written <= ONNX_MAX_WRITTEN ? write_node(im, &g->node[n])
+							 : onnx_refuse(im->diags, g, &g->node[n], DIAG_MODEL_LARGE, NULL,
+								       "with graphs of nodes, more than %d nodes are written",
+								       ONNX_MAX_WRITTEN);
+	return good;
+}
+
+static struct onnx_scope *open_scope(struct onnx_importer *im, const struct onnx_graph *g)
+{
+	struct onnx_scope *scope = ARENA_NEW(im->arena, struct onnx_scope);
+	*scope = (struct onnx_scope){.graph = g,
+				     .around = im->scope,
+				     .operand = ARENA_ARRAY(im->arena, struct onnx_operand, g->values + 1),
+				     .needed = ARENA_ARRAY(im->arena, bool, g->values + 1)};
+	mark_needed(g, scope->needed);
+	return scope;
+}
+
+/* The first inputs of a graph are operands. */
+static bool set_inputs(struct onnx_scope *scope, const struct onnx_op *o, const struct onnx_operand *in, int ins)
+{
+	if (scope->graph->inputs < (size_t)ins)
+		return onnx_op_refuse(o, DIAG_ONNX_GRAPH, NULL, "its graph has fewer than %d inputs", ins);
+	for (int i = 0; i < ins; i++)
+		scope->operand[scope->graph->input[i]] = in[i];
+	return true;
+}
+
+static bool take_outputs(struct onnx_importer *im, struct onnx_operand *out)
+{
+	const struct onnx_graph *g = im->scope->graph;
+	for (size_t i = 0; i < g->outputs; i++) {
+		if (!find_operand(im, im->scope, g->output[i]))
+			return false;
+		out[i] = im->scope->operand[g->output[i]];
+	}
+	return true;
+}
+
+bool onnx_write_graph(const struct onnx_op *o, const struct onnx_graph *g, const struct onnx_operand *in, int ins,
+		      struct onnx_operand *out)
+{
+	struct onnx_importer *im = o->importer;
+	struct onnx_scope *around = im->scope, *scope = open_scope(im, g);
+	if (++im->written > ONNX_MAX_WRITTEN)
+		return onnx_op_refuse(o, DIAG_MODEL_LARGE, NULL, "it writes more than %d graphs and nodes", ONNX_MAX_WRITTEN);
+	im->scope = scope;
+	bool good = set_inputs(scope, o, in, ins) && write_nodes(im, g) && take_outputs(im, out);
+	im->scope = around;
+	return good;
+}
+
+static bool write_whole(struct onnx_importer *im)
+{
+	return take_output_names(im) && write_nodes(im, im->scope->graph) && write_outputs(im);
 }
 
 bool onnx_import(struct arena *a, struct diags *diags, const struct onnx_graph *graph, struct onnx_model *out)
 {
-	struct onnx_importer im = {.arena = a, .diags = diags, .graph = graph, .faults = diags->n};
-	im.operand = ARENA_ARRAY(a, struct onnx_operand, graph->values + 1);
-	im.needed = ARENA_ARRAY(a, bool, graph->values + 1);
-	if (!onnx_start_target(a, diags, graph, &im.target) || !write_graph(&im))
+	struct onnx_importer im = {.arena = a, .diags = diags, .faults = diags->n};
+	im.scope = open_scope(&im, graph);
+	if (!onnx_start_target(a, diags, graph, &im.target) || !write_whole(&im))
 		return false;
 	*out = (struct onnx_model){ra_builder_finish(im.target.builder), im.target.weights.at,
 				   im.target.weights.n};

@@ -5,14 +5,24 @@
 
 #include "onnx/operators.h"
 
+/* A graph while its nodes are written. */
+struct onnx_scope {
+	const struct onnx_graph *graph;
+	struct onnx_scope *around;    /* of the graph that it stands in; NULL = it is the model's */
+	struct onnx_operand *operand; /* by value of the graph */
+	bool *needed;		      /* by value: a node or an output needs it */
+};
+
+/* The most nodes that are written, those of a loop for each of its iterations. */
+enum { ONNX_MAX_WRITTEN = 100000 };
+
 struct onnx_importer {
 	struct arena *arena;
 	struct diags *diags;
-	const struct onnx_graph *graph;
+	struct onnx_scope *scope;
 	struct onnx_target target;
-	struct onnx_operand *operand; /* by value of the graph */
-	size_t faults;		      /* diagnostics that were there before */
-	bool *needed;		      /* by value: a node or an output needs it */
+	size_t faults;	/* diagnostics that were there before */
+	size_t written; /* nodes, and times that a graph of a node was written */
 };
 
 /* Begins a model.  False after a diagnostic. */

@@ -93,7 +93,7 @@ static char letter_of(enum onnx_kind kind)
 {
 	static const char letters[] = {
 	    [ONNX_KIND_FLOAT] = 'f',  [ONNX_KIND_INT] = 'i',	[ONNX_KIND_STRING] = 's',
-	    [ONNX_KIND_TENSOR] = 't', [ONNX_KIND_FLOATS] = 'F', [ONNX_KIND_INTS] = 'I',
+	    [ONNX_KIND_TENSOR] = 't', [ONNX_KIND_GRAPH] = 'g', [ONNX_KIND_FLOATS] = 'F', [ONNX_KIND_INTS] = 'I',
 	    [ONNX_KIND_STRINGS] = 'S'};
 	return (size_t)kind < sizeof letters ? letters[kind] : 0;
 }

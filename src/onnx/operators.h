@@ -41,8 +41,11 @@ struct onnx_target {
 	int added;		    /* parameters that no tensor of the file gives a name */
 };
 
+struct onnx_importer;
+
 /* A node while it is written. */
 struct onnx_op {
+	struct onnx_importer *importer;
 	struct arena *arena;
 	struct diags *diags;
 	const struct onnx_graph *graph;
@@ -152,6 +155,10 @@ struct onnx_operand onnx_reshape(const struct onnx_op *, struct onnx_operand, co
 struct onnx_operand onnx_transpose(const struct onnx_op *, struct onnx_operand, const int *order);
 struct onnx_operand onnx_slice(const struct onnx_op *, struct onnx_operand, int axis, int64_t begin,
 			       int64_t end);
+/* One element of an axis, which goes. */
+struct onnx_operand onnx_select(const struct onnx_op *, struct onnx_operand, int axis, int64_t at);
+/* A new axis of extent 1; the rank is below the limit. */
+struct onnx_operand onnx_insert_axis(const struct onnx_op *, struct onnx_operand, int axis);
 /* begin, begin + step, ... of one axis. */
 struct onnx_operand onnx_stride(const struct onnx_op *, struct onnx_operand, int axis, int64_t begin,
 				int64_t step, int64_t n);
@@ -170,6 +177,11 @@ struct onnx_operand onnx_softmax(const struct onnx_op *, struct onnx_operand, un
  */
 struct onnx_operand onnx_weighted_sum(const struct onnx_op *, struct onnx_operand, int axis, int64_t n,
 				      int64_t taps, const int64_t *at, const float *share);
+
+/* Writes the nodes of a graph of the node's attribute.  `in` are operands of its inputs, `out` of all its
+ * outputs.  False after a diagnostic. */
+bool onnx_write_graph(const struct onnx_op *, const struct onnx_graph *, const struct onnx_operand *in, int ins,
+		      struct onnx_operand *out);
 
 __attribute__((format(printf, 4, 5))) bool onnx_op_refuse(const struct onnx_op *, enum diag_id,
 							  const char *hint, const char *format, ...);

@@ -109,20 +109,6 @@ static struct onnx_operand activate(const struct recurrence *r, int which, struc
 
 /* --- arguments --- */
 
-static struct onnx_operand drop_axis(const struct onnx_op *o, struct onnx_operand x, int axis)
-{
-	struct onnx_shape shape = x.shape;
-	memmove(&shape.dim[axis], &shape.dim[axis + 1], sizeof shape.dim[0] * (shape.rank - axis - 1));
-	shape.rank--;
-	return onnx_reshape(o, x, &shape);
-}
-
-/* One element of an axis, which goes. */
-static struct onnx_operand slice_step(const struct onnx_op *o, struct onnx_operand x, int axis, int64_t at)
-{
-	return drop_axis(o, onnx_slice(o, x, axis, at, at + 1), axis);
-}
-
 static struct onnx_operand add(const struct onnx_op *o, struct onnx_operand a, struct onnx_operand b)
 {
 	return a.given && b.given ? onnx_two(o, a, b, a.type, "a + b") : a.given ? a : b;
@@ -147,7 +133,7 @@ static struct onnx_operand initial(const struct recurrence *r, int input)
 	bool batch_first = onnx_int(o, "layout");
 	struct onnx_shape shape = {2, {r->batch, r->hidden}};
 	if (onnx_given(o, input))
-		return slice_step(o, o->in[input], batch_first, r->direction);
+		return onnx_select(o, o->in[input], batch_first, r->direction);
 	return onnx_expand(o, onnx_number(o, o->in[0].type, 0), &shape);
 }
 
@@ -169,7 +155,7 @@ static void read_biases(struct recurrence *r)
 	int64_t rows = cells[r->kind].gates * r->hidden;
 	if (!onnx_given(o, 3))
 		return;
-	struct onnx_operand both = slice_step(o, o->in[3], 0, r->direction);
+	struct onnx_operand both = onnx_select(o, o->in[3], 0, r->direction);
 	r->x = add(o, r->x, onnx_slice(o, both, 0, 0, rows));
 	r->bias = onnx_slice(o, both, 0, rows, 2 * rows);
 }
@@ -185,14 +171,14 @@ static bool read_direction(struct recurrence *r)
 	r->hidden = o->in[2].shape.rank == 3 ? o->in[2].shape.dim[2] : 0;
 	if (!check_shapes(r) || !read_activations(r))
 		return false;
-	r->x = product(o, x, onnx_transpose(o, slice_step(o, o->in[1], 0, r->direction), (int[]){1, 0}));
-	r->R = onnx_transpose(o, slice_step(o, o->in[2], 0, r->direction), (int[]){1, 0});
+	r->x = product(o, x, onnx_transpose(o, onnx_select(o, o->in[1], 0, r->direction), (int[]){1, 0}));
+	r->R = onnx_transpose(o, onnx_select(o, o->in[2], 0, r->direction), (int[]){1, 0});
 	read_biases(r);
 	r->h = initial(r, 5);
 	if (r->kind == LSTM)
 		r->c = initial(r, 6);
 	if (r->kind == LSTM && onnx_given(o, 7))
-		r->peephole = slice_step(o, o->in[7], 0, r->direction);
+		r->peephole = onnx_select(o, o->in[7], 0, r->direction);
 	if (onnx_given(o, 4))
 		r->lengths = onnx_reshape(o, o->in[4], &(struct onnx_shape){2, {r->batch, 1}});
 	return true;
@@ -271,7 +257,7 @@ static void run_direction(struct recurrence *r, bool backward, struct onnx_opera
 	for (int64_t n = 0; n < r->steps; n++) {
 		int64_t step = backward ? r->steps - 1 - n : n;
 		struct onnx_operand h = r->h, c = r->c;
-		step_of[r->kind](r, slice_step(o, r->x, 0, step));
+		step_of[r->kind](r, onnx_select(o, r->x, 0, step));
 		struct onnx_operand y = r->h;
 		if (r->lengths.given) {
 			y = within(r, step, r->h, zero);

@@ -243,6 +243,24 @@ struct onnx_operand onnx_slice(const struct onnx_op *o, struct onnx_operand x, i
 	return make_written(x.type, &shape, id);
 }
 
+struct onnx_operand onnx_select(const struct onnx_op *o, struct onnx_operand x, int axis, int64_t at)
+{
+	struct onnx_operand one = onnx_slice(o, x, axis, at, at + 1);
+	struct onnx_shape shape = one.shape;
+	memmove(&shape.dim[axis], &shape.dim[axis + 1], sizeof shape.dim[0] * (shape.rank - axis - 1));
+	shape.rank--;
+	return onnx_reshape(o, one, &shape);
+}
+
+struct onnx_operand onnx_insert_axis(const struct onnx_op *o, struct onnx_operand x, int axis)
+{
+	struct onnx_shape shape = x.shape;
+	memmove(&shape.dim[axis + 1], &shape.dim[axis], sizeof shape.dim[0] * (shape.rank - axis));
+	shape.dim[axis] = 1;
+	shape.rank++;
+	return onnx_reshape(o, x, &shape);
+}
+
 struct onnx_operand onnx_concat(const struct onnx_op *o, struct onnx_operand *x, int n, int axis)
 {
 	struct onnx_operand y = x[0];

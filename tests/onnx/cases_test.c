@@ -82,13 +82,14 @@ static esp_array array_of(const esp_weights *w, const char *name)
 			   esp_weights_elements(w, 0)};
 }
 
-/* What decides shapes are integers and truth values. */
+/* What decides shapes are integers, truth values, and short lists of other numbers. */
 static size_t find_constants(const struct trial *t, esp_array *to)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < t->inputs; i++) {
 		esp_dtype dtype = esp_weights_tensor(t->input[i], 0)->dtype;
-		if (dtype == ESP_I64 || dtype == ESP_BOOL || dtype == ESP_I32)
+		bool list = esp_weights_tensor(t->input[i], 0)->rank <= 1;
+		if (dtype == ESP_I64 || dtype == ESP_BOOL || dtype == ESP_I32 || list)
 			to[n++] = array_of(t->input[i], "");
 	}
 	return n;
@@ -103,7 +104,7 @@ static esp_status read_model_with(struct trial *t, size_t constants, const esp_a
 	return esp_model_read_with(t->context, path, &o, &t->model, error);
 }
 
-/* First as it is; if that is refused, with the values of integer inputs, which may decide shapes. */
+/* First as it is; if that is refused, with the values of inputs that may decide shapes. */
 static bool read_case(struct trial *t)
 {
 	esp_error *error = NULL;

@@ -1,0 +1,272 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* If, Loop and Scan: what their graphs are written as, and what is refused. */
+#include "onnx/graph.h"
+#include "ra/ra.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+static struct arena arena;
+static struct diags diags;
+static jmp_buf escape;
+
+enum { VALUES = 16, NODES = 4, ARGUMENTS = 64 };
+
+/* A graph that a test puts together. */
+struct parts {
+	struct onnx_graph graph;
+	struct onnx_value value[VALUES];
+	struct onnx_node node[NODES];
+	struct onnx_attribute attribute[NODES][2];
+	struct onnx_tensor tensor[VALUES];
+	int inputs[VALUES], outputs[VALUES], arguments[ARGUMENTS], used;
+};
+
+static void open_graph(struct parts *p, const struct parts *around)
+{
+	*p = (struct parts){0};
+	p->graph = (struct onnx_graph){.file = "parts.onnx",
+				       .name = around ? "body" : "whole",
+				       .outer = around ? &around->graph : NULL,
+				       .node = p->node,
+				       .value = p->value,
+				       .input = p->inputs,
+				       .output = p->outputs};
+}
+
+static int put_value(struct parts *p, const char *name, enum onnx_type type)
+{
+	int i = (int)p->graph.values++;
+	p->value[i] = (struct onnx_value){
+	    .name = name, .what_name = "tensor", .type = type, .rank = 0, .producer = -1, .input = -1, .outer = -1};
+	return i;
+}
+
+static int put_input(struct parts *p, const char *name, enum onnx_type type, int rank, int64_t n)
+{
+	int i = put_value(p, name, type);
+	p->value[i].input = (int)p->graph.inputs;
+	p->value[i].rank = rank;
+	for (int d = 0; d < rank; d++)
+		p->value[i].dim[d].size = n + d;
+	p->inputs[p->graph.inputs++] = i;
+	return i;
+}
+
+/* The value of the graph around, in this one. */
+static int capture(struct parts *p, const char *name, int outer)
+{
+	int i = put_value(p, name, ONNX_UNKNOWN_TYPE);
+	p->value[i].outer = outer;
+	return i;
+}
+
+static int put_constant(struct parts *p, const char *name, enum onnx_type type, const void *element)
+{
+	int i = put_value(p, name, type);
+	p->tensor[i] = (struct onnx_tensor){.name = name,
+					    .type = type,
+					    .elements = 1,
+					    .data = element,
+					    .bytes = onnx_type_traits_of(type)->bits / 8};
+	p->value[i].constant = &p->tensor[i];
+	return i;
+}
+
+static int *put_arguments(struct parts *p, int n, const int *values)
+{
+	int *at = p->arguments + p->used;
+	p->used += n;
+	return n ? memcpy(at, values, n * sizeof *at) : at;
+}
+
+static struct onnx_node *put_node(struct parts *p, const char *op, int inputs, const int *in, int outputs, const int *out)
+{
+	int i = (int)p->graph.nodes++;
+	for (int k = 0; k < outputs; k++)
+		p->value[out[k]].producer = i, p->value[out[k]].result = k;
+	p->node[i] = (struct onnx_node){.op = op,
+					.domain = "",
+					.name = "",
+					.opset = 13,
+					.input = put_arguments(p, inputs, in),
+					.output = put_arguments(p, outputs, out),
+					.inputs = inputs,
+					.outputs = outputs,
+					.attribute = p->attribute[i],
+					.number = i};
+	return &p->node[i];
+}
+
+static void put_graph(struct parts *p, struct onnx_node *n, const char *name, const struct parts *body)
+{
+	p->attribute[n->number][n->attributes++] = (struct onnx_attribute){
+	    .name = name, .kind = ONNX_KIND_GRAPH, .kind_name = "GRAPH", .graph = &body->graph, .n = 1};
+}
+
+static void put_output(struct parts *p, int value)
+{
+	p->outputs[p->graph.outputs++] = value;
+}
+
+static const char *import_graph(const struct parts *p)
+{
+	struct onnx_model m;
+	struct str text = str_in(&arena);
+	diags_free(&diags);
+	diags_init(&diags, &allocator_default);
+	if (!onnx_import(&arena, &diags, &p->graph, &m))
+		return NULL;
+	ra_print(m.model, &text);
+	return str_text(&text);
+}
+
+static int count_parts(const char *text, const char *part)
+{
+	int n = 0;
+	for (const char *at = text; at && (at = strstr(at, part)); at += strlen(part))
+		n++;
+	return n;
+}
+
+static void imports(const struct parts *p, const char *part, int times, const char *what)
+{
+	const char *text = import_graph(p);
+	if (!tap_ok(text && count_parts(text, part) == times, "%s", what))
+		printf("# %s\n", text ? text : diags.n ? diags.at[0].message : "");
+}
+
+static void refuses(const struct parts *p, enum diag_id id, const char *part, const char *what)
+{
+	const char *text = import_graph(p);
+	bool good = !text && diags.n && diags.at[0].id == id && strstr(diags.at[0].message, part);
+	if (!tap_ok(good, "%s", what))
+		printf("# %s\n", text ? text : diags.n ? diags.at[0].message : "");
+}
+
+/* --- Loop --- */
+
+/* y = Loop(trips, condition, x) { s = tanh(s * x); condition = i < last }; negative trips or last: left out, and then
+ * the condition stays. */
+static void build_loop(struct parts *p, struct parts *body, const int64_t *trips, const int64_t *last)
+{
+	open_graph(p, NULL);
+	open_graph(body, p);
+	int x = put_input(p, "x", ONNX_FLOAT, 2, 2), y = put_value(p, "y", ONNX_UNKNOWN_TYPE),
+	    m = trips ? put_constant(p, "trips", ONNX_INT64, trips) : -1,
+	    end = last ? put_constant(p, "last", ONNX_INT64, last) : -1;
+	int i = put_input(body, "i", ONNX_INT64, 0, 0), condition = put_input(body, "on", ONNX_BOOL, 0, 0),
+	    s = put_input(body, "s", ONNX_FLOAT, 2, 2), factor = capture(body, "x", x),
+	    product = put_value(body, "product", ONNX_UNKNOWN_TYPE), next = put_value(body, "next", ONNX_UNKNOWN_TYPE);
+	put_node(body, "Mul", 2, (int[]){s, factor}, 1, &product);
+	put_node(body, "Tanh", 1, &product, 1, &next);
+	if (last) {
+		int limit = capture(body, "last", end);
+		condition = put_value(body, "goes_on", ONNX_UNKNOWN_TYPE);
+		put_node(body, "Less", 2, (int[]){i, limit}, 1, &condition);
+	}
+	put_output(body, condition);
+	put_output(body, next);
+	put_graph(p, put_node(p, "Loop", 3, (int[]){m, -1, x}, 1, &y), "body", body);
+	put_output(p, y);
+}
+
+static void test_loops(void)
+{
+	static struct parts p, body;
+	static const int64_t three = 3, two = 2, most = INT64_MAX, none = 0;
+	build_loop(&p, &body, &three, NULL);
+	imports(&p, "tanh(", 3, "the body of a loop is written for each iteration");
+	build_loop(&p, &body, NULL, &two);
+	imports(&p, "tanh(", 3, "a loop ends when its condition, which is computed from constants, fails");
+	build_loop(&p, &body, &two, &most);
+	imports(&p, "tanh(", 2, "or when the trip count is reached");
+	build_loop(&p, &body, &none, NULL);
+	imports(&p, "tanh(", 0, "without iterations states are what they were");
+	build_loop(&p, &body, NULL, NULL);
+	refuses(&p, DIAG_MODEL_LARGE, "it writes more than", "a loop without end is refused");
+	build_loop(&p, &body, &most, NULL);
+	refuses(&p, DIAG_MODEL_LARGE, "node 0 (Loop, opset 13)", "so is one with too many iterations");
+	build_loop(&p, &body, &three, NULL);
+	body.node[1].op = "NonZero";
+	refuses(&p, DIAG_ONNX_OPERATOR, "graph 'body', node 1 (NonZero", "a fault in a body is told with the body");
+	build_loop(&p, &body, &three, NULL);
+	p.value[0].name = "i0";
+	imports(&p, "tanh(", 3, "names of the graph around may be those of indices");
+	build_loop(&p, &body, &three, NULL);
+	body.graph.outputs = 1;
+	refuses(&p, DIAG_ONNX_ATTRIBUTE, "fewer than 3 inputs or 2 outputs", "a body needs an output for each state");
+}
+
+static void test_run_time_ends(void)
+{
+	static struct parts p, body;
+	build_loop(&p, &body, NULL, NULL);
+	int trips = put_input(&p, "trips", ONNX_INT64, 0, 0);
+	p.arguments[0] = trips;
+	refuses(&p, DIAG_ONNX_CONSTANT, "its trip count is computed when the model runs",
+		"a trip count must be known when the graph is read");
+	build_loop(&p, &body, &(int64_t){3}, NULL);
+	int smaller = put_value(&body, "smaller", ONNX_UNKNOWN_TYPE);
+	put_node(&body, "Less", 2, (int[]){2, 3}, 1, &smaller);
+	body.outputs[0] = smaller;
+	refuses(&p, DIAG_ONNX_CONSTANT, "whether it goes on is computed", "and so must the condition of going on");
+}
+
+/* --- If --- */
+
+/* A branch that applies an operator to x of the graph around. */
+static void build_branch(struct parts *branch, const struct parts *around, const char *op, int x)
+{
+	open_graph(branch, around);
+	int in = capture(branch, "x", x), out = put_value(branch, "out", ONNX_UNKNOWN_TYPE);
+	put_node(branch, op, 1, &in, 1, &out);
+	put_output(branch, out);
+}
+
+static void build_if(struct parts *p, struct parts branch[2], const bool *holds)
+{
+	open_graph(p, NULL);
+	int x = put_input(p, "x", ONNX_FLOAT, 2, 2), y = put_value(p, "y", ONNX_UNKNOWN_TYPE),
+	    condition = holds ? put_constant(p, "condition", ONNX_BOOL, holds)
+			      : put_input(p, "condition", ONNX_BOOL, 0, 0);
+	build_branch(&branch[0], p, "Tanh", x);
+	build_branch(&branch[1], p, "Exp", x);
+	struct onnx_node *n = put_node(p, "If", 1, &condition, 1, &y);
+	put_graph(p, n, "then_branch", &branch[0]);
+	put_graph(p, n, "else_branch", &branch[1]);
+	put_output(p, y);
+}
+
+static void test_branches(void)
+{
+	static struct parts p, branch[2];
+	static const bool truth = true, lie = false;
+	build_if(&p, branch, &truth);
+	imports(&p, "tanh(", 1, "a condition that is known selects a branch");
+	imports(&p, "exp(", 0, "and the other is not written");
+	build_if(&p, branch, &lie);
+	imports(&p, "exp(", 1, "the second branch stands for a condition that fails");
+	build_if(&p, branch, NULL);
+	imports(&p, "where(condition, ", 1, "a condition of the run selects between the outputs of both");
+	build_if(&p, branch, NULL);
+	branch[1].node[0].op = "Transpose";
+	refuses(&p, DIAG_ONNX_SHAPE, "differs in type or shape", "these must have one shape");
+	build_if(&p, branch, &truth);
+	p.node[0].attributes = 1;
+	refuses(&p, DIAG_ONNX_ATTRIBUTE, "'else_branch' is missing", "a branch that is missing is told");
+}
+
+int main(void)
+{
+	arena_init(&arena, &allocator_default);
+	diags_init(&diags, &allocator_default);
+	if (arena_guard(&arena, &escape))
+		return 1;
+	test_loops();
+	test_run_time_ends();
+	test_branches();
+	diags_free(&diags);
+	arena_free(&arena);
+	return tap_done();
+}
