@@ -190,7 +190,8 @@ static bool write_iterations(struct iteration *t, int64_t trips)
 bool onnx_write_loop(struct onnx_op *o)
 {
 	const int states = o->node->inputs > 2 ? (int)o->node->inputs - 2 : 0;
-	struct iteration t = {.o = o, .body = find_graph(o, "body", 2 + states, 1 + states), .first = 2, .lead = 1, .states = states};
+	const struct onnx_graph *body = find_graph(o, "body", 2 + states, 1 + states);
+	struct iteration t = {.o = o, .body = body, .first = 2, .lead = 1, .states = states};
 	int64_t trips = INT64_MAX;
 	if (!t.body || !begin_iterations(&t) || (onnx_given(o, 0) && !find_known(o, &o->in[0], "its trip count", &trips)))
 		return false;

@@ -80,7 +80,8 @@ static int *put_arguments(struct parts *p, int n, const int *values)
 	return n ? memcpy(at, values, n * sizeof *at) : at;
 }
 
-static struct onnx_node *put_node(struct parts *p, const char *op, int inputs, const int *in, int outputs, const int *out)
+static struct onnx_node *put_node(struct parts *p, const char *op, int inputs, const int *in, int outputs,
+				  const int *out)
 {
 	int i = (int)p->graph.nodes++;
 	for (int k = 0; k < outputs; k++)
