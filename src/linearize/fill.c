@@ -36,8 +36,8 @@ static void fill_list(struct lin_order *o, const struct lin_forest *f)
 	}
 }
 
-/* Nodes without a parent follow the others; mostly they are the last. */
-static void end_places(struct lin_order *o)
+/* Mostly they are the last nodes. */
+void lin_end_places(struct lin_order *o)
 {
 	for (int32_t n = o->nodes, last = o->nodes; last > o->edges;)
 		if (o->place[--n] < 0)
@@ -54,7 +54,7 @@ static void fill_places(struct lin_order *o, const struct lin_forest *f)
 		for (int32_t i = begin[0]; i < begin[1]; i++)
 			o->place[o->number[f->children[i]]] = rank++;
 	}
-	end_places(o);
+	lin_end_places(o);
 }
 
 static void fill_parent(struct lin_order *o, const struct lin_forest *f)
@@ -67,19 +67,45 @@ static void fill_parent(struct lin_order *o, const struct lin_forest *f)
 	}
 }
 
+/* Counts the parents of node n at n + 2; lin_number_lists has done so already. */
+static void count_parents(struct lin_order *o, const struct lin_forest *f)
+{
+	memset(o->parent_begin, 0, (o->nodes + (size_t)2) * sizeof *o->parent_begin);
+	for (int32_t i = f->child_begin[0]; i < f->child_begin[o->nodes]; i++)
+		o->parent_begin[o->number[f->children[i]] + 2]++;
+}
+
 /* Parents of a node are in the order of the caller's ids, which is the same in any minibatch.  Counting sort:
  * the begin of node n is kept at n + 1 and has advanced to the node's end when all parents are filled in. */
+static inline __attribute__((always_inline)) void sort_parents(struct lin_order *o, const struct lin_forest *f,
+							       bool far)
+{
+	const int32_t *child_begin = f->child_begin, *child = f->children + child_begin[0], *number = o->number;
+	int32_t *begin = o->parent_begin + 1, *list = o->parent_list, nodes = o->nodes;
+	for (int32_t id = 0; id < nodes; id++) {
+		int32_t parent = number[id];
+		for (const int32_t *end = f->children + child_begin[id + 1]; child < end; child++) {
+			int32_t to = number[*child], at = begin[to]++;
+			list[at] = parent;
+			if (far) {
+				lin_prefetch(begin, to);
+				lin_prefetch(list, at);
+			}
+		}
+	}
+}
+
 static void fill_parents(struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t *begin = o->parent_begin;
-	memset(begin, 0, (o->nodes + (size_t)2) * sizeof *begin);
-	for (int32_t i = f->child_begin[0]; i < f->child_begin[o->nodes]; i++)
-		begin[o->number[f->children[i]] + 2]++;
+	if (!o->edge_begin || o->post_order)
+		count_parents(o, f);
 	for (int32_t n = 1; n <= o->nodes + 1; n++)
 		begin[n] += begin[n - 1];
-	for (int32_t id = 0; id < o->nodes; id++)
-		for (int32_t i = f->child_begin[id]; i < f->child_begin[id + 1]; i++)
-			o->parent_list[begin[o->number[f->children[i]] + 1]++] = o->number[id];
+	if (lin_are_far(o))
+		sort_parents(o, f, true);
+	else
+		sort_parents(o, f, false);
 }
 
 static void fill_origins(struct lin_order *o)
@@ -187,7 +213,7 @@ void lin_number_pairs(struct lin_order *o)
 	else
 		number_pairs(o, NULL, NULL, NULL, false);
 	if (o->place)
-		end_places(o);
+		lin_end_places(o);
 }
 
 /* --- lists of children that precede their parents --- */
@@ -208,13 +234,13 @@ bool lin_are_lists(const struct lin_order *o, bool shared)
 
 /* The number of an edge is known when its node is numbered: each batch, or case of one, counts its own.  So
  * the nodes that edges lead to are read soon after they were numbered, and the forest is read once. */
-static inline __attribute__((always_inline)) void
-number_lists(struct lin_order *o, const struct lin_forest *f, const int32_t *case_of, bool far)
+static inline __attribute__((always_inline)) void number_lists(struct lin_order *o, const struct lin_forest *f,
+								const int32_t *case_of, int32_t *parents, bool far)
 {
 	struct lin_sort s = lin_sort_of(o);
 	const int32_t *child_begin = f->child_begin, *child = f->children + child_begin[0];
 	int32_t *begin = o->child_begin, *list = o->child_list, nodes = o->nodes;
-	s.case_of = case_of; /* may be a constant */
+	s.case_of = case_of; /* may be a constant, as others */
 	begin[0] = 0;
 	for (int32_t id = 0; id < nodes; id++) {
 		int32_t count = child_begin[id + 1] - child_begin[id];
@@ -224,12 +250,28 @@ number_lists(struct lin_order *o, const struct lin_forest *f, const int32_t *cas
 			lin_prefetch(s.order, to);
 			lin_prefetch(begin, to);
 			lin_prefetch(list, e);
+			lin_prefetch(parents, to);
 		}
 		*first = begin[to + 1] = e + count;
 		for (int32_t k = 0; list && k < count; k++)
 			list[e + k] = s.number[child[k]];
+		if (parents)
+			parents[to] = 0;
+		for (int32_t k = 0; parents && k < count; k++)
+			parents[s.number[child[k]]]++;
 		child += count;
 	}
+}
+
+/* A node has its number before its parents have theirs, so they are counted on the way, as count_parents does. */
+static void number_and_count_parents(struct lin_order *o, const struct lin_forest *f)
+{
+	int32_t *parents = o->parent_begin + 2;
+	memset(o->parent_begin, 0, 2 * sizeof *parents);
+	if (lin_are_far(o))
+		number_lists(o, f, o->case_of, parents, true);
+	else
+		number_lists(o, f, o->case_of, parents, false);
 }
 
 /* The children of a node but for the last two, from the stack. */
@@ -307,17 +349,19 @@ static void number_trees(struct lin_order *o, const int32_t *child_begin)
 		number_stack(o, child_begin, NULL, NULL, NULL);
 	memset(o->child_begin, 0, (o->leaves + (size_t)1) * sizeof *o->child_begin);
 	if (o->place)
-		end_places(o);
+		lin_end_places(o);
 }
 
 void lin_number_lists(struct lin_order *o, const struct lin_forest *f)
 {
 	if (o->post_order)
 		number_trees(o, f->child_begin);
+	else if (o->parent_begin)
+		number_and_count_parents(o, f);
 	else if (lin_are_far(o))
-		number_lists(o, f, o->case_of, true);
+		number_lists(o, f, o->case_of, NULL, true);
 	else if (o->cases)
-		number_lists(o, f, o->case_of, false);
+		number_lists(o, f, o->case_of, NULL, false);
 	else
-		number_lists(o, f, NULL, false);
+		number_lists(o, f, NULL, NULL, false);
 }

@@ -142,9 +142,9 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	    {&o->rank, nodes, spans},
 	    {(int32_t **)&o->cut, nodes * 2, spans},
 	    {&o->cut_begin, nodes, spans},
-	    {(int32_t **)&o->parent_span, nodes / sizeof(int32_t) + 1, spans},
-	    {&o->post, nodes, spans},
-	    {&o->spare, nodes * 2 + 3, spans},
+	    {&o->work, nodes, spans},
+	    {&o->span_of, nodes, spans},
+	    {&o->stack, nodes * 4 + 8, spans},
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
 	if (!measure_pieces(pieces, PIECES, &bytes) || !reserve_block(o, &o->block, bytes))
@@ -160,18 +160,20 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 /* Numbers all nodes, and gives them their links. */
 static void number_nodes(struct lin_order *o, const struct lin_forest *f)
 {
-	bool pairs = lin_are_pairs(o), lists = o->edge_begin;
+	bool pairs = lin_are_pairs(o), lists = o->edge_begin, spans = o->span && !pairs;
 	if (pairs)
 		lin_number_pairs(o);
+	else if (spans)
+		lin_number_spans(o, f);
 	else if (lists)
 		lin_number_lists(o, f);
 	else
 		lin_number(o);
 	if (o->cases)
 		lin_end_cases(o);
-	if (o->span)
-		lin_find_spans(o, f);
-	if (!pairs && !lists)
+	if (pairs && o->span)
+		lin_find_cuts(o);
+	if (!pairs && !lists && !(spans && lin_links_spans(o)))
 		lin_link(o, f);
 }
 

@@ -103,12 +103,13 @@ struct lin_order {
 	} *cut;		    /* nodes: those of a span end where its nodes do, */
 	int32_t *cut_begin; /* and begin there */
 	/* scratch */
-	uint8_t *parent_span;  /* nodes, by id: whether it is in the same span */
-	int32_t *post, *spare; /* nodes; twice as many and three more */
+	int32_t *work, *span_of; /* of each span and of each level, with spans */
+	int32_t *stack;		 /* four for each node, with spans */
 	int32_t *edge_begin; /* of each batch, or case of one: its first edge; NULL without lin_number_lists */
 	int32_t *height; /* nodes, by id, until they are numbered, with spans until these are found; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
 	bool post_order; /* of pairs of children, or lists: whether ids are a post order */
+	bool marked;	 /* heights of children have the mark LIN_CHILD */
 	bool in_place;	 /* numbers are ids */
 	size_t stride;	 /* of `child`, in elements */
 	struct lin_block {
@@ -182,8 +183,16 @@ bool lin_are_pairs(const struct lin_order *);
 void lin_number_pairs(struct lin_order *);
 /* Completes `batch_begin` and `case_of` when there are cases. */
 void lin_end_cases(struct lin_order *);
-/* Finds spans; numbers the nodes of each batch anew when ids are no post order. */
-void lin_find_spans(struct lin_order *, const struct lin_forest *);
+/* Finds spans of pairs that have their numbers. */
+void lin_find_cuts(struct lin_order *);
+/* Finds spans of other trees, and fills `order` and `number` in the same pass, and what lin_links_spans says. */
+void lin_number_spans(struct lin_order *, const struct lin_forest *);
+/* Whether it also fills `child`, `place` and `parent`: with a fixed number of children. */
+static inline bool lin_links_spans(const struct lin_order *o)
+{
+	return o->slots && !o->child_begin;
+}
+
 /* Bytes that the passes over the nodes read and write: child_begin and children of the forest, `number`, `order`
  * and two arrays of children. */
 static inline int64_t lin_bytes(const struct lin_order *o)
@@ -219,6 +228,8 @@ static inline void lin_prefetch(const int32_t *array, int64_t to)
 bool lin_are_lists(const struct lin_order *, bool shared);
 /* Fills `order`, `number`, `child_begin` and `child_list` in one pass; of trees `place` and `parent`, too. */
 void lin_number_lists(struct lin_order *, const struct lin_forest *);
+/* Gives the nodes without a parent, whose place is -1, the places that are left: they follow the others. */
+void lin_end_places(struct lin_order *);
 /* Fills the arrays of children, `place` and `parent`. */
 void lin_link(struct lin_order *, const struct lin_forest *);
 /* Fills the other index arrays: `root`, `origin`, those of all parents. */

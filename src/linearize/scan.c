@@ -338,6 +338,7 @@ scan_nodes(struct lin_order *o, const struct lin_forest *f, int32_t children, bo
 		   : lists ? sweep_all_lists(o, &p)
 			   : sweep_nodes(&p, 0, children, shared);
 	o->batches = p.batches;
+	o->marked = pairs && o->swept == p.nodes && !o->post_order;
 	if (o->swept == p.nodes)
 		return p.nodes;
 	for (int32_t n = 0; pairs && n < o->swept; n++)

@@ -165,6 +165,92 @@ static bool spans_right(const struct lin_order *o, const struct lin_forest *f)
 	return ok;
 }
 
+/* --- the definition, the slow way --- */
+
+/* Ranks by id: roots as their ids rise, of each the subtrees of its children in turn, then itself. */
+static int32_t rank_subtree(const struct lin_forest *f, int32_t id, int32_t next, int32_t *rank)
+{
+	for (int32_t i = f->child_begin[id]; i < f->child_begin[id + 1]; i++)
+		next = rank_subtree(f, f->children[i], next, rank);
+	rank[id] = next;
+	return next + 1;
+}
+
+/* What is known of each node, by id; `at` is by rank. */
+struct defined {
+	int32_t parent[NODES], rank[NODES], at[NODES], height[NODES];
+};
+
+static void define_nodes(const struct lin_forest *f, struct defined *d)
+{
+	int32_t next = 0;
+	memset(d->parent, -1, sizeof d->parent);
+	memset(d->height, -1, sizeof d->height);
+	for (int32_t id = 0; id < f->nodes; id++)
+		for (int32_t i = f->child_begin[id]; i < f->child_begin[id + 1]; i++)
+			d->parent[f->children[i]] = id;
+	for (int32_t id = 0; id < f->nodes; id++) {
+		if (d->parent[id] < 0)
+			next = rank_subtree(f, id, next, d->rank);
+		naive_height(f, d->height, id);
+	}
+	for (int32_t id = 0; id < f->nodes; id++)
+		d->at[d->rank[id]] = id;
+}
+
+/* Numbers are by height, in it by case, in it by rank. */
+static bool numbers_defined(const struct lin_order *o, const struct lin_forest *f, const struct lin_cases *by,
+			    const struct defined *d)
+{
+	int32_t n = 0;
+	bool ok = true;
+	for (int32_t b = 0; b < o->batches; b++) {
+		ok &= o->batch_begin[b] == n;
+		for (int32_t c = 0; c < (by ? by->n : 1); c++) {
+			ok &= !by || o->case_begin[b * by->n + c] == n;
+			for (int32_t r = 0; r < f->nodes; r++)
+				if (d->height[d->at[r]] == b && naive_case(f, by, d->at[r]) == c) {
+					ok &= o->order[n] == d->at[r] && o->number[d->at[r]] == n && o->rank[n] == r;
+					ok &= !by || o->case_of[n] == c;
+					n++;
+				}
+		}
+	}
+	return ok && n == f->nodes && (!by || o->case_begin[o->batches * by->n] == n);
+}
+
+/* A cut of a span stands behind each of its nodes whose parent is not in it. */
+static bool cuts_defined(const struct lin_order *o, const struct lin_forest *f, const struct defined *d)
+{
+	bool ok = true;
+	int32_t end = 0;
+	for (int32_t span = 0; o->batches && span <= lin_span_of(o, o->batches - 1); span++) {
+		int32_t work = 0, cuts = 0;
+		for (int32_t r = 0; r < f->nodes; r++)
+			work += lin_span_of(o, d->height[d->at[r]]) == span;
+		end += work;
+		for (int32_t r = f->nodes; r-- > 0;) {
+			int32_t id = d->at[r], up = d->parent[id];
+			if (lin_span_of(o, d->height[id]) != span)
+				continue;
+			if (up < 0 || lin_span_of(o, d->height[up]) != span) {
+				cuts++;
+				ok &= o->cut[end - cuts].rank == r + 1 && o->cut[end - cuts].work == work;
+			}
+			work--;
+		}
+		ok &= o->cut_begin[span] == end - cuts;
+	}
+	return ok;
+}
+
+static bool as_defined(const struct lin_order *o, const struct lin_forest *f, const struct lin_cases *by)
+{
+	static struct defined d;
+	define_nodes(f, &d);
+	return numbers_defined(o, f, by, &d) && cuts_defined(o, f, &d);
+}
+
 /* --- tests --- */
 
 static const struct image_case cases[] = {{"leaf", false, -1, IMAGE_EITHER, 0, NULL},
@@ -180,13 +266,18 @@ static void test_agreement(int arity, const struct lin_cases *by, const char *wh
 	int wrong = 0, moved = 0;
 	for (int i = 0; i < ROUNDS; i++) {
 		struct lin_rules rules = {.children = arity,
-					  .places = true,
+					  .edges = random_below(4) == 0,
+					  .places = random_below(2),
+					  .unlinked = random_below(8) == 0,
 					  .cases = by,
+					  .parent = random_below(2),
+					  .parents = random_below(4) == 0,
 					  .span = levels[i % (sizeof levels / sizeof *levels)]};
 		grow_trees(&t, 1 + random_below(NODES), arity);
 		name_nodes(&t, i / 4 % 2);
 		wrong += !accepted(lin_linearize(&order, &t.f, rules, &diags)) || !has_ranks(&order, &t.f) ||
-			 !indices_right(&order, &t.f, rules) || !spans_right(&order, &t.f);
+			 !indices_right(&order, &t.f, rules) || !spans_right(&order, &t.f) ||
+			 !as_defined(&order, &t.f, by);
 		moved += order.rank != order.order;
 		arena_free(&arena);
 	}
@@ -267,6 +358,13 @@ int main(void)
 	test_agreement(-1, &told, "trees of any arity, by cases");
 	test_agreement(2, NULL, "binary trees");
 	test_agreement(1, NULL, "sequences");
+	test_agreement(3, NULL, "ternary trees");
+	test_agreement(2, &told, "binary trees, by cases");
+	struct target machine = *target_at(0);
+	machine.l3_bytes = 0; /* as if forests were larger */
+	lin_order_describe(&order, &machine);
+	test_agreement(-1, NULL, "trees of any arity, far");
+	test_agreement(2, NULL, "binary trees, far");
 	keeps_numbers();
 	refuses_sharing();
 	stands_depth();
