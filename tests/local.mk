@@ -181,6 +181,8 @@ unit_tests = \
 	%D%/runtime/record_test \
 	%D%/runtime/session_test \
 	%D%/runtime/split_test \
+	%D%/runtime/team_delays_test \
+	%D%/runtime/team_process_test \
 	%D%/runtime/team_test \
 	%D%/runtime/strategies_test \
 	%D%/serve/counters_test \
@@ -266,7 +268,7 @@ tests_tools_machine_test_SOURCES = %D%/tools/machine_test.c tools/machine.c
 tests_faults_faults_test_SOURCES = %D%/faults/faults_test.c %D%/faults/inject.c
 
 # A host that uses OpenMP itself.
-tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
+tests_runtime_team_process_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 
 # The files that have a table of operators, once more with the rows of this test.
 tests_subop_extra_op_test_SOURCES = \
@@ -293,7 +295,7 @@ noinst_HEADERS = \
 	%D%/api/built.h %D%/api/serving.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/options.h %D%/models/atoms.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/tools/served.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/runtime/crew_work.h %D%/sanitizers.h %D%/tools/served.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/mutation/README.md %D%/backends.sh %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
