@@ -19,14 +19,14 @@ static struct onnx_operand spread_list(const struct onnx_op *o, struct onnx_oper
 /* Numbers as integers of a type, the nearest that it has.  Not given after a diagnostic. */
 static struct onnx_operand saturate(const struct onnx_op *o, struct onnx_operand x, enum onnx_type type)
 {
-	int bits = onnx_type_traits_of(type)->bits;
-	long long least = type == ONNX_UINT8 ? 0 : -(1ll << (bits - 1)), most = least + (1ll << bits) - 1;
 	if (type != ONNX_UINT8 && type != ONNX_INT8 && type != ONNX_INT16) {
 		onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "values are quantised to uint8, int8 or int16 here, not to %s",
 			       onnx_type_traits_of(type)->name);
 		return (struct onnx_operand){0};
 	}
-	return onnx_map(o, x, type, onnx_format(o, "cast(minimum(maximum(a, %lld), %lld), i32)", least, most));
+	int range = 1 << onnx_type_traits_of(type)->bits, least = type == ONNX_UINT8 ? 0 : -range / 2;
+	return onnx_map(o, x, type,
+			onnx_format(o, "cast(minimum(maximum(a, %d), %d), i32)", least, least + range - 1));
 }
 
 /* x / scale + zero, where `zero` may be left out. */
