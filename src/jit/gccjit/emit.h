@@ -100,13 +100,14 @@ gcc_jit_rvalue *jit_emit_scalar(struct emitter *, ilir_expr);
 /* Forgets the values computed since `known` had `mark` entries: registers may have changed, or the block has
  * ended. */
 void jit_forget(struct emitter *, size_t mark);
-/* A scalar in all lanes of a subvector. */
-gcc_jit_rvalue *jit_splat(struct emitter *, enum ilir_dtype, gcc_jit_rvalue *, int width);
-
 /* Adds a * b of an fma to the variables `to` in place, so that GCC keeps the sum in its register.  For
  * vectors, on a machine that has the instruction. */
 void jit_emit_sum(struct emitter *, ilir_expr fma, gcc_jit_lvalue *const *to);
 
+/* --- subvectors.c --- */
+
+/* A scalar in all lanes of a subvector. */
+gcc_jit_rvalue *jit_splat(struct emitter *, enum ilir_dtype, gcc_jit_rvalue *, int width);
 /* A lane of a value. */
 gcc_jit_rvalue *jit_lane(struct emitter *, const struct jit_value *, enum ilir_dtype, int lane);
 /* A value of that type from its lanes. */

@@ -1,60 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Expressions: one emitter per row of ilir/ilir_ops.def, called for each subvector.  Contraction is off and
  * nothing is reassociated, so the results are those of the interpreter to the bit. */
-#include "jit/gccjit/emit.h"
+#include "jit/gccjit/expr.h"
 
-/* The operands of an emitter: an expression, and one subvector of each of its operands. */
-struct job {
-	ilir_expr x;
-	struct ilir_type type, operand; /* of the result, of the first operand */
-	int width;
-	gcc_jit_type *result;
-	gcc_jit_rvalue *arg[3];
-};
-typedef gcc_jit_rvalue *emit_op(struct emitter *, const struct job *);
-
-static const char no_row_problem[] = "an operator is used on a type that it does not take";
-
-static gcc_jit_rvalue *refuse_operator(struct emitter *e, const struct job *j, const char *why)
+gcc_jit_rvalue *jit_refuse_operator(struct emitter *e, const struct job *j, const char *why)
 {
 	jit_refuse(e, j->type, why);
 	return gcc_jit_lvalue_as_rvalue(jit_local(e, j->result));
-}
-
-gcc_jit_rvalue *jit_binary(struct emitter *e, gcc_jit_type *type, enum gcc_jit_binary_op op,
-			   gcc_jit_rvalue *a, gcc_jit_rvalue *b)
-{
-	return jit_keep(e, type, gcc_jit_context_new_binary_op(e->context, NULL, op, type, a, b));
-}
-
-gcc_jit_rvalue *jit_bits(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *a)
-{
-	return jit_keep(e, type, gcc_jit_context_new_bitcast(e->context, NULL, a, type));
-}
-
-gcc_jit_rvalue *jit_compare(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a,
-			    gcc_jit_rvalue *b)
-{
-	return jit_keep(e, e->type[ILIR_BOOL][0],
-			gcc_jit_context_new_comparison(e->context, NULL, how, a, b));
-}
-
-gcc_jit_rvalue *jit_i32(struct emitter *e, int32_t i)
-{
-	return gcc_jit_context_new_rvalue_from_int(e->context, e->type[ILIR_I32][0], i);
-}
-
-gcc_jit_rvalue *jit_choose(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *condition,
-			   gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
-{
-	gcc_jit_lvalue *to = jit_local(e, type);
-	gcc_jit_block *otherwise = jit_block(e, "otherwise"), *join = jit_block(e, "chosen");
-	gcc_jit_block_add_assignment(e->at, e->location, to, yes);
-	gcc_jit_block_end_with_conditional(e->at, e->location, condition, join, otherwise);
-	gcc_jit_block_add_assignment(otherwise, NULL, to, no);
-	gcc_jit_block_end_with_jump(otherwise, NULL, join);
-	e->at = join;
-	return gcc_jit_lvalue_as_rvalue(to);
 }
 
 /* --- leaves --- */
@@ -79,12 +31,17 @@ static gcc_jit_rvalue *emit_CONST_I(struct emitter *e, const struct job *j)
 
 static gcc_jit_rvalue *emit_SIZE(struct emitter *e, const struct job *j)
 {
-	return refuse_operator(e, j, "a size of the minibatch is not known inside a kernel");
+	return jit_refuse_operator(e, j, "a size of the minibatch is not known inside a kernel");
 }
 
 static gcc_jit_rvalue *emit_INFERRED(struct emitter *e, const struct job *j)
 {
-	return refuse_operator(e, j, "a loop bound was never inferred");
+	return jit_refuse_operator(e, j, "a loop bound was never inferred");
+}
+
+static gcc_jit_rvalue *emit_RAMP(struct emitter *e, const struct job *j)
+{
+	return jit_refuse_operator(e, j, "a ramp is used as a value");
 }
 
 /* --- numbers --- */
@@ -170,7 +127,7 @@ static gcc_jit_rvalue *emit_SQRT(struct emitter *e, const struct job *j)
 
 /* --- vectors of truth --- */
 
-static gcc_jit_rvalue *compare_lanes(struct emitter *e, enum jit_asm op, const struct job *j,
+gcc_jit_rvalue *jit_compare_lanes(struct emitter *e, enum jit_asm op, const struct job *j,
 				     gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
 	return jit_asm(e, op, j->width, jit_subvector_type(e, ILIR_BOOL, j->width), a, b, NULL);
@@ -191,7 +148,7 @@ static gcc_jit_rvalue *blend_by_bits(struct emitter *e, const struct job *j, gcc
 	return truth ? either : jit_bits(e, j->result, either);
 }
 
-static gcc_jit_rvalue *blend_lanes(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
+gcc_jit_rvalue *jit_blend_lanes(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
 				   gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
 	if (!jit_has_asm(e, JIT_ASM_SELECT, j->width) || j->type.dtype == ILIR_BOOL)
@@ -204,10 +161,10 @@ static gcc_jit_rvalue *extreme_of_vectors(struct emitter *e, const struct job *j
 {
 	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
 	if (j->type.dtype != ILIR_F32)
-		return blend_lanes(e, j, compare_lanes(e, JIT_ASM_MORE_I32, j, a, b),
+		return jit_blend_lanes(e, j, jit_compare_lanes(e, JIT_ASM_MORE_I32, j, a, b),
 				   which == JIT_ASM_MAX ? a : b, which == JIT_ASM_MAX ? b : a);
 	gcc_jit_rvalue *extreme = jit_asm(e, which, j->width, j->result, a, b, NULL);
-	return blend_lanes(e, j, compare_lanes(e, JIT_ASM_NAN, j, a, a), a, extreme);
+	return jit_blend_lanes(e, j, jit_compare_lanes(e, JIT_ASM_NAN, j, a, a), a, extreme);
 }
 
 static gcc_jit_rvalue *emit_extreme(struct emitter *e, const struct job *j, enum jit_asm which,
@@ -248,7 +205,7 @@ static gcc_jit_rvalue *emit_DIV(struct emitter *e, const struct job *j)
 	int64_t by = jit_divisor(e->m, j->x);
 	gcc_jit_rvalue *x = j->arg[0], *y = j->arg[1];
 	if (!by)
-		return refuse_operator(e, j, divisor_problem);
+		return jit_refuse_operator(e, j, divisor_problem);
 	if (jit_is_power_of_two(by))
 		return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x,
 				  jit_index(e, __builtin_ctzll(by)));
@@ -262,7 +219,7 @@ static gcc_jit_rvalue *emit_MOD(struct emitter *e, const struct job *j)
 	int64_t by = jit_divisor(e->m, j->x);
 	gcc_jit_rvalue *x = j->arg[0], *y = j->arg[1];
 	if (!by)
-		return refuse_operator(e, j, divisor_problem);
+		return jit_refuse_operator(e, j, divisor_problem);
 	if (jit_is_power_of_two(by))
 		return jit_binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, x, jit_index(e, by - 1));
 	gcc_jit_rvalue *rest = jit_binary(e, j->result, GCC_JIT_BINARY_OP_MODULO, x, y);
@@ -273,7 +230,7 @@ static gcc_jit_rvalue *emit_MOD(struct emitter *e, const struct job *j)
 /* expand_math has replaced these. */
 static gcc_jit_rvalue *refuse_compound(struct emitter *e, const struct job *j)
 {
-	return refuse_operator(e, j, "a compound (exp, tanh ...) was never expanded");
+	return jit_refuse_operator(e, j, "a compound (exp, tanh ...) was never expanded");
 }
 
 /* --- conditions --- */
@@ -282,15 +239,15 @@ static gcc_jit_rvalue *emit_LT(struct emitter *e, const struct job *j)
 {
 	if (j->width == 1)
 		return jit_compare(e, GCC_JIT_COMPARISON_LT, j->arg[0], j->arg[1]);
-	return j->operand.dtype == ILIR_F32 ? compare_lanes(e, JIT_ASM_LT, j, j->arg[0], j->arg[1])
-					    : compare_lanes(e, JIT_ASM_MORE_I32, j, j->arg[1], j->arg[0]);
+	return j->operand.dtype == ILIR_F32 ? jit_compare_lanes(e, JIT_ASM_LT, j, j->arg[0], j->arg[1])
+					    : jit_compare_lanes(e, JIT_ASM_MORE_I32, j, j->arg[1], j->arg[0]);
 }
 
 static gcc_jit_rvalue *emit_EQ(struct emitter *e, const struct job *j)
 {
 	if (j->width == 1)
 		return jit_compare(e, GCC_JIT_COMPARISON_EQ, j->arg[0], j->arg[1]);
-	return compare_lanes(e, j->operand.dtype == ILIR_F32 ? JIT_ASM_EQ : JIT_ASM_EQ_I32, j, j->arg[0],
+	return jit_compare_lanes(e, j->operand.dtype == ILIR_F32 ? JIT_ASM_EQ : JIT_ASM_EQ_I32, j, j->arg[0],
 			     j->arg[1]);
 }
 
@@ -306,7 +263,7 @@ static gcc_jit_rvalue *emit_LE(struct emitter *e, const struct job *j)
 	if (j->width == 1)
 		return jit_compare(e, GCC_JIT_COMPARISON_LE, j->arg[0], j->arg[1]);
 	if (j->operand.dtype == ILIR_F32)
-		return compare_lanes(e, JIT_ASM_LE, j, j->arg[0], j->arg[1]);
+		return jit_compare_lanes(e, JIT_ASM_LE, j, j->arg[0], j->arg[1]);
 	return emit_disjunction(e, j, emit_LT(e, j), emit_EQ(e, j));
 }
 
@@ -341,7 +298,7 @@ static gcc_jit_rvalue *emit_SELECT(struct emitter *e, const struct job *j)
 		return jit_choose(e, j->result, j->arg[0], j->arg[1], j->arg[2]);
 	if (is_extreme(e, j->x, &extreme))
 		return jit_asm(e, extreme, j->width, j->result, j->arg[1], j->arg[2], NULL);
-	return blend_lanes(e, j, j->arg[0], j->arg[1], j->arg[2]);
+	return jit_blend_lanes(e, j, j->arg[0], j->arg[1], j->arg[2]);
 }
 
 /* --- bits --- */
@@ -402,160 +359,13 @@ static gcc_jit_rvalue *truncate_integer(struct emitter *e, const struct job *j)
 #define emit_AS_F16 truncate_integer
 #define emit_AS_BF16 truncate_integer
 #define emit_WRAP_I32 truncate_integer
-
-/* --- casts --- */
-
-gcc_jit_rvalue *jit_cast(struct emitter *e, enum ilir_dtype t, gcc_jit_rvalue *v)
-{
-	return jit_keep(e, e->type[t][0], gcc_jit_context_new_cast(e->context, NULL, v, e->type[t][0]));
-}
-
-static gcc_jit_rvalue *number_of_truth(struct emitter *e, const struct job *j)
-{
-	gcc_jit_type *scalar = e->type[j->type.dtype][0];
-	gcc_jit_rvalue *one = jit_splat(e, j->type.dtype, gcc_jit_context_one(e->context, scalar), j->width),
-		       *zero =
-			   jit_splat(e, j->type.dtype, gcc_jit_context_zero(e->context, scalar), j->width);
-	return j->width == 1 ? jit_choose(e, j->result, j->arg[0], one, zero)
-			     : blend_lanes(e, j, j->arg[0], one, zero);
-}
-
-static gcc_jit_rvalue *emit_TO_F32(struct emitter *e, const struct job *j)
-{
-	switch (j->operand.dtype) {
-	case ILIR_F16:
-		return jit_widen_half(e, j->arg[0]);
-	case ILIR_BF16:
-		return jit_widen_brain(e, j->arg[0]);
-	case ILIR_BOOL:
-		return number_of_truth(e, j);
-	case ILIR_I32:
-	case ILIR_I64:
-		return j->width == 1
-			   ? jit_cast(e, ILIR_F32, j->arg[0])
-			   : jit_asm(e, JIT_ASM_TO_FLOAT, j->width, j->result, j->arg[0], NULL, NULL);
-	default:
-		return refuse_operator(e, j, no_row_problem);
-	}
-}
-
-static gcc_jit_rvalue *make_integer(struct emitter *e, enum ilir_dtype t, int64_t i)
-{
-	return gcc_jit_context_new_rvalue_from_long(e->context, e->type[t][0], i);
-}
-
-/* Clamps to low..high and converts to a narrower type. */
-static gcc_jit_rvalue *saturate_integer(struct emitter *e, const struct job *j, int64_t low, int64_t high)
-{
-	enum ilir_dtype t = j->operand.dtype;
-	gcc_jit_type *wide = e->type[t][0];
-	gcc_jit_rvalue *v = j->arg[0], *least = make_integer(e, t, low), *most = make_integer(e, t, high);
-	v = jit_choose(e, wide, jit_compare(e, GCC_JIT_COMPARISON_LT, v, least), least, v);
-	v = jit_choose(e, wide, jit_compare(e, GCC_JIT_COMPARISON_GT, v, most), most, v);
-	return jit_cast(e, j->type.dtype, v);
-}
-
-/* The instruction returns INT32_MIN for all that is out of range: corrects numbers that are too large, and
- * NaNs. */
-static gcc_jit_rvalue *cut_fractions(struct emitter *e, const struct job *j)
-{
-	gcc_jit_rvalue *x = j->arg[0],
-		       *end =
-			   gcc_jit_context_new_rvalue_from_double(e->context, e->type[ILIR_F32][0], 0x1p31);
-	gcc_jit_rvalue *v = jit_asm(e, JIT_ASM_CUT_FRACTION, j->width, j->result, x, NULL, NULL);
-	gcc_jit_rvalue *high = compare_lanes(e, JIT_ASM_LE, j, jit_splat(e, ILIR_F32, end, j->width), x),
-		       *nan = compare_lanes(e, JIT_ASM_NAN, j, x, x);
-	v = blend_lanes(e, j, high, jit_splat(e, ILIR_I32, jit_i32(e, INT32_MAX), j->width), v);
-	return blend_lanes(e, j, nan, jit_splat(e, ILIR_I32, jit_i32(e, 0), j->width), v);
-}
-
-/* `high` is the largest integer, `end` the float behind it.  Casts 0 in place of numbers out of range. */
-static gcc_jit_rvalue *cut_fraction(struct emitter *e, const struct job *j, double end, int64_t low,
-				    int64_t high)
-{
-	enum ilir_dtype t = j->type.dtype;
-	gcc_jit_type *real = e->type[ILIR_F32][0];
-	gcc_jit_rvalue *x = j->arg[0],
-		       *least = gcc_jit_context_new_rvalue_from_double(e->context, real, -end),
-		       *behind = gcc_jit_context_new_rvalue_from_double(e->context, real, end),
-		       *zero = gcc_jit_context_zero(e->context, real);
-	gcc_jit_rvalue *is_low = jit_compare(e, GCC_JIT_COMPARISON_LT, x, least),
-		       *is_high = jit_compare(e, GCC_JIT_COMPARISON_GE, x, behind),
-		       *is_nan = jit_compare(e, GCC_JIT_COMPARISON_NE, x, x);
-	x = jit_choose(e, real, is_low, zero,
-		       jit_choose(e, real, is_high, zero, jit_choose(e, real, is_nan, zero, x)));
-	gcc_jit_rvalue *v = jit_cast(e, t, x);
-	v = jit_choose(e, e->type[t][0], is_low, make_integer(e, t, low), v);
-	return jit_choose(e, e->type[t][0], is_high, make_integer(e, t, high), v);
-}
-
-static gcc_jit_rvalue *emit_TO_I32(struct emitter *e, const struct job *j)
-{
-	switch (j->operand.dtype) {
-	case ILIR_BOOL:
-		return number_of_truth(e, j);
-	case ILIR_F32:
-		return j->width > 1 ? cut_fractions(e, j) : cut_fraction(e, j, 0x1p31, INT32_MIN, INT32_MAX);
-	case ILIR_I64:
-		return saturate_integer(e, j, INT32_MIN, INT32_MAX);
-	default:
-		return truncate_integer(e, j);
-	}
-}
-
-static gcc_jit_rvalue *emit_TO_I64(struct emitter *e, const struct job *j)
-{
-	return j->operand.dtype == ILIR_F32 ? cut_fraction(e, j, 0x1p63, INT64_MIN, INT64_MAX)
-					    : truncate_integer(e, j);
-}
-
 #define emit_TO_INDEX truncate_integer
-
-static gcc_jit_rvalue *emit_TO_I8(struct emitter *e, const struct job *j)
-{
-	return saturate_integer(e, j, INT8_MIN, INT8_MAX);
-}
-
-static gcc_jit_rvalue *emit_TO_U8(struct emitter *e, const struct job *j)
-{
-	return saturate_integer(e, j, 0, UINT8_MAX);
-}
-
-static gcc_jit_rvalue *emit_TO_I16(struct emitter *e, const struct job *j)
-{
-	return saturate_integer(e, j, INT16_MIN, INT16_MAX);
-}
-
-/* --- vectors --- */
-
-/* Truth in all lanes: all bits of each lane, or of a mask register a bit for each. */
-static gcc_jit_rvalue *splat_truth(struct emitter *e, gcc_jit_rvalue *v, int width)
-{
-	gcc_jit_type *integer = e->type[ILIR_I32][0], *word = e->type[ILIR_BOOL][4];
-	v = jit_keep(e, integer, gcc_jit_context_new_cast(e->context, NULL, v, integer));
-	v = jit_keep(e, integer,
-		     gcc_jit_context_new_unary_op(e->context, NULL, GCC_JIT_UNARY_OP_MINUS, integer, v));
-	return width == 16 ? jit_keep(e, word, gcc_jit_context_new_cast(e->context, NULL, v, word))
-			   : jit_splat(e, ILIR_I32, v, width);
-}
-
-gcc_jit_rvalue *jit_splat(struct emitter *e, enum ilir_dtype t, gcc_jit_rvalue *v, int width)
-{
-	gcc_jit_rvalue *lane[ILIR_MAX_LANES];
-	gcc_jit_type *type = jit_subvector_type(e, t, width);
-	if (width == 1)
-		return v;
-	if (t == ILIR_BOOL)
-		return splat_truth(e, v, width);
-	for (int i = 0; i < width; i++)
-		lane[i] = v;
-	return jit_keep(e, type, gcc_jit_context_new_rvalue_from_vector(e->context, NULL, type, width, lane));
-}
-
-static gcc_jit_rvalue *emit_RAMP(struct emitter *e, const struct job *j)
-{
-	return refuse_operator(e, j, "a ramp is used as a value");
-}
+#define emit_TO_F32 jit_emit_cast
+#define emit_TO_I32 jit_emit_cast
+#define emit_TO_I64 jit_emit_cast
+#define emit_TO_I8 jit_emit_cast
+#define emit_TO_U8 jit_emit_cast
+#define emit_TO_I16 jit_emit_cast
 
 /* --- the table --- */
 
@@ -609,67 +419,6 @@ static const struct jit_value *emit_choice(struct emitter *e, ilir_expr x)
 	e->at = join;
 	v->subvector[0] = gcc_jit_lvalue_as_rvalue(to);
 	return v;
-}
-
-/* Joins the truth of lanes that were compared one by one to a subvector. */
-static gcc_jit_rvalue *join_truth(struct emitter *e, gcc_jit_rvalue *const *truth, int width)
-{
-	gcc_jit_type *integer = e->type[ILIR_I32][0], *mask = jit_subvector_type(e, ILIR_BOOL, width);
-	gcc_jit_rvalue *lane[ILIR_MAX_LANES], *sum = jit_i32(e, 0);
-	for (int i = 0; i < width; i++) {
-		gcc_jit_rvalue *t = gcc_jit_context_new_cast(e->context, NULL, truth[i], integer);
-		lane[i] = jit_binary(e, integer, GCC_JIT_BINARY_OP_MINUS, jit_i32(e, 0), t);
-		t = jit_binary(e, integer, GCC_JIT_BINARY_OP_LSHIFT, t, jit_i32(e, i));
-		sum = width == 16 ? jit_binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_OR, sum, t) : sum;
-	}
-	return jit_keep(e, mask,
-			width == 16
-			    ? gcc_jit_context_new_cast(e->context, NULL, sum, mask)
-			    : gcc_jit_context_new_rvalue_from_vector(e->context, NULL, mask, width, lane));
-}
-
-const struct jit_value *jit_join(struct emitter *e, struct ilir_type t, gcc_jit_rvalue *const *lane)
-{
-	struct jit_value *v = jit_new_value(e, t);
-	gcc_jit_type *type = jit_subvector_type(e, t.dtype, v->width);
-	for (int i = 0; i < v->subvectors; i++) {
-		gcc_jit_rvalue *const *first = lane + i * v->width;
-		v->subvector[i] =
-		    v->width == 1 ? first[0]
-		    : t.dtype == ILIR_BOOL
-			? join_truth(e, first, v->width)
-			: jit_keep(e, type,
-				   gcc_jit_context_new_rvalue_from_vector(e->context, NULL, type, v->width,
-									  (gcc_jit_rvalue **)first));
-	}
-	return v;
-}
-
-/* An element of a vector, through memory. */
-static gcc_jit_rvalue *extract_element(struct emitter *e, gcc_jit_rvalue *vector, enum ilir_dtype t, int i)
-{
-	gcc_jit_lvalue *place = jit_local(e, gcc_jit_rvalue_get_type(vector));
-	gcc_jit_block_add_assignment(e->at, e->location, place, vector);
-	gcc_jit_rvalue *at =
-	    gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(place, NULL),
-				     gcc_jit_type_get_pointer(e->type[t][0]));
-	return jit_keep(e, e->type[t][0],
-			gcc_jit_lvalue_as_rvalue(
-			    gcc_jit_context_new_array_access(e->context, NULL, at, jit_index(e, i))));
-}
-
-gcc_jit_rvalue *jit_lane(struct emitter *e, const struct jit_value *v, enum ilir_dtype t, int i)
-{
-	gcc_jit_rvalue *subvector = v->subvector[i / v->width];
-	if (v->width == 1)
-		return subvector;
-	if (t != ILIR_BOOL)
-		return extract_element(e, subvector, t, i % v->width);
-	gcc_jit_rvalue *truth = v->width == 16
-				    ? jit_binary(e, e->type[ILIR_I32][0], GCC_JIT_BINARY_OP_BITWISE_AND,
-						 jit_cast(e, ILIR_I32, subvector), jit_i32(e, 1 << i % 16))
-				    : extract_element(e, subvector, ILIR_I32, i % v->width);
-	return jit_compare(e, GCC_JIT_COMPARISON_NE, truth, jit_i32(e, 0));
 }
 
 /* Lane by lane: the subvectors of the operands and of the result differ in width. */
