@@ -48,10 +48,17 @@ void arena_free(struct arena *a)
 	arena_init(a, a->allocator);
 }
 
+static bool exceeds_limit(struct arena *a, size_t bytes)
+{
+	bool exceeds = a->limit && (a->bytes > a->limit || bytes > a->limit - a->bytes);
+	a->full |= exceeds;
+	return exceeds;
+}
+
 static bool add_chunk(struct arena *a, size_t bytes)
 {
 	size_t capacity = bytes > CHUNK ? bytes : CHUNK, size = sizeof(struct arena_chunk) + capacity;
-	if (size < capacity)
+	if (size < capacity || exceeds_limit(a, size))
 		return false;
 	struct arena_chunk *chunk = a->allocator->resize(a->allocator->context, NULL, 0, size);
 	if (!chunk)
@@ -68,7 +75,7 @@ void *arena_try(struct arena *a, size_t count, size_t size)
 {
 	size_t bytes;
 	if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * CHUNK)
-		return NULL;
+		return exceeds_limit(a, PTRDIFF_MAX), NULL;
 	bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 	if ((!a->free || (size_t)(a->end - a->free) < bytes) && !add_chunk(a, bytes))
 		return NULL;

@@ -30,6 +30,8 @@ struct arena {
 	struct arena_chunk *chunks; /* newest first */
 	char *free, *end;           /* unused part of the newest chunk */
 	size_t bytes;               /* taken from the allocator so far */
+	size_t limit;               /* of `bytes`: beyond it memory is out; 0 = none */
+	bool full;                  /* memory was out because of the limit */
 	jmp_buf *escape;	    /* jumped to when memory is out */
 };
 

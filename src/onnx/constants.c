@@ -2,41 +2,29 @@
 /* Operators whose values are known when a graph is imported. */
 #include "onnx/operators.h"
 
-static void write_element(const struct onnx_tensor *t, int64_t i, double x)
+#include <math.h>
+
+static bool has_extents(const struct onnx_shape *shape)
 {
-	switch (t->type) {
-	case ONNX_FLOAT:
-		((float *)t->data)[i] = (float)x;
-		break;
-	case ONNX_INT64:
-		((int64_t *)t->data)[i] = (int64_t)x;
-		break;
-	case ONNX_INT32:
-		((int32_t *)t->data)[i] = (int32_t)x;
-		break;
-	default:
-		((uint8_t *)t->data)[i] = x != 0;
-	}
+	for (int d = 0; d < shape->rank; d++)
+		if (shape->dim[d] < 0)
+			return false;
+	return shape->rank <= RA_MAX_RANK;
 }
 
 /* Elements in the computed type, which all are 0. */
 static struct onnx_tensor *new_elements(const struct onnx_op *o, enum onnx_type type,
 					const struct onnx_shape *shape)
 {
-	static const enum onnx_type types[DTYPES] = {[DTYPE_F32] = ONNX_FLOAT,
-						     [DTYPE_I32] = ONNX_INT32,
-						     [DTYPE_I64] = ONNX_INT64,
-						     [DTYPE_BOOL] = ONNX_BOOL};
-	enum { MOST = 1 << 24 };
 	if (onnx_type_traits_of(type)->dtype == DTYPES)
 		return onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "there are no values of the type %s here",
 				      onnx_type_traits_of(type)->name),
 		       NULL;
-	if (shape->rank > RA_MAX_RANK || onnx_elements(shape) < 0 || onnx_elements(shape) > MOST)
-		return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "the constant has more than %d elements",
-				      MOST),
+	if (!has_extents(shape))
+		return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL,
+				      "the constant has a negative extent, or more axes than %d", RA_MAX_RANK),
 		       NULL;
-	return onnx_new_tensor(o, types[onnx_computed(type)], shape);
+	return onnx_new_tensor(o, onnx_kept_type(type), shape);
 }
 
 bool onnx_write_constant(struct onnx_op *o)
@@ -74,7 +62,7 @@ bool onnx_write_constant_of_shape(struct onnx_op *o)
 	memcpy(shape.dim, extent, sizeof extent);
 	struct onnx_tensor *t = new_elements(o, a ? a->tensor->type : ONNX_FLOAT, &shape);
 	for (int64_t i = 0; a && t && i < t->elements; i++)
-		write_element(t, i, onnx_number_at(a->tensor, 0));
+		onnx_set_number(t, i, onnx_number_at(a->tensor, 0));
 	if (t)
 		o->out[0] = onnx_constant(o, t);
 	return t != NULL;
@@ -90,7 +78,7 @@ bool onnx_write_eye_like(struct onnx_op *o)
 		return t && onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "it takes a matrix");
 	for (int64_t i = 0; i < shape->dim[0]; i++)
 		if (i + k >= 0 && i + k < shape->dim[1])
-			write_element(t, i * shape->dim[1] + i + k, 1);
+			onnx_set_number(t, i * shape->dim[1] + i + k, 1);
 	o->out[0] = onnx_constant(o, t);
 	return true;
 }
@@ -103,10 +91,10 @@ bool onnx_write_range(struct onnx_op *o)
 		if (!onnx_given(o, i) || !onnx_known_floats(o, i, 1, &x[i], &n) || n != 1)
 			return false;
 	double elements = x[2] ? ((double)x[1] - x[0]) / x[2] : 0;
-	struct onnx_shape shape = {1, {(int64_t)elements + (elements > (int64_t)elements)}};
-	struct onnx_tensor *t = shape.dim[0] < 0 ? NULL : new_elements(o, o->in[0].type, &shape);
+	struct onnx_shape shape = {1, {(int64_t)ceil(fmin(fmax(elements, 0), 0x1p40))}};
+	struct onnx_tensor *t = elements < 0 ? NULL : new_elements(o, o->in[0].type, &shape);
 	for (int64_t i = 0; t && i < shape.dim[0]; i++)
-		write_element(t, i, x[0] + (double)i * x[2]);
+		onnx_set_number(t, i, x[0] + (double)i * x[2]);
 	if (t)
 		o->out[0] = onnx_constant(o, t);
 	return t || onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "the range has no elements");

@@ -341,15 +341,19 @@ static struct onnx_operand pool(const struct onnx_op *o, struct onnx_operand x, 
 	return onnx_nest(o, x.type, &shape, (struct onnx_operand *[]){&x}, 1, str_text(&s));
 }
 
+/* Of the elements of a window from place `begin` on how many lie before a place. */
+static int64_t count_before(const struct windows *w, int d, int64_t begin, int64_t place)
+{
+	int64_t n = (place - begin + w->dilation[d] - 1) / w->dilation[d];
+	return place <= begin ? 0 : n < w->kernel[d] ? n : w->kernel[d];
+}
+
 /* How many elements the window at a place of an axis averages. */
 static int64_t count_inside(const struct windows *w, int d, int64_t at, bool padding)
 {
-	int64_t first = padding ? -w->before[d] : 0, last = w->in[d] + (padding ? w->after[d] : 0), n = 0;
-	for (int64_t u = 0; u < w->kernel[d]; u++) {
-		int64_t i = at * w->stride[d] + u * w->dilation[d] - w->before[d];
-		n += i >= first && i < last;
-	}
-	return n;
+	int64_t first = padding ? -w->before[d] : 0, last = w->in[d] + (padding ? w->after[d] : 0);
+	int64_t begin = at * w->stride[d] - w->before[d];
+	return count_before(w, d, begin, last) - count_before(w, d, begin, first);
 }
 
 /* The shares of elements, which differ at the borders: one factor for each axis. */

@@ -143,7 +143,7 @@ static bool check_place(struct onnx_reading *r, const char *what, const struct p
 }
 
 bool onnx_read_external(struct onnx_reading *r, const char *what, const Onnx__TensorProto *from,
-			const struct onnx_tensor *t, void *to)
+			struct onnx_tensor *t)
 {
 	struct place p;
 	if (!read_place(r, what, from, &p))
@@ -151,8 +151,13 @@ bool onnx_read_external(struct onnx_reading *r, const char *what, const Onnx__Te
 	int fd = open_location(r, what, p.location);
 	if (fd < 0)
 		return false;
-	bool ok =
-	    check_place(r, what, &p, t, fd) && io_read_at(r->diags, p.location, fd, to, t->bytes, p.offset);
+	bool fits = check_place(r, what, &p, t, fd);
+	void *to = fits ? arena_try(r->arena, t->bytes + 1, 1) : NULL;
+	bool read = to && io_read_at(r->diags, p.location, fd, to, t->bytes, p.offset);
 	close(fd);
-	return ok;
+	if (fits && !to)
+		arena_escape(r->arena);
+	t->data = to;
+	r->external += read ? (int64_t)t->bytes : 0;
+	return read;
 }

@@ -4,7 +4,7 @@
 #include "onnx/import.h"
 #include "subop/subop.h"
 
-/* Elements of the inputs or outputs of a node: what is larger is left to the compiled model. */
+/* Elements of an input or output of a node: what is larger is left to the compiled model. */
 enum { FOLDED_ELEMENTS = 4096 };
 
 static bool is_small(const struct onnx_operand *x)
@@ -20,6 +20,7 @@ bool onnx_is_foldable(const struct onnx_op *o)
 	return o->ins > 0;
 }
 
+/* Sets an element that the oracle has computed. */
 static void set_element(const struct onnx_tensor *t, int64_t i, double x)
 {
 	switch (t->type) {
@@ -37,16 +38,6 @@ static void set_element(const struct onnx_tensor *t, int64_t i, double x)
 	}
 }
 
-/* The type in which elements that were computed are kept. */
-static enum onnx_type kept_type(enum onnx_type type)
-{
-	static const enum onnx_type types[DTYPES] = {[DTYPE_F32] = ONNX_FLOAT,
-						     [DTYPE_I32] = ONNX_INT32,
-						     [DTYPE_I64] = ONNX_INT64,
-						     [DTYPE_BOOL] = ONNX_BOOL};
-	return types[onnx_computed(type)];
-}
-
 static struct ra_model *finish_model(struct onnx_op *o)
 {
 	for (int i = 0; i < o->outs; i++)
@@ -56,25 +47,59 @@ static struct ra_model *finish_model(struct onnx_op *o)
 	return ra_builder_finish(o->target->builder);
 }
 
-/* Evaluates a model without inputs on one row. */
-static bool evaluate(struct onnx_op *o, const struct ra_model *model, double *const *outputs)
+/* Elements that the oracle computes, those of reductions at each of their steps. */
+static double count_elements(const struct sub_program *p)
+{
+	double n = 0;
+	for (uint32_t i = 1; i < p->values.n; i++)
+		n += sub_row_elements(p, &p->values.at[i]) * sub_reduced_extent(p, &p->values.at[i]);
+	return n;
+}
+
+static bool is_affordable(struct onnx_importer *im, const struct sub_program *p)
+{
+	double n = count_elements(p);
+	if (n > ONNX_EVALUATED || im->evaluated + n > ONNX_EVALUATED_IN_ALL)
+		return false;
+	im->evaluated += n;
+	return true;
+}
+
+/* Where elements of the outputs are computed, in their order. */
+static double *const *make_outputs(struct onnx_importer *im, const struct onnx_op *o)
+{
+	double **elements = ARENA_ARRAY(&im->scratch, double *, o->outs + 1);
+	int n = 0;
+	for (int i = 0; i < o->outs; i++)
+		if (o->out[i].given)
+			elements[n++] = ARENA_ARRAY(&im->scratch, double, onnx_elements(&o->out[i].shape) + 1);
+	return elements;
+}
+
+/* Evaluates a model without inputs on one row, if that is affordable. */
+static bool evaluate(struct onnx_importer *im, struct onnx_op *o, const struct ra_model *model,
+		     double *const **outputs)
 {
 	static const int32_t zeros[2];
 	struct sub_forest row = {
 	    .nodes = 1, .inputs = 1, .child_begin = zeros, .root = zeros, .order = zeros};
 	const void **params = ARENA_ARRAY(o->arena, const void *, o->target->weights.n + 1);
 	struct sub_program p;
-	sub_init(&p, o->arena, "constants");
+	*outputs = NULL;
+	sub_init(&p, &im->scratch, "constants");
 	if (!sub_lower_model(&p, model, NULL, SUB_AT_MODEL, o->diags))
 		return false;
+	if (!is_affordable(im, &p))
+		return true;
 	for (size_t i = 0; i < o->target->weights.n; i++)
 		params[i] = o->target->weights.at[i].data;
-	return sub_evaluate_in(SUB_BINARY32, &p, &row, params, NULL, outputs, o->arena);
+	*outputs = make_outputs(im, o);
+	return sub_evaluate_in(SUB_BINARY32, &p, &row, params, NULL, *outputs, &im->scratch);
 }
 
 static void keep_constant(struct onnx_op *o, struct onnx_operand *x, const double *elements)
 {
-	struct onnx_tensor *t = onnx_new_tensor(o, kept_type(x->type), &x->shape);
+	struct onnx_tensor *t = onnx_new_tensor(o, onnx_kept_type(x->type), &x->shape);
 	for (int64_t i = 0; i < t->elements; i++)
 		set_element(t, i, elements[i]);
 	enum onnx_type type = x->type;
@@ -82,7 +107,7 @@ static void keep_constant(struct onnx_op *o, struct onnx_operand *x, const doubl
 	x->type = type;
 }
 
-/* Whether the operands that were written are constants already, and none is too large. */
+/* Whether the operands that were written are constants already. */
 static bool is_done(const struct onnx_op *o)
 {
 	for (int i = 0; i < o->outs; i++)
@@ -91,24 +116,41 @@ static bool is_done(const struct onnx_op *o)
 	return true;
 }
 
-bool onnx_fold_node(struct onnx_op *whole)
+static bool has_small_outputs(const struct onnx_op *o)
+{
+	for (int i = 0; i < o->outs; i++)
+		if (o->out[i].given && !is_small(&o->out[i]))
+			return false;
+	return true;
+}
+
+/* Makes constants of the outputs; of none where computing them is not affordable. */
+static bool compute_outputs(struct onnx_importer *im, struct onnx_op *o, bool *folded)
+{
+	struct ra_model *model = finish_model(o);
+	double *const *elements;
+	bool good = model && evaluate(im, o, model, &elements);
+	*folded = good && elements;
+	for (int i = 0, at = 0; i < o->outs && *folded; i++)
+		if (o->out[i].given)
+			keep_constant(o, &o->out[i], elements[at++]);
+	return good;
+}
+
+/* Operands of a node refer to the target, which therefore is not scratch: another one never has its place. */
+bool onnx_fold_node(struct onnx_importer *im, struct onnx_op *whole, bool *folded)
 {
 	struct onnx_op o = *whole;
-	double *elements[ONNX_OUTPUT_LIMIT] = {NULL};
 	o.target = ARENA_NEW(o.arena, struct onnx_target);
-	if (!onnx_start_target(o.arena, o.diags, o.graph, o.target) || !o.row->write(&o))
+	im->scratch.escape = im->arena->escape;
+	im->scratch.limit = im->arena->limit;
+	if (!onnx_start_target(im, &im->scratch, o.target) || !o.row->write(&o))
 		return false;
-	if (is_done(&o))
-		return true;
-	struct ra_model *model = finish_model(&o);
-	int n = 0;
-	for (int i = 0; i < o.outs; i++)
-		if (o.out[i].given)
-			elements[n++] = ARENA_ARRAY(o.arena, double, onnx_elements(&o.out[i].shape) + 1);
-	if (!model || !evaluate(&o, model, elements))
+	*folded = is_done(&o);
+	if (!*folded && has_small_outputs(&o) && !compute_outputs(im, &o, folded))
 		return false;
-	for (int i = 0, at = 0; i < o.outs; i++)
-		if (o.out[i].given)
-			keep_constant(&o, &o.out[i], elements[at++]);
+	if (!*folded)
+		memset(o.out, 0, sizeof *o.out * o.outs);
+	arena_free(&im->scratch);
 	return true;
 }

@@ -140,6 +140,7 @@ struct onnx_graph {
 				      have a constant */
 	size_t inputs, outputs;
 	int64_t ir; /* the version of the format that the file says */
+	int64_t bytes; /* of the model's graph: of the file, and of elements in other files */
 	/* What is written over the model's metadata: the producing program, for people. */
 	const char *producer;
 };

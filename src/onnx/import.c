@@ -62,13 +62,12 @@ static const char *free_prefix(struct arena *a, const struct onnx_graph *g, cons
 	}
 }
 
-bool onnx_start_target(struct arena *a, struct diags *diags, const struct onnx_graph *graph,
-		       struct onnx_target *t)
+bool onnx_start_target(const struct onnx_importer *im, struct arena *a, struct onnx_target *t)
 {
-	*t = (struct onnx_target){
-	    .names = map_in(a), .axis = free_prefix(a, graph, "i"), .reduced = free_prefix(a, graph, "r")};
-	t->builder =
-	    ra_builder_new(a, diags, 1, onnx_spell_name(a, *graph->name ? graph->name : "graph"), "none");
+	const struct onnx_graph *graph = im->whole;
+	const char *name = onnx_spell_name(a, *graph->name ? graph->name : "graph");
+	*t = (struct onnx_target){.names = map_in(im->arena), .axis = im->axis, .reduced = im->reduced};
+	t->builder = ra_builder_new(a, im->diags, 1, name, "none");
 	if (!t->builder)
 		return false;
 	ra_builder_at(t->builder, graph->file, 0);
@@ -157,6 +156,17 @@ static bool find_inputs(struct onnx_importer *im, struct onnx_op *o)
 	return true;
 }
 
+static bool check_extents(const struct onnx_op *o, int output)
+{
+	const struct onnx_shape *s = &o->out[output].shape;
+	for (int d = 0; d < s->rank; d++)
+		if (s->dim[d] > INT32_MAX)
+			return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL,
+					      "the extent of axis %d of its output %d is %lld, and the most is %d", d,
+					      output, (long long)s->dim[d], INT32_MAX);
+	return true;
+}
+
 static bool keep_outputs(struct onnx_importer *im, const struct onnx_op *o)
 {
 	for (int i = 0; i < o->outs; i++) {
@@ -165,6 +175,8 @@ static bool keep_outputs(struct onnx_importer *im, const struct onnx_op *o)
 		if (!o->out[i].given)
 			return onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "its output %d is not computed",
 					      i);
+		if (!check_extents(o, i))
+			return false;
 		im->scope->operand[o->node->output[i]] = o->out[i];
 	}
 	return true;
@@ -177,6 +189,14 @@ static bool check_written(const struct onnx_importer *im, const struct onnx_op *
 		written &= !o->out[i].given || o->out[i].source || o->out[i].id;
 	return written || im->diags->n > im->faults ||
 	       onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "an input that it needs is left out");
+}
+
+static bool write_operator(struct onnx_importer *im, struct onnx_op *o)
+{
+	bool folded = false;
+	if (!has_graphs(o->node) && onnx_is_foldable(o) && !onnx_fold_node(im, o, &folded))
+		return false;
+	return folded || o->row->write(o);
 }
 
 static bool write_node(struct onnx_importer *im, const struct onnx_node *n)
@@ -198,7 +218,7 @@ static bool write_node(struct onnx_importer *im, const struct onnx_node *n)
 				      ONNX_OUTPUT_LIMIT);
 	o.out = ARENA_ARRAY(im->arena, struct onnx_operand, n->outputs + 1);
 	o.outs = needed_outputs(im, n);
-	bool written = !has_graphs(n) && onnx_is_foldable(&o) ? onnx_fold_node(&o) : o.row->write(&o);
+	bool written = write_operator(im, &o);
 	return check_written(im, &o, written) && written && keep_outputs(im, &o);
 }
 
@@ -240,12 +260,17 @@ static bool take_output_names(struct onnx_importer *im)
 /* Nodes of graphs count as often as they are written, and so do the graphs. */
 static bool write_nodes(struct onnx_importer *im, const struct onnx_graph *g)
 {
+	const struct onnx_node *around = im->node;
 	bool good = true;
-	for (size_t n = 0; good && n < g->nodes; n++)
-		good = ++im->written <= ONNX_MAX_WRITTEN ? write_node(im, &g->node[n])
-							 : onnx_refuse(im->diags, g, &g->node[n], DIAG_MODEL_LARGE, NULL,
+	for (size_t n = 0; good && n < g->nodes; n++) {
+		im->node = &g->node[n];
+		im->arena->limit += ONNX_IMPORT_OF_NODE;
+		good = ++im->written <= ONNX_MAX_WRITTEN ? write_node(im, im->node)
+							 : onnx_refuse(im->diags, g, im->node, DIAG_MODEL_LARGE, NULL,
 								       "with graphs of nodes, more than %d nodes are written",
 								       ONNX_MAX_WRITTEN);
+	}
+	im->node = around;
 	return good;
 }
 
@@ -296,16 +321,59 @@ bool onnx_write_graph(const struct onnx_op *o, const struct onnx_graph *g, const
 
 static bool write_whole(struct onnx_importer *im)
 {
-	return take_output_names(im) && write_nodes(im, im->scope->graph) && write_outputs(im);
+	im->scope = open_scope(im, im->whole);
+	im->axis = free_prefix(im->arena, im->whole, "i");
+	im->reduced = free_prefix(im->arena, im->whole, "r");
+	if (!onnx_start_target(im, im->arena, &im->target) || !take_output_names(im) ||
+	    !write_nodes(im, im->whole) || !write_outputs(im))
+		return false;
+	*im->out = (struct onnx_model){ra_builder_finish(im->target.builder), im->target.weights.at,
+				       im->target.weights.n};
+	return im->out->model != NULL;
+}
+
+/* --- the bound --- */
+
+static bool refuse_memory(const struct onnx_importer *im, size_t most)
+{
+	static const char hint[] = "extents far beyond the tensors of the file are at fault, or a sequence is very "
+				   "long: give other sizes, or let the model compute it when it runs";
+	const long long mebibytes = (long long)(most >> 20);
+	if (im->node)
+		return onnx_refuse(im->diags, im->scope->graph, im->node, DIAG_MODEL_LARGE, hint,
+				   "with it the import takes more than %lld MiB", mebibytes);
+	return diag_add(im->diags, DIAG_MODEL_LARGE, (struct diag_at){.file = im->whole->file}, hint,
+			"the import takes more than %lld MiB", mebibytes);
+}
+
+/* Writes the graph in as much memory as may be taken.  Escapes as the arena does when other memory is out. */
+static bool write_bounded(struct onnx_importer *im)
+{
+	struct arena *a = im->arena;
+	jmp_buf escape, *const outer = a->escape;
+	const size_t limit = a->limit, before = a->bytes;
+	volatile bool good = false, done = false;
+	arena_init(&im->scratch, a->allocator);
+	a->limit = before + ONNX_IMPORT_LEAST + ONNX_IMPORT_MULTIPLE * (size_t)im->whole->bytes;
+	if (!arena_guard(a, &escape)) {
+		good = write_whole(im);
+		done = true;
+	}
+	const bool full = a->full || im->scratch.full;
+	const size_t most = a->limit - before;
+	a->escape = outer;
+	a->limit = limit;
+	a->full = false;
+	arena_free(&im->scratch);
+	if (!done && !full)
+		arena_escape(a);
+	return done ? good : refuse_memory(im, most);
 }
 
 bool onnx_import(struct arena *a, struct diags *diags, const struct onnx_graph *graph, struct onnx_model *out)
 {
-	struct onnx_importer im = {.arena = a, .diags = diags, .faults = diags->n};
-	im.scope = open_scope(&im, graph);
-	if (!onnx_start_target(a, diags, graph, &im.target) || !write_whole(&im))
-		return false;
-	*out = (struct onnx_model){ra_builder_finish(im.target.builder), im.target.weights.at,
-				   im.target.weights.n};
-	return out->model != NULL;
+	struct onnx_importer *im = ARENA_NEW(a, struct onnx_importer);
+	*im = (struct onnx_importer){
+	    .arena = a, .diags = diags, .whole = graph, .out = out, .faults = diags->n};
+	return write_bounded(im);
 }

@@ -19,17 +19,35 @@ enum { ONNX_MAX_WRITTEN = 100000 };
 struct onnx_importer {
 	struct arena *arena;
 	struct diags *diags;
+	const struct onnx_graph *whole; /* the model's */
+	struct onnx_model *out;
 	struct onnx_scope *scope;
 	struct onnx_target target;
-	size_t faults;	/* diagnostics that were there before */
-	size_t written; /* nodes, and times that a graph of a node was written */
+	size_t faults;		      /* diagnostics that were there before */
+	size_t written;		      /* nodes, and times that a graph of a node was written */
+	const struct onnx_node *node; /* that is being written; NULL = none */
+	struct arena scratch;	      /* of the model of one node that is evaluated, and of its values */
+	double evaluated;	      /* elements of nodes that were */
+	const char *axis, *reduced;   /* what names of indices begin with */
 };
 
-/* Begins a model.  False after a diagnostic. */
-bool onnx_start_target(struct arena *, struct diags *, const struct onnx_graph *, struct onnx_target *);
+/* What import may take is bounded, as a few bytes of a file can ask for any extent: memory, by the nodes that
+ * are written and the bytes of the file and of those beside it; and elements that are computed, of a node and
+ * of all nodes.  Nodes beyond the latter are left to the compiled model. */
+enum {
+	ONNX_IMPORT_LEAST = 256 << 20, /* bytes for a file of any size */
+	ONNX_IMPORT_OF_NODE = 8 << 10, /* bytes for each node */
+	ONNX_IMPORT_MULTIPLE = 8,      /* bytes for each byte of the file */
+	ONNX_EVALUATED = 1 << 22,
+	ONNX_EVALUATED_IN_ALL = 1 << 26
+};
+
+/* Begins a model, which is made in that arena.  False after a diagnostic. */
+bool onnx_start_target(const struct onnx_importer *, struct arena *, struct onnx_target *);
 /* fold.c: whether a node depends on constants alone, of which there are few. */
 bool onnx_is_foldable(const struct onnx_op *);
-/* Computes a node with constant inputs: its outputs become constants.  False after a diagnostic. */
-bool onnx_fold_node(struct onnx_op *);
+/* Computes a node with constant inputs: its outputs become constants, and `folded` true, unless it is too
+ * large.  False after a diagnostic. */
+bool onnx_fold_node(struct onnx_importer *, struct onnx_op *, bool *folded);
 
 #endif

@@ -103,6 +103,41 @@ struct onnx_operand onnx_count(const struct onnx_op *o, enum onnx_type type, int
 	return onnx_constant(o, t);
 }
 
+enum onnx_type onnx_kept_type(enum onnx_type type)
+{
+	static const enum onnx_type types[DTYPES] = {[DTYPE_F32] = ONNX_FLOAT,
+						     [DTYPE_I32] = ONNX_INT32,
+						     [DTYPE_I64] = ONNX_INT64,
+						     [DTYPE_BOOL] = ONNX_BOOL};
+	return types[onnx_computed(type)];
+}
+
+/* The nearest integer of a type; 0 of what is no number. */
+static int64_t integer_of(double x, enum onnx_type type)
+{
+	bool wide = type == ONNX_INT64;
+	if (x >= (wide ? 0x1p63 : 0x1p31))
+		return wide ? INT64_MAX : INT32_MAX;
+	return x > (wide ? -0x1p63 : -0x1p31) ? (int64_t)x : x < 0 ? (wide ? INT64_MIN : INT32_MIN) : 0;
+}
+
+void onnx_set_number(const struct onnx_tensor *t, int64_t i, double x)
+{
+	switch (t->type) {
+	case ONNX_FLOAT:
+		((float *)t->data)[i] = (float)x;
+		break;
+	case ONNX_INT64:
+		((int64_t *)t->data)[i] = integer_of(x, t->type);
+		break;
+	case ONNX_INT32:
+		((int32_t *)t->data)[i] = (int32_t)integer_of(x, t->type);
+		break;
+	default:
+		((uint8_t *)t->data)[i] = x != 0;
+	}
+}
+
 double onnx_number_at(const struct onnx_tensor *t, int64_t i)
 {
 	switch (t->type) {

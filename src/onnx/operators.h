@@ -126,6 +126,10 @@ struct onnx_operand onnx_integers(const struct onnx_op *, const struct onnx_shap
 struct onnx_operand onnx_floats(const struct onnx_op *, const struct onnx_shape *, const float *);
 /* 0, 1, ... as integers of the type. */
 struct onnx_operand onnx_count(const struct onnx_op *, enum onnx_type, int64_t n);
+/* The type in which elements that are computed at import are kept. */
+enum onnx_type onnx_kept_type(enum onnx_type);
+/* Sets an element of a tensor of such a type. */
+void onnx_set_number(const struct onnx_tensor *, int64_t, double);
 int64_t onnx_integer_at(const struct onnx_tensor *, int64_t);
 double onnx_number_at(const struct onnx_tensor *, int64_t);
 /* The integers of a list that must be known, bounded.  False after a diagnostic. */

@@ -79,7 +79,10 @@ bool onnx_read_graph(struct arena *arena, struct diags *diags, const char *file,
 	    .arena = arena, .diags = diags, .file = arena_string(arena, file), .choices = choices};
 	r.used = ARENA_ARRAY(arena, bool, choices ? choices->sizes + 1 : 1);
 	*out = NULL;
-	return read_model(&r, bytes, n, out);
+	if (!read_model(&r, bytes, n, out))
+		return false;
+	(*out)->bytes = (int64_t)n + r.external;
+	return true;
 }
 
 bool onnx_read_tensor(struct arena *arena, struct diags *diags, const char *file, const void *bytes, size_t n,

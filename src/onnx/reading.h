@@ -23,6 +23,7 @@ struct onnx_reading {
 	size_t opsets;
 	const struct onnx_choices *choices; /* may be NULL */
 	bool *used;			    /* by number of a size of these: an extent has its name */
+	int64_t external;		    /* bytes read from other files */
 };
 
 /* A graph that is being made. */
@@ -53,9 +54,10 @@ struct onnx_text onnx_text_of_bytes(struct arena *, ProtobufCBinaryData);
 bool onnx_make_tensor(struct onnx_reading *, const char *what, const Onnx__TensorProto *,
 		      struct onnx_tensor *);
 
-/* external.c: reads the elements of a tensor, `tensor->bytes` of them, that lie in another file. */
+/* external.c: reads the elements of a tensor, `tensor->bytes` bytes, that lie in another file.  Memory is
+ * taken when the file is known to have them. */
 bool onnx_read_external(struct onnx_reading *, const char *what, const Onnx__TensorProto *,
-			const struct onnx_tensor *, void *to);
+			struct onnx_tensor *);
 
 /* definitions.c: the values of a graph, and what its nodes' outputs and lists declare of them. */
 bool onnx_define_values(struct onnx_making *, const Onnx__GraphProto *);

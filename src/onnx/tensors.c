@@ -194,9 +194,7 @@ static bool place_external(struct making *m)
 		return refuse(m, "it has elements in '%s' and in another file", e.name);
 	if (m->to->type == ONNX_STRING)
 		return refuse(m, "texts cannot be in another file");
-	void *to = arena_take(m->reading->arena, m->to->bytes + 1, 1);
-	m->to->data = to;
-	return onnx_read_external(m->reading, m->what, m->from, m->to, to);
+	return onnx_read_external(m->reading, m->what, m->from, m->to);
 }
 
 bool onnx_make_tensor(struct onnx_reading *r, const char *what, const Onnx__TensorProto *from,

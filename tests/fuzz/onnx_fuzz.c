@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is larger takes too long to be one execution of many.  Extents of a few bytes may ask for any memory,
- * as that of a constant that is computed: so it is refused early. */
+/* What is larger takes too long to be one execution of many; memory is refused earlier than import does. */
 enum { MOST_BYTES = 64 << 20, MOST_NODES = 24, MOST_ELEMENTS = 1 << 14, MOST_SIZES = 8 };
 
 /* --- the folder of the file --- */

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The importer: what models it makes of small graphs, what it refuses, and that doc/onnx.md lists its
  * operators. */
-#include "onnx/operators.h"
+#include "onnx/import.h"
 #include "ra/ra.h"
 #include "tests/tap.h"
 
@@ -199,6 +199,80 @@ static void refuses_nodes(void)
 	refuses(&s, DIAG_ONNX_NAME, "'a_b'", "two inputs that are spelled alike are refused");
 }
 
+/* A small file can ask for any extent: what is made of constants at import is bounded, and the node told. */
+static void refuses_large(const struct small *s, const char *node)
+{
+	size_t before = arena.bytes;
+	struct str what = str_in(&arena);
+	str_printf(&what, "more than the bound is refused: %s", node);
+	refuses(s, DIAG_MODEL_LARGE, node, str_text(&what));
+	tap_ok(arena.bytes - before <= (size_t)ONNX_IMPORT_LEAST + ONNX_IMPORT_OF_NODE + (1 << 20), "and no more memory was taken");
+	arena_free(&arena);
+	arena.escape = &escape;
+}
+
+static void refuses_large_constants(void)
+{
+	static const struct {
+		const char *op;
+		int ins, in[3], n;
+		int64_t list[2];
+	} cases[] = {
+	    {"ConstantOfShape", 1, {LIST}, 2, {1 << 20, 1 << 20}},
+	    {"ConstantOfShape", 1, {LIST}, 1, {INT32_MAX}},
+	    {"Range", 3, {MIDDLE, LIST, X}, 1, {INT32_MAX}},
+	    {"OneHot", 3, {X, LIST, Y}, 1, {INT32_MAX}},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct small s;
+		struct onnx_tensor ends[2];
+		int64_t zero = 0, one = 1;
+		start(&s);
+		set_list(&s, cases[i].n, cases[i].list);
+		s.value[MIDDLE].type = ONNX_INT64;
+		ends[0] = ends[1] = (struct onnx_tensor){.name = "", .type = ONNX_INT64, .elements = 1, .data = &zero};
+		ends[1].data = &one;
+		if (strcmp(cases[i].op, "Range") == 0) {
+			s.list.rank = 0;
+			s.value[MIDDLE].constant = &ends[0];
+			s.value[X].constant = &ends[1];
+		}
+		put(&s, cases[i].op, cases[i].ins, cases[i].in, RESULT);
+		struct str node = str_in(&arena);
+		str_printf(&node, "node 0 'the_node' (%s, opset 13)", cases[i].op);
+		refuses_large(&s, str_text(&node));
+	}
+}
+
+/* What is computed of constants, and is large, is computed when the model is bound. */
+static void leaves_large_values(void)
+{
+	struct small s;
+	start(&s);
+	set_list(&s, 1, (int64_t[]){1 << 30});
+	put(&s, "Expand", 2, (int[]){LIST, LIST}, RESULT);
+	imports(&s, "i0 in 1073741824", "a constant that is expanded far is left to the model");
+	start(&s);
+	set_list(&s, 1, (int64_t[]){1 << 30});
+	put(&s, "Tile", 2, (int[]){LIST, LIST}, RESULT);
+	imports(&s, "in 1073741824", "so is one that is repeated often");
+	tap_ok(arena.bytes < 8 << 20, "and takes no memory of its size");
+	start(&s);
+	set_list(&s, 2, (int64_t[]){INT32_MAX, 1});
+	put(&s, "Pad", 2, (int[]){LIST, LIST}, RESULT);
+	refuses(&s, DIAG_ONNX_SHAPE, "node 0 'the_node' (Pad, opset 13): the extent of axis 0",
+		"an extent that no value has is refused with its node");
+	start(&s);
+	set_list(&s, 2, (int64_t[]){-1, -1});
+	put(&s, "ConstantOfShape", 1, (int[]){LIST}, RESULT);
+	refuses(&s, DIAG_ONNX_SHAPE, "negative extent", "two negative extents are no shape");
+	start(&s);
+	set_list(&s, 2, (int64_t[]){3, 4});
+	put(&s, "Add", 2, (int[]){LIST, LIST}, MIDDLE);
+	put(&s, "Expand", 2, (int[]){LIST, MIDDLE}, RESULT);
+	refuses(&s, DIAG_ONNX_SHAPE, "[2] and [6, 8]", "what is small is computed");
+}
+
 /* The line of an operator in the page. */
 static const char *row_of(const struct onnx_operator *op)
 {
@@ -245,6 +319,8 @@ int main(void)
 		return 1;
 	writes_models();
 	refuses_nodes();
+	refuses_large_constants();
+	leaves_large_values();
 	lists_operators();
 	diags_free(&diags);
 	arena_free(&arena);

@@ -197,6 +197,18 @@ static void refuses_outside(char *location, char *offset, char *length, const ch
 	tap_ok(!read_parts(&p, NULL) && refused(DIAG_ONNX_EXTERNAL, text), "%s", what);
 }
 
+/* An extent costs the writer a few bytes, and the reader nothing until the file is seen to have them. */
+static void refuses_outside_early(void)
+{
+	struct parts p;
+	int64_t extent = 1 << 29;
+	place_outside(&p, "data", "0", "2147483648");
+	p.tensor[0].dims = &extent;
+	size_t before = arena.bytes;
+	tap_ok(!read_parts(&p, NULL) && refused(DIAG_ONNX_EXTERNAL, "which has 12") && arena.bytes - before < 1 << 20,
+	       "a tensor of 2 GiB that its file does not have takes no memory");
+}
+
 static void reads_outside(void)
 {
 	struct parts p;
@@ -211,6 +223,7 @@ static void reads_outside(void)
 	refuses_outside("absent", "0", "8", "cannot be opened", "a file that is not there is refused");
 	refuses_outside("data", "8", "8", "which has 12", "so are elements past its end");
 	refuses_outside("data", "9223372036854775807", "8", "which has 12", "and far past it");
+	refuses_outside_early();
 	refuses_outside("data", "-4", "8", "no number", "and an offset that is no number");
 	refuses_outside("data", "4", "4", "it has 4 bytes", "and a length that is not that of the tensor");
 	tap_ok(symlink("/etc/passwd", path_of("link")) == 0, "there is a link");
