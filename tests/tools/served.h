@@ -42,7 +42,7 @@ static inline bool serve(struct served *s, const char *text, const struct tensor
 	esp_model_free(model);
 	esp_weights_free(weights);
 	s->reading = (esp_treebank_options){.size = sizeof s->reading, .vocab = s->vocab};
-	s->model = (struct infer_model){"m", s->context, s->program, &s->reading};
+	s->model = (struct infer_model){"m", s->context, s->program, &s->reading, false};
 	return tap_ok(ok, "a model is served");
 }
 

@@ -30,43 +30,48 @@ char *infer_describe_server(size_t *bytes)
 	return body_take(&b, bytes);
 }
 
-/* A tensor with a row for each node, edge or structure; -1 is the number of these. */
-static void put_tensor(struct body *b, const char *name, const char *datatype, const size_t *shape,
+/* A tensor; where it has a row for each node, edge or structure, -1 is the number of these. */
+static void put_tensor(struct body *b, const char *name, const char *datatype, bool rows, const size_t *shape,
 		       size_t rank)
 {
 	body_puts(b, "{\"name\":");
 	body_string(b, name, strlen(name));
 	body_puts(b, ",\"datatype\":\"");
 	body_puts(b, datatype);
-	body_puts(b, "\",\"shape\":[-1");
+	body_puts(b, rows ? "\",\"shape\":[-1" : "\",\"shape\":[");
 	for (size_t i = 0; i < rank; i++) {
-		body_puts(b, ",");
+		body_puts(b, i || rows ? "," : "");
 		body_integer(b, (int64_t)shape[i]);
 	}
 	body_puts(b, "]}");
 }
 
-static void put_inputs(struct body *b, const esp_program *p)
+static void put_inputs(struct body *b, const struct infer_model *m)
 {
 	const esp_input *in;
-	for (size_t i = 0; (in = esp_program_input(p, i)); i++) {
-		put_tensor(b, in->name, datatype_name(in->dtype), in->shape, in->rank);
-		body_puts(b, ",");
+	size_t n = 0;
+	for (; (in = esp_program_input(m->program, n)); n++) {
+		body_puts(b, n ? "," : "");
+		put_tensor(b, in->name, datatype_name(in->dtype), !m->arrays, in->shape, in->rank);
 	}
-	for (size_t i = 0; i < STRUCTURE_TENSORS; i++) {
-		body_puts(b, i ? "," : "");
-		put_tensor(b, structure_tensor[i], i == TENSOR_STRUCTURE ? "BYTES" : "INT32", NULL, 0);
+	for (size_t i = 0; !m->arrays && i < STRUCTURE_TENSORS; i++) {
+		body_puts(b, n + i ? "," : "");
+		put_tensor(b, structure_tensor[i], i == TENSOR_STRUCTURE ? "BYTES" : "INT32", true, NULL, 0);
 	}
 }
 
-static void put_outputs(struct body *b, const esp_program *p)
+static void put_outputs(struct body *b, const struct infer_model *m)
 {
 	const esp_output *out;
-	for (size_t i = 0; (out = esp_program_output(p, i)); i++) {
-		put_tensor(b, out->name, datatype_name(out->dtype), out->shape, out->rank);
-		body_puts(b, ",");
+	size_t n = 0;
+	for (; (out = esp_program_output(m->program, n)); n++) {
+		body_puts(b, n ? "," : "");
+		put_tensor(b, out->name, datatype_name(out->dtype), !m->arrays, out->shape, out->rank);
 	}
-	put_tensor(b, structure_tensor[TENSOR_STRUCTURE_BEGIN], "INT64", NULL, 0);
+	if (m->arrays)
+		return;
+	body_puts(b, n ? "," : "");
+	put_tensor(b, structure_tensor[TENSOR_STRUCTURE_BEGIN], "INT64", true, NULL, 0);
 }
 
 char *infer_describe_model(const struct infer_model *model, uint64_t generation, size_t *bytes)
@@ -77,9 +82,9 @@ char *infer_describe_model(const struct infer_model *model, uint64_t generation,
 	body_puts(&b, ",\"versions\":[\"");
 	body_integer(&b, (int64_t)generation);
 	body_puts(&b, "\"],\"platform\":\"espalier\",\"inputs\":[");
-	put_inputs(&b, model->program);
+	put_inputs(&b, model);
 	body_puts(&b, "],\"outputs\":[");
-	put_outputs(&b, model->program);
+	put_outputs(&b, model);
 	body_puts(&b, "]}\n");
 	return body_take(&b, bytes);
 }

@@ -13,6 +13,7 @@ struct gather {
 	struct infer_failure *failure;
 	const esp_program *program;
 	size_t inputs;
+	bool single; /* one row, and no tensor has an axis of rows */
 	int64_t nodes, edges, structures;
 	/* Read, or made where the request leaves them out. */
 	int32_t *child_begin, *children, *begin, *root;
@@ -35,21 +36,42 @@ static bool refuse_sizes(const struct gather *g)
 		      "'structure'");
 }
 
-/* The number of nodes, from the first tensor that tells it. */
-static bool find_nodes(struct gather *g)
+/* Whether the tensors are one row, without an axis of rows: a model without a structure may have it so. */
+static bool is_single(const struct gather *g)
+{
+	if (esp_program_children(g->program, NULL))
+		return false;
+	for (size_t i = 0; i < g->inputs; i++)
+		if (g->tensor[i].datatype.text)
+			return g->tensor[i].rank <= (int)esp_program_input(g->program, i)->rank;
+	return g->inputs == 0;
+}
+
+/* The number of nodes, from the first tensor that tells it; NULL = none does. */
+static const struct tensor *count_nodes(struct gather *g)
 {
 	const struct tensor *t = find_tensor(g, TENSOR_CHILD_BEGIN);
-	if (t) {
-		if (!tensor_check_shape(t, -1, NULL, 0, g->failure))
-			return false;
+	if (t)
 		g->nodes = t->shape[0] - 1;
-	}
 	for (size_t i = 0; !t && i < g->inputs; i++)
 		if (g->tensor[i].datatype.text && g->tensor[i].rank > 0 &&
 		    !esp_program_input(g->program, i)->on_edges) {
 			t = &g->tensor[i];
 			g->nodes = t->shape[0];
 		}
+	return t;
+}
+
+static bool find_nodes(struct gather *g)
+{
+	const struct tensor *begin = find_tensor(g, TENSOR_CHILD_BEGIN);
+	if (begin && !tensor_check_shape(begin, ANY_ROWS, NULL, 0, g->failure))
+		return false;
+	g->single = !begin && is_single(g);
+	g->nodes = 1;
+	if (g->single)
+		return true;
+	const struct tensor *t = count_nodes(g);
 	if (!t)
 		return refuse_sizes(g);
 	if (g->nodes < 1)
@@ -122,7 +144,7 @@ static bool read_begins(struct gather *g)
 			memcpy(g->begin, (int32_t[]){0, (int32_t)g->nodes}, 2 * sizeof *g->begin);
 		return g->begin;
 	}
-	if (!(g->begin = read_indices(g, t, -1)))
+	if (!(g->begin = read_indices(g, t, ANY_ROWS)))
 		return false;
 	g->structures = t->shape[0] - 1;
 	if (g->structures < 1)
@@ -207,11 +229,16 @@ static bool read_roots(struct gather *g)
 
 /* --- what nodes and edges carry --- */
 
+static int64_t rows_of(const struct gather *g, const esp_input *in)
+{
+	return g->single ? NO_ROWS : in->on_edges ? g->edges : g->nodes;
+}
+
 static bool refuse_missing(const struct gather *g, const esp_input *in)
 {
-	struct tensor as = {.name = {in->name, strlen(in->name), false}, .rank = 0};
+	struct tensor as = {.name = {in->name, strlen(in->name), false}, .rank = -1};
 	struct infer_failure shape;
-	tensor_check_shape(&as, in->on_edges ? g->edges : g->nodes, in->shape, in->rank, &shape);
+	tensor_check_shape(&as, rows_of(g, in), in->shape, in->rank, &shape);
 	const char *wanted = strstr(shape.message, "must be");
 	return refuse(g->failure, BAD_REQUEST, "tensor '%s' is missing: the model reads %s, whose shape %s",
 		      in->name, datatype_name(in->dtype), wanted ? wanted : "it describes");
@@ -228,8 +255,7 @@ static bool read_inputs(struct gather *g)
 		if (!t->datatype.text)
 			return refuse_missing(g, in);
 		if (!tensor_check_type(t, in->dtype, in->is_token, g->failure) ||
-		    !tensor_check_shape(t, in->on_edges ? g->edges : g->nodes, in->shape, in->rank,
-					g->failure) ||
+		    !tensor_check_shape(t, rows_of(g, in), in->shape, in->rank, g->failure) ||
 		    !(g->data[i] = tensor_read(t, in->dtype, g->failure)))
 			return false;
 	}
@@ -274,6 +300,7 @@ static bool add_structures(const struct gather *g)
 	free(data);
 	g->to->request->structures = g->structures;
 	g->to->request->nodes = g->nodes;
+	g->to->request->single = g->single;
 	return ok;
 }
 

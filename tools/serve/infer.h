@@ -22,6 +22,9 @@ struct infer_model {
 	/* How texts are read: vocabularies, columns, how brackets are changed.  NULL = numbers are the only
 	 * tokens. */
 	const esp_treebank_options *reading;
+	/* Made of an ONNX graph: its tensors have the shapes and the names of the graph, and none describes
+	 * structures. */
+	bool arrays;
 };
 
 /* The most that a request may hold. */

@@ -56,15 +56,18 @@ static struct instance *open_instance(const struct models *m, const struct entry
 	struct instance *i = calloc(1, sizeof *i);
 	if (!i || !(i->name = strdup(e->name))) {
 		complain("no memory for model %s", e->name);
-	} else if (!e->weights && o.continuous) {
+	} else if (!e->weights && o.continuous && !is_onnx(e->path)) {
 		complain("%s: weights are missing: put them beside it, as %s.safetensors, or give --weights FILE",
 			 e->path, e->name);
 	} else if (objects_open_in(&i->objects, &o, e->path, place_of(&o), m->context)) {
 		if (!i->objects.weights && !esp_program_has_weights(i->objects.program))
 			complain("%s has no weights in it: put them beside it, as %s.safetensors", e->path,
 				 e->name);
-		else if (bind_instance(i, m))
+		else if (bind_instance(i, m)) {
+			i->arrays = is_onnx(e->path);
+			i->separate = e->weights != NULL;
 			return i;
+		}
 	}
 	instance_free(i);
 	return NULL;
@@ -176,7 +179,7 @@ static void count_reload(struct models *m, const struct entry *e, bool done)
 /* Brings one model up to date with its files. */
 static void refresh_entry(struct models *m, struct entry *e)
 {
-	bool same = e->now && e->model_open == e->model_stamp && !e->weights == !e->now->objects.weights;
+	bool same = e->now && e->model_open == e->model_stamp && (e->weights != NULL) == e->now->separate;
 	if (same && e->weights_open == e->weights_stamp)
 		return;
 	if (same) {

@@ -191,7 +191,11 @@ static bool insert_entry(struct entry **first, struct entry *e)
 
 static int is_model(const struct dirent *d)
 {
-	return d->d_name[0] != '.' && (ends_with(d->d_name, ".ra") || ends_with(d->d_name, ".espalier"));
+	static const char *const endings[] = {".ra", ".espalier", ".onnx"};
+	for (size_t i = 0; d->d_name[0] != '.' && i < sizeof endings / sizeof *endings; i++)
+		if (ends_with(d->d_name, endings[i]))
+			return true;
+	return false;
 }
 
 /* A model of the folder that cannot be listed is left out, after a message. */

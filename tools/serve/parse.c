@@ -89,29 +89,63 @@ static bool scan_parameters(struct parse *p, struct span key)
 
 /* --- inputs --- */
 
+/* A name as a text for free(); NULL after a failure. */
+static char *copy_name(struct parse *p, struct span name)
+{
+	char *copy = malloc(name.n + 1);
+	if (!copy) {
+		refuse_memory(p->failure);
+		return NULL;
+	}
+	copy[span_copy(name, copy)] = 0;
+	return copy;
+}
+
+/* The number of a name among those that the program's inputs or outputs have in their ONNX graph, `n` where there is
+ * none; -1 after a failure. */
+static int find_graph_name(struct parse *p, struct span name, size_t n,
+			   size_t (*find)(const esp_program *, const char *))
+{
+	char *copy = p->model->arrays ? copy_name(p, name) : NULL;
+	if (p->model->arrays && !copy)
+		return -1;
+	size_t found = copy ? find(p->request->program, copy) : n;
+	free(copy);
+	return (int)found;
+}
+
+static bool refuse_input(struct parse *p, struct span name)
+{
+	struct body list = {0};
+	size_t n;
+	for (size_t i = 0; i < p->inputs; i++) {
+		body_puts(&list, i ? ", " : "");
+		body_puts(&list, esp_program_input(p->request->program, i)->name);
+	}
+	char *names = body_take(&list, &n);
+	refuse(p->failure, BAD_REQUEST, "the model has no input '%.*s': tensors are %s%s%s", SHOW(name),
+	       names ? names : "", p->inputs && !p->model->arrays ? ", " : "",
+	       p->model->arrays ? ""
+				: "child_begin, children, structure_begin, root; or structure alone");
+	free(names);
+	return false;
+}
+
 /* The place for a tensor of the name; NULL after a failure. */
 static struct tensor *find_place(struct parse *p, struct span name)
 {
 	const esp_program *program = p->request->program;
-	for (size_t i = 0; i < p->inputs + STRUCTURE_TENSORS; i++) {
+	size_t places = p->inputs + (p->model->arrays ? 0 : STRUCTURE_TENSORS);
+	for (size_t i = 0; i < places; i++) {
 		const char *known =
 		    i < p->inputs ? esp_program_input(program, i)->name : structure_tensor[i - p->inputs];
 		if (span_is(name, known))
 			return &p->tensor[i];
 	}
-	struct body list = {0};
-	size_t n;
-	for (size_t i = 0; i < p->inputs; i++) {
-		body_puts(&list, esp_program_input(program, i)->name);
-		body_puts(&list, ", ");
-	}
-	char *names = body_take(&list, &n);
-	refuse(p->failure, BAD_REQUEST,
-	       "the model has no input '%.*s': tensors are %schild_begin, children, structure_begin, root; "
-	       "or structure alone",
-	       SHOW(name), names ? names : "");
-	free(names);
-	return NULL;
+	int at = find_graph_name(p, name, p->inputs, esp_program_find_input);
+	if (at == (int)p->inputs)
+		refuse_input(p, name);
+	return at >= 0 && at < (int)p->inputs ? &p->tensor[at] : NULL;
 }
 
 static bool scan_inputs(struct parse *p, struct span key)
@@ -138,22 +172,33 @@ static bool scan_inputs(struct parse *p, struct span key)
 
 /* --- outputs --- */
 
+/* The number of an output, as many as there are where none has the name. */
+static int find_output(const struct parse *p, struct span name)
+{
+	const esp_program *program = p->request->program;
+	int n = (int)esp_program_outputs(program), o = p->model->arrays ? 0 : OUTPUT_BEGINS;
+	while (o < n && !span_is(name, o < 0 ? structure_tensor[TENSOR_STRUCTURE_BEGIN]
+					     : esp_program_output(program, o)->name))
+		o++;
+	return o;
+}
+
 static bool add_output(struct parse *p, struct span name)
 {
 	struct infer_request *r = p->request;
-	size_t n = esp_program_outputs(r->program);
-	int o = OUTPUT_BEGINS;
-	while (o < (int)n && !span_is(name, o < 0 ? structure_tensor[TENSOR_STRUCTURE_BEGIN]
-						  : esp_program_output(r->program, o)->name))
-		o++;
-	if (o == (int)n)
+	int n = (int)esp_program_outputs(r->program), o = find_output(p, name);
+	bool renamed = o == n;
+	if (renamed && (o = find_graph_name(p, name, n, esp_program_find_output)) < 0)
+		return false;
+	if (o == n)
 		return refuse(p->failure, BAD_REQUEST, "the model has no output '%.*s'", SHOW(name));
 	for (size_t i = 0; i < r->outputs; i++)
-		if (r->output[i] == o)
+		if (r->output[i].number == o)
 			return refuse(p->failure, BAD_REQUEST, "output '%.*s' is asked for twice",
 				      SHOW(name));
-	r->output[r->outputs++] = o;
-	return true;
+	char *copy = renamed ? copy_name(p, name) : NULL;
+	r->output[r->outputs++] = (struct asked){o, copy};
+	return !renamed || copy;
 }
 
 /* {"name", "parameters"} */
@@ -180,13 +225,11 @@ static bool scan_output(struct parse *p)
 static bool scan_outputs(struct parse *p, struct span key)
 {
 	bool first = true;
-	struct infer_request *r = p->request;
 	if (p->has_outputs)
 		return refuse_again(p, key);
 	p->has_outputs = true;
-	r->output = malloc((esp_program_outputs(r->program) + 1) * sizeof *r->output);
-	if (!r->output)
-		return refuse_memory(p->failure);
+	if (!request_make_outputs(p->request, p->failure))
+		return false;
 	if (!scan_expect(&p->scan, '['))
 		return false;
 	while (scan_more(&p->scan, ']', &first))
@@ -251,7 +294,7 @@ static bool read_texts(struct parse *p, const struct tensor *t)
 			      "tensor 'structure' has the datatype '%.*s': it must be BYTES, an element for "
 			      "each structure",
 			      SHOW(t->datatype));
-	if (!tensor_check_shape(t, -1, NULL, 0, p->failure) ||
+	if (!tensor_check_shape(t, ANY_ROWS, NULL, 0, p->failure) ||
 	    !tensor_read_strings(t, add_text, p, p->failure))
 		return false;
 	return p->request->structures ||
@@ -262,7 +305,7 @@ static bool read_texts(struct parse *p, const struct tensor *t)
 /* A model whose input has the name of a structure tensor is not for the protocol. */
 static bool check_names(const struct parse *p)
 {
-	for (size_t i = 0; i < p->inputs * STRUCTURE_TENSORS; i++) {
+	for (size_t i = 0; !p->model->arrays && i < p->inputs * STRUCTURE_TENSORS; i++) {
 		const char *name = structure_tensor[i % STRUCTURE_TENSORS];
 		if (strcmp(esp_program_input(p->request->program, i / STRUCTURE_TENSORS)->name, name) == 0)
 			return refuse(
@@ -286,7 +329,7 @@ static bool parse_body(struct parse *p)
 	const struct tensor *text = &p->tensor[p->inputs + TENSOR_STRUCTURE];
 	return (text->datatype.text ? read_texts(p, text) : gather_structures(&p->texts, p->tensor)) &&
 	       (p->request->outputs ||
-		(free(p->request->output), request_all_outputs(p->request, p->failure)));
+		request_all_outputs(p->request, p->failure));
 }
 
 static bool check_type(const char *type, struct infer_failure *f)

@@ -47,14 +47,19 @@ struct infer_request *request_new(const struct infer_model *model, struct infer_
 	return NULL;
 }
 
+bool request_make_outputs(struct infer_request *r, struct infer_failure *f)
+{
+	r->output = calloc(esp_program_outputs(r->program) + 1, sizeof *r->output);
+	return r->output || refuse_memory(f);
+}
+
 bool request_all_outputs(struct infer_request *r, struct infer_failure *f)
 {
 	size_t n = esp_program_outputs(r->program);
-	r->output = malloc((n + 1) * sizeof *r->output);
-	if (!r->output)
-		return refuse_memory(f);
+	if (!r->output && !request_make_outputs(r, f))
+		return false;
 	for (r->outputs = 0; r->outputs < n; r->outputs++)
-		r->output[r->outputs] = (int)r->outputs;
+		r->output[r->outputs].number = (int)r->outputs;
 	return true;
 }
 
@@ -67,6 +72,8 @@ void infer_free(struct infer_request *r)
 	for (size_t i = 0; r->sentence && i < r->structures; i++)
 		free(r->sentence[i]);
 	free(r->sentence);
+	for (size_t i = 0; i < r->outputs; i++)
+		free(r->output[i].name);
 	free(r->output);
 	free(r->id);
 	esp_forest_free(r->forest);

@@ -14,6 +14,12 @@ enum { BAD_REQUEST = 400, TOO_LARGE = 413, BAD_TYPE = 415, NO_MEMORY = 503 }; /*
 /* A number of an output of the program, or this one: the first node of each structure. */
 enum { OUTPUT_BEGINS = -1 };
 
+/* An output that is asked for. */
+struct asked {
+	int number;
+	char *name; /* unescaped, where the request has another one than the program; NULL = the program's */
+};
+
 struct infer_request {
 	esp_program *program; /* kept by the forest */
 	esp_forest *forest;
@@ -22,13 +28,16 @@ struct infer_request {
 	bool lines; /* the response is a line for each structure */
 	char *id;   /* of the protocol, unescaped; NULL = none */
 	size_t id_length;
-	int *output; /* that are asked for, in this order */
+	struct asked *output; /* in the order of the request */
 	size_t outputs;
+	bool single; /* one row of a model without a structure, whose tensors have no axis of rows */
 	char **sentence; /* of each structure, where `lines`; NULL = none */
 };
 
 /* An empty request whose forest is one of the program; NULL after a failure. */
 struct infer_request *request_new(const struct infer_model *, struct infer_failure *);
+/* Makes room for all outputs of the program, none of which is asked for yet. */
+bool request_make_outputs(struct infer_request *, struct infer_failure *);
 /* Asks for all outputs of the program. */
 bool request_all_outputs(struct infer_request *, struct infer_failure *);
 /* Limits with their defaults; `given` may be NULL. */

@@ -68,7 +68,7 @@ struct infer_model model_of(const struct request *r)
 {
 	struct instance *i = r->instance;
 	return (struct infer_model){i->name, r->server->models.context, i->objects.program,
-				    &i->objects.reading.options};
+				    &i->objects.reading.options, i->arrays};
 }
 
 static enum MHD_Result answer_live(struct request *r)

@@ -84,12 +84,13 @@ bool tensor_scan(struct scan *s, struct tensor *t, struct infer_failure *f)
 
 /* --- checks --- */
 
-/* Writes a shape with a word for the number of rows. */
-static void show_shape(char *to, size_t capacity, const size_t *shape, size_t rank, int64_t rows)
+/* Writes a shape, behind the number of the rows or a word for it. */
+static void show_shape(char *to, size_t capacity, int64_t rows, const int64_t *shape, size_t rank)
 {
-	int n = rows < 0 ? snprintf(to, capacity, "[rows") : snprintf(to, capacity, "[%lld", (long long)rows);
+	int n = rows >= 0 ? snprintf(to, capacity, "[%lld", (long long)rows)
+			  : snprintf(to, capacity, rows == NO_ROWS ? "[" : "[rows");
 	for (size_t i = 0; i < rank && (size_t)n < capacity; i++)
-		n += snprintf(to + n, capacity - n, ", %zu", shape[i]);
+		n += snprintf(to + n, capacity - n, "%s%lld", i || rows != NO_ROWS ? ", " : "", (long long)shape[i]);
 	if ((size_t)n < capacity)
 		snprintf(to + n, capacity - n, "]");
 }
@@ -98,18 +99,18 @@ bool tensor_check_shape(const struct tensor *t, int64_t rows, const size_t *shap
 			struct infer_failure *f)
 {
 	char wanted[200], has[200];
-	size_t given[AXES] = {0};
-	bool same = t->rank == (int)rank + 1 && (rows < 0 || t->shape[0] == rows);
-	for (size_t i = 0; same && i < rank; i++)
-		same = (size_t)t->shape[i + 1] == shape[i];
+	int64_t axis[AXES];
+	int before = rows != NO_ROWS;
+	bool same = t->rank == (int)rank + before && (rows < 0 || t->shape[0] == rows);
+	for (size_t i = 0; i < rank; i++) {
+		axis[i] = (int64_t)shape[i];
+		same = same && t->shape[i + before] == axis[i];
+	}
 	if (same)
 		return true;
-	for (int i = 1; i < t->rank; i++)
-		given[i - 1] = t->shape[i];
-	show_shape(wanted, sizeof wanted, shape, rank, rows);
-	show_shape(has, sizeof has, given, t->rank ? t->rank - 1 : 0, t->rank ? t->shape[0] : 0);
-	return refuse(f, BAD_REQUEST, "tensor '%.*s' has the shape %s: it must be %s", SHOW(t->name),
-		      t->rank ? has : "[]", wanted);
+	show_shape(wanted, sizeof wanted, rows, axis, rank);
+	show_shape(has, sizeof has, NO_ROWS, t->shape, t->rank < 0 ? 0 : t->rank);
+	return refuse(f, BAD_REQUEST, "tensor '%.*s' has the shape %s: it must be %s", SHOW(t->name), has, wanted);
 }
 
 bool tensor_check_type(const struct tensor *t, esp_dtype dtype, bool index, struct infer_failure *f)

@@ -17,8 +17,9 @@ struct tensor {
 
 /* Reads an object of "inputs". */
 bool tensor_scan(struct scan *, struct tensor *, struct infer_failure *);
-/* Whether it has the shape [rows, shape...], or any number of rows where rows is below 0; false after a
- * failure. */
+/* In place of a number of rows: any number; no axis of rows. */
+enum { ANY_ROWS = -1, NO_ROWS = -2 };
+/* Whether it has the shape [rows, shape...]; false after a failure. */
 bool tensor_check_shape(const struct tensor *, int64_t rows, const size_t *shape, size_t rank,
 			struct infer_failure *);
 /* Whether it has the type, false after a failure.  Indices may be INT32 or INT64. */

@@ -24,34 +24,36 @@ static void put_elements(struct body *b, const struct infer_request *r, const es
 	}
 }
 
-static void put_header(struct body *b, const char *name, const char *datatype, size_t rows)
+static void put_header(struct body *b, const char *name, const char *datatype)
 {
 	body_puts(b, "{\"name\":");
 	body_string(b, name, strlen(name));
 	body_puts(b, ",\"datatype\":\"");
 	body_puts(b, datatype);
 	body_puts(b, "\",\"shape\":[");
-	body_integer(b, (int64_t)rows);
 }
 
-static void put_output(struct body *b, const struct infer_request *r, const esp_program *p,
-		       const esp_ticket *t, int o)
+static void put_output(struct body *b, const struct infer_request *r, const esp_ticket *t,
+		       const struct asked *asked)
 {
-	const esp_output *output = esp_program_output(p, o);
-	put_header(b, output->name, datatype_name(output->dtype), output->at_root ? r->structures : r->nodes);
+	const esp_output *output = esp_program_output(r->program, asked->number);
+	put_header(b, asked->name ? asked->name : output->name, datatype_name(output->dtype));
+	if (!r->single)
+		body_integer(b, (int64_t)(output->at_root ? r->structures : r->nodes));
 	for (size_t i = 0; i < output->rank; i++) {
-		body_puts(b, ",");
+		body_puts(b, i || !r->single ? "," : "");
 		body_integer(b, (int64_t)output->shape[i]);
 	}
 	body_puts(b, "],\"data\":[");
-	put_elements(b, r, t, o, output);
+	put_elements(b, r, t, asked->number, output);
 	body_puts(b, "]}");
 }
 
 static void put_begins(struct body *b, const struct infer_request *r)
 {
 	int64_t begin = 0;
-	put_header(b, structure_tensor[TENSOR_STRUCTURE_BEGIN], "INT64", r->structures + 1);
+	put_header(b, structure_tensor[TENSOR_STRUCTURE_BEGIN], "INT64");
+	body_integer(b, (int64_t)r->structures + 1);
 	body_puts(b, "],\"data\":[0");
 	for (size_t s = 0; s < r->structures; s++) {
 		body_puts(b, ",");
@@ -75,10 +77,10 @@ static void put_response(struct body *b, const struct infer_request *r, const es
 	body_puts(b, ",\"outputs\":[");
 	for (size_t i = 0; i < r->outputs; i++) {
 		body_puts(b, i ? "," : "");
-		if (r->output[i] == OUTPUT_BEGINS)
+		if (r->output[i].number == OUTPUT_BEGINS)
 			put_begins(b, r);
 		else
-			put_output(b, r, r->program, t, r->output[i]);
+			put_output(b, r, t, &r->output[i]);
 	}
 	body_puts(b, "]}\n");
 }
@@ -120,7 +122,7 @@ static void put_line(struct body *b, const struct infer_request *r, const esp_ti
 	body_puts(b, ",\"outputs\":{");
 	for (size_t o = 0; o < r->outputs; o++) {
 		body_puts(b, o ? "," : "");
-		put_rows(b, r, t, r->output[o], s);
+		put_rows(b, r, t, r->output[o].number, s);
 	}
 	body_puts(b, "}}\n");
 }

@@ -1,0 +1,157 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
+"""ONNX files are served: arrays in and out with the shapes and the names of the graph."""
+import json
+
+from onnx_file import *
+from serving import *
+
+
+def write_model(path, scale=1.0):
+    """scaled = w * x and its sum along the last axis; k + 1; the file appears whole."""
+    nodes = [
+        node("Mul", ["in/x", "w"], ["scaled"]),
+        node("ReduceSum", ["scaled", "axes"], ["out/sum"], keepdims=0),
+        node("Add", ["root", "one"], ["next"]),
+    ]
+    inputs = [value("in/x", FLOAT, ["batch", 3]), value("root", INT64, [])]
+    outputs = [value("scaled", FLOAT, ["batch", 3]), value("out/sum", FLOAT, ["batch"]), value("next", INT64, [])]
+    tensors = [
+        tensor("w", FLOAT, [3], [scale, 2 * scale, 3 * scale]),
+        tensor("axes", INT64, [1], [1]),
+        tensor("one", INT64, [], [1]),
+    ]
+    with open(path + ".new", "wb") as f:
+        f.write(model(nodes, inputs, outputs, tensors))
+    os.rename(path + ".new", path)
+
+
+path = tmp + "/scale.onnx"
+write_model(path)
+probe = subprocess.run([espalier, "check", path], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+if b"no-onnx" in probe.stderr:
+    ok(True, "ONNX files are served # SKIP no protobuf-c")
+    done()
+
+s = Server("--sizes", "batch=2", models=(path,))
+url = "/v2/models/scale"
+
+
+def infer(inputs, **more):
+    status, headers, text = s.ask("POST", url + "/infer", json.dumps({"inputs": inputs, **more}))
+    return status, json.loads(text)
+
+
+def array(name, datatype, shape, elements):
+    return {"name": name, "datatype": datatype, "shape": shape, "data": elements}
+
+
+def refused(found, status, text, what):
+    ok(found[0] == status and text in found[1].get("error", ""), what, found)
+
+
+# --- metadata ---
+
+about = json.loads(s.ask("GET", url)[2])
+equal(
+    about["inputs"],
+    [
+        {"name": "in_x", "datatype": "FP32", "shape": [2, 3]},
+        {"name": "root", "datatype": "INT64", "shape": []},
+    ],
+    "its inputs are those of the graph, and an input may have the name of what describes structures",
+)
+equal(
+    about["outputs"],
+    [
+        {"name": "scaled", "datatype": "FP32", "shape": [2, 3]},
+        {"name": "out_sum", "datatype": "FP32", "shape": [2]},
+        {"name": "next", "datatype": "INT64", "shape": []},
+    ],
+    "so are its outputs",
+)
+
+# --- arrays ---
+
+x = array("in_x", "FP32", [2, 3], [[1, 1, 1], [0, -1, 2]])
+k = array("root", "INT64", [], [41])
+status, result = infer([x, k])
+equal(
+    (status, [(o["name"], o["datatype"], o["shape"], o["data"]) for o in result.get("outputs", [])]),
+    (
+        200,
+        [
+            ("scaled", "FP32", [2, 3], [1, 2, 3, 0, -2, 6]),
+            ("out_sum", "FP32", [2], [6, 4]),
+            ("next", "INT64", [], [42]),
+        ],
+    ),
+    "arrays of the graph's shapes are computed to arrays of its shapes",
+)
+status, result = infer([k, dict(x, name="in/x")], outputs=[{"name": "out/sum"}])
+equal(
+    (status, [(o["name"], o["data"]) for o in result.get("outputs", [])]),
+    (200, [("out/sum", [6, 4])]),
+    "names may be those of the graph, which the answer has then, too",
+)
+status, result = infer([array("in_x", "FP32", [2, 2, 3], list(range(12))), array("root", "INT64", [2], [5, 7])])
+equal(
+    (status, [(o["name"], o["shape"], o["data"]) for o in result.get("outputs", [])][1:]),
+    (200, [("out_sum", [2, 2], [8, 26, 44, 62]), ("next", [2], [6, 8])]),
+    "with an axis more before them there are several rows",
+)
+
+# --- refusals ---
+
+refused(infer([x]), 400, "'root' is missing", "an array that is missing is named")
+refused(infer([x, dict(k, shape=[3], data=[1, 2, 3])]), 400, "must be []", "so is one of another shape")
+refused(infer([dict(x, shape=[3, 2]), k]), 400, "must be [2, 3]", "or of other extents")
+refused(infer([dict(x, datatype="FP64"), k]), 400, "must be FP32", "or of another type")
+refused(infer([x, k, array("children", "INT32", [1], [0])]), 400, "no input 'children'", "nothing describes structures")
+refused(infer([x, k], outputs=[{"name": "sum"}]), 400, "no output 'sum'", "an output that is not there is named")
+refused(
+    infer([x, k], outputs=[{"name": "out_sum"}, {"name": "out/sum"}]), 400, "twice", "one under two names is one"
+)
+
+# --- reloads ---
+
+write_model(path, 10)
+s.send(signal.SIGHUP)
+ok(within(lambda: infer([x, k])[1]["outputs"][1]["data"] == [60, 40]), "SIGHUP brings the weights of a new file")
+equal(json.loads(s.ask("GET", url)[2])["versions"], ["2"], "which are of another generation")
+s.send(signal.SIGHUP)
+time.sleep(0.2)
+equal(json.loads(s.ask("GET", url)[2])["versions"], ["2"], "a file that has not changed stays as it is")
+write(path, "no model")
+s.send(signal.SIGHUP)
+ok(within(lambda: s.has_said("model scale stays as it was")), "a file that is no model leaves the old one")
+equal(infer([x, k])[1]["outputs"][1]["data"], [60, 40], "and its weights")
+equal(s.stop(), 0, "the server ends")
+
+# --- a folder ---
+
+folder = tmp + "/models"
+os.mkdir(folder)
+write_model(folder + "/one.onnx")
+header = json.dumps({"w": {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]},
+                     "one": {"dtype": "I64", "shape": [], "data_offsets": [12, 20]}}).encode()
+s = Server("--sizes", "batch=2", "--models", folder, models=())
+url = "/v2/models/one"
+equal(infer([x, k])[1]["outputs"][1]["data"], [6, 4], "a file of a folder is served under its name")
+with open(folder + "/one.safetensors", "wb") as f:
+    f.write(struct.pack("<Q", len(header)) + header + struct.pack("<3fq", 1, 1, 1, 100))
+s.send(signal.SIGHUP)
+ok(within(lambda: infer([x, k])[1]["outputs"][2]["data"] == [141]), "weights beside it take the place of its own")
+os.remove(folder + "/one.safetensors")
+s.send(signal.SIGHUP)
+ok(within(lambda: infer([x, k])[1]["outputs"][2]["data"] == [42]), "until they are removed")
+equal(s.stop(), 0, "the server ends")
+
+# --- a size that is not given ---
+
+s = Server(models=(path.replace("scale", "open"),), wait=False)
+equal(s.process.wait(patience), 1, "a file that is not there ends the server")
+write_model(tmp + "/open.onnx")
+s = Server(models=(tmp + "/open.onnx",), wait=False)
+equal(s.process.wait(patience), 1, "so does one whose sizes are not all known")
+ok(s.has_said("--sizes batch="), "and it is said how to give them", s.text())
+done()
