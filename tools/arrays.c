@@ -1,13 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a model without a structure, from an array of NumPy for each of its inputs (--input NAME=FILE.npy). */
-#include "reference/reference.h"
+/* Rows of a model without a structure, from an array for each of its inputs (--input NAME=FILE). */
+#include "array_file.h"
 #include "tool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct array {
-	struct reference file;
+	struct array_file file;
 	bool given, single; /* single: it has no axis of the batch, and is one row */
 	size_t row_bytes;
 };
@@ -21,17 +21,6 @@ struct arrays {
 
 /* --- what a file has to hold --- */
 
-/* The type of a file that the elements of an input have; REFERENCE_TYPES = NumPy has none. */
-static enum reference_type type_of(esp_dtype dtype)
-{
-	static const enum reference_type types[] = {
-	    [ESP_F32] = REFERENCE_F32, [ESP_F16] = REFERENCE_F16, [ESP_BF16] = REFERENCE_TYPES,
-	    [ESP_I8] = REFERENCE_I8,   [ESP_U8] = REFERENCE_U8,	  [ESP_I16] = REFERENCE_I16,
-	    [ESP_I32] = REFERENCE_I32, [ESP_I64] = REFERENCE_I64, [ESP_BOOL] = REFERENCE_BOOL,
-	};
-	return types[dtype];
-}
-
 static const char *shape_text(const size_t *shape, size_t rank, char *to, size_t room)
 {
 	size_t n = 0;
@@ -44,7 +33,7 @@ static const char *shape_text(const size_t *shape, size_t rank, char *to, size_t
 static bool refuse_shape(const struct array *a, const esp_input *in)
 {
 	char has[200] = "", wanted[200] = "";
-	const struct reference_tensor *t = a->file.tensor;
+	const struct array_file *t = &a->file;
 	shape_text(in->shape, in->rank, wanted, sizeof wanted);
 	return complain("%s: its shape is [%s], but rows of the input '%s' are [%s]: [batch%s%s] or [%s] is read", a->file.path,
 			shape_text(t->shape, t->rank, has, sizeof has), in->name, wanted, in->rank ? ", " : "", wanted, wanted);
@@ -53,7 +42,7 @@ static bool refuse_shape(const struct array *a, const esp_input *in)
 /* Whether the last axes are those of a row, behind one of the batch or none. */
 static bool check_shape(struct array *a, const esp_input *in)
 {
-	const struct reference_tensor *t = a->file.tensor;
+	const struct array_file *t = &a->file;
 	a->single = t->rank == in->rank;
 	if (!a->single && t->rank != in->rank + 1)
 		return refuse_shape(a, in);
@@ -65,14 +54,10 @@ static bool check_shape(struct array *a, const esp_input *in)
 
 static bool check_type(const struct array *a, const esp_input *in)
 {
-	enum reference_type wanted = type_of(in->dtype);
-	if (wanted == REFERENCE_TYPES)
-		return complain("%s: the input '%s' is %s, a type that NumPy does not have: give it from C, or declare it f32",
-				a->file.path, in->name, esp_dtype_name(in->dtype));
-	return a->file.tensor->type == wanted ||
-	       complain("%s: its values are '%s', but the input '%s' is %s: write x.astype('%s')", a->file.path,
-			reference_type_name(a->file.tensor->type), in->name, esp_dtype_name(in->dtype),
-			reference_type_name(wanted));
+	return a->file.dtype == in->dtype ||
+	       complain("%s: its values are %s, but the input '%s' is %s: %s", a->file.path,
+			esp_dtype_name(a->file.dtype), in->name, esp_dtype_name(in->dtype),
+			array_file_hint(&a->file, in->dtype));
 }
 
 /* --- the files of the options --- */
@@ -95,11 +80,11 @@ static int find_input(const struct arrays *a, const char *name, size_t length)
 	return found;
 }
 
-static bool open_array(struct arrays *a, const char *word)
+static bool open_array(struct arrays *a, esp_context *context, const char *word)
 {
 	const char *path = strchr(word, '=');
 	if (!path || path == word)
-		return complain("--input is NAME=FILE.npy, not '%s'", word);
+		return complain("--input is NAME=FILE.npy or NAME=FILE.pb, not '%s'", word);
 	int i = find_input(a, word, (size_t)(path++ - word));
 	if (i < 0)
 		return false;
@@ -108,17 +93,15 @@ static bool open_array(struct arrays *a, const char *word)
 	if (array->given)
 		return complain("--input gives '%s' twice", in->name);
 	array->given = true;
-	if (!reference_open(&array->file, path))
+	if (!array_file_open(&array->file, context, path))
 		return false;
-	if (strcmp(reference_form_name(&array->file), "npy") != 0)
-		return complain("%s: is no .npy file: numpy.save writes one", path);
 	array->row_bytes = in->elements * esp_dtype_size(in->dtype);
 	return check_shape(array, in) && check_type(array, in);
 }
 
 static size_t rows_of(const struct array *a)
 {
-	return a->single ? 1 : a->file.tensor->shape[0];
+	return a->single ? 1 : a->file.shape[0];
 }
 
 static bool load_arrays(struct arrays *a)
@@ -130,14 +113,14 @@ static bool load_arrays(struct arrays *a)
 		if (rows_of(array) != rows_of(&a->of[0]))
 			return complain("%s: has %zu rows, but %s has %zu", array->file.path, rows_of(array),
 					a->of[0].file.path, rows_of(&a->of[0]));
-		if (!reference_load(&array->file, array->file.tensor))
+		if (!array_file_load(&array->file))
 			return false;
 	}
 	a->rows = a->inputs ? rows_of(&a->of[0]) : 0;
 	return true;
 }
 
-bool arrays_open(struct arrays **out, const struct words *files, const esp_program *program)
+bool arrays_open(struct arrays **out, const struct words *files, esp_context *context, const esp_program *program)
 {
 	struct arrays *a = *out = calloc(1, sizeof *a);
 	if (!a)
@@ -151,7 +134,7 @@ bool arrays_open(struct arrays **out, const struct words *files, const esp_progr
 	if (esp_program_children(program, NULL))
 		return complain("--input gives rows, and the model is of a structure: give a file of structures");
 	for (int i = 0; i < files->n; i++)
-		if (!open_array(a, files->word[i]))
+		if (!open_array(a, context, files->word[i]))
 			return false;
 	return load_arrays(a);
 }
@@ -163,7 +146,7 @@ esp_status arrays_next(struct arrays *a, esp_forest *forest, size_t most, size_t
 	size_t left = a->rows - a->next;
 	*added = left < most ? left : most;
 	for (size_t i = 0; i < a->inputs; i++)
-		a->data[i] = (const char *)a->of[i].file.tensor->values + a->next * a->of[i].row_bytes;
+		a->data[i] = (const char *)a->of[i].file.elements + a->next * a->of[i].row_bytes;
 	const esp_structures rows = {.size = sizeof rows, .structures = *added, .data = a->data};
 	esp_status status = esp_forest_add_many(forest, &rows, error);
 	if (!status)
@@ -185,7 +168,7 @@ void arrays_close(struct arrays *a)
 {
 	for (size_t i = 0; a && a->of && i < a->inputs; i++)
 		if (a->of[i].given)
-			reference_close(&a->of[i].file);
+			array_file_close(&a->of[i].file);
 	if (a) {
 		free(a->of);
 		free(a->data);

@@ -252,7 +252,7 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 	esp_error *error;
 	*b = (struct batches){
 	    .objects = objects, .size = options->batch, .skip = options->skip, .begin = read_clock()};
-	if (options->input.n && !arrays_open(&b->arrays, &options->input, objects->program))
+	if (options->input.n && !arrays_open(&b->arrays, &options->input, objects->context, objects->program))
 		return EXIT_INPUT;
 	esp_status status = b->arrays ? ESP_OK
 				      : esp_treebank_open(objects->context, input, &objects->reading.options,

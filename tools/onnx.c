@@ -1,19 +1,20 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* ONNX files: what the options decide about a graph when it is read. */
+#include "array_file.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DECIDED = 64 };
+enum { MOST_DECIDED = 64, MOST_CONSTANTS = 16 };
 
 struct decided {
 	char *sizes, *outputs, *names; /* copies of the options' texts, cut at their separators */
 	esp_extent extent[MOST_DECIDED];
 	const char *exported[MOST_DECIDED];
-	esp_array constant[16];
-	esp_weights *file[16];
+	esp_array constant[MOST_CONSTANTS];
+	struct array_file file[MOST_CONSTANTS];
 	esp_read_options options;
 };
 
@@ -24,7 +25,7 @@ bool is_onnx(const char *path)
 }
 
 /* "batch=1,length=32" */
-static bool take_sizes(struct decided *d)
+static bool read_sizes(struct decided *d)
 {
 	for (char *word = strtok(d->sizes, ","); word; word = strtok(NULL, ",")) {
 		char *value = strrchr(word, '='), *end = NULL;
@@ -40,7 +41,7 @@ static bool take_sizes(struct decided *d)
 	return true;
 }
 
-static bool take_outputs(struct decided *d)
+static bool read_outputs(struct decided *d)
 {
 	for (char *word = strtok(d->outputs, ","); word; word = strtok(NULL, ",")) {
 		if (d->options.exports == MOST_DECIDED)
@@ -50,27 +51,24 @@ static bool take_outputs(struct decided *d)
 	return true;
 }
 
-/* "shape=shape.pb": the name is cut off a copy of the word, which lives as long as the options. */
-static esp_status take_constants(struct decided *d, esp_context *context, const struct words *words,
-				 esp_error **error)
+/* "shape=shape.pb": the name is cut off a copy of the word, which lives as long as the options.  False after a
+ * message. */
+static bool read_constants(struct decided *d, esp_context *context, const struct words *words)
 {
 	char *at = d->names;
 	for (int i = 0; i < words->n; i++) {
 		strcpy(at, words->word[i]);
 		char *path = strchr(at, '=');
+		struct array_file *file = &d->file[i];
 		if (path)
 			*path++ = 0;
-		esp_status status = esp_weights_open(context, path ? path : at, &d->file[i], error);
-		if (status)
-			return status;
-		const esp_tensor *t = esp_weights_tensor(d->file[i], 0);
-		const void *elements = esp_weights_elements(d->file[i], 0);
-		if (t)
-			d->constant[d->options.constants++] =
-			    (esp_array){at, t->dtype, t->rank, t->shape, elements};
+		if (!array_file_open(file, context, path ? path : at) || !array_file_load(file))
+			return false;
+		d->constant[d->options.constants++] =
+		    (esp_array){at, file->dtype, file->rank, file->shape, file->elements};
 		at += strlen(words->word[i]) + 1;
 	}
-	return ESP_OK;
+	return true;
 }
 
 static esp_status read_with(struct decided *d, esp_context *context, const char *path,
@@ -78,10 +76,11 @@ static esp_status read_with(struct decided *d, esp_context *context, const char 
 {
 	d->options = (esp_read_options){
 	    .size = sizeof d->options, .extent = d->extent, .constant = d->constant, .exported = d->exported};
-	if (!d->sizes || !d->outputs || !d->names || !take_sizes(d) || !take_outputs(d))
+	if (!d->sizes || !d->outputs || !d->names || !read_sizes(d) || !read_outputs(d))
 		return ESP_ERROR_ARGUMENT;
-	esp_status status = take_constants(d, context, &o->constant, error);
-	return status ? status : esp_model_read_with(context, path, &d->options, model, error);
+	if (!read_constants(d, context, &o->constant))
+		return ESP_ERROR_INPUT;
+	return esp_model_read_with(context, path, &d->options, model, error);
 }
 
 esp_status read_onnx(esp_context *context, const char *path, const struct options *o, esp_model **model,
@@ -96,8 +95,8 @@ esp_status read_onnx(esp_context *context, const char *path, const struct option
 	d.outputs = strdup(o->outputs ? o->outputs : "");
 	d.names = malloc(length);
 	esp_status status = read_with(&d, context, path, o, model, error);
-	for (int i = 0; i < 16; i++)
-		esp_weights_free(d.file[i]);
+	for (int i = 0; i < MOST_CONSTANTS; i++)
+		array_file_close(&d.file[i]);
 	free(d.sizes);
 	free(d.outputs);
 	free(d.names);

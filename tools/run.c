@@ -89,7 +89,7 @@ static bool check_input(const struct options *o)
 	if (o->input.n && o->operands > 1)
 		return complain("--input gives rows in place of the file '%s': leave one of both out", o->operand[1]);
 	return o->input.n || o->operands > 1 ||
-	       complain("run needs a file of structures or, for a model without a structure, --input NAME=FILE.npy");
+	       complain("run needs a file of structures or, for a model without a structure, --input NAME=FILE");
 }
 
 /* Checked before anything runs. */

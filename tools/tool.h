@@ -165,9 +165,9 @@ bool reading_check(const struct reading *, const struct objects *);
 /* --- rows of arrays, for models without a structure (arrays.c) --- */
 
 struct arrays;
-/* Opens the files NAME=FILE.npy, one for each input of the program, and reads them whole.  False after a message; *out is
- * to be closed in any case. */
-bool arrays_open(struct arrays **out, const struct words *files, const esp_program *);
+/* Opens the files NAME=FILE, .npy or .pb, one for each input of the program, and reads them whole.  False after a
+ * message; *out is to be closed in any case. */
+bool arrays_open(struct arrays **out, const struct words *files, esp_context *, const esp_program *);
 /* Appends the next rows, `most` at most, to a forest. */
 esp_status arrays_next(struct arrays *, esp_forest *, size_t most, size_t *added, esp_error **error);
 bool arrays_have_more(const struct arrays *);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# The command takes ONNX files as it takes model texts: one of the standard's cases is checked, run, compiled and shown.
+# The command takes ONNX files as it takes model texts: one of the standard's cases is checked, run and shown; arrays are of
+# NumPy, or tensors of the protocol.
 . "${srcdir:-.}/tests/cli/support.sh"
 
 case=/usr/share/libonnx-testdata/data/node/test_add/model.onnx
@@ -17,6 +18,43 @@ esp check "$case"
 tap_is "$status,$(head -n 1 <<<"$out")" "0,OK: test_add, a model without a structure" "a file is checked"
 esp run "$case" --input "x=$tmp/x.npy" --input "y=$tmp/x.npy" --backend interpreter
 tap_is "$status,$(tr -s ' ' '\n' <<<"$out" | grep -c '^0$')" "0,60" "it is run over arrays, without other weights"
+# says TEXT WHAT: the last command says TEXT.
+says()
+{
+	[[ $err == *"$1"* ]]
+	tap_ok $? "$2" || show
+}
+# Tensors of the protocol; the elements of these stand at the end.
+given=${case%/*}/test_data_set_0/input_0.pb
+esp run "$case" --input "x=$given" --input "y=$tmp/x.npy" --backend interpreter
+# same_numbers: whether the output has those elements.
+same_numbers()
+{
+	paste <(tail -c 240 "$given" | od -An -v -w4 -tf4) <(tr -s ' \n' '\n\n' <<<"$out" | sed '/^[-0-9.]/!d') |
+		awk '{ d = $1 - $2; n += NF == 2 && d < 1e-4 && d > -1e-4 } END { exit n != 60 }'
+}
+tap_ok "$status" "a tensor of the protocol is an input"
+same_numbers
+tap_ok $? "and has its elements"
+esp run "$case" --input "x=$case" --input "y=$tmp/x.npy"
+tap_is "$status" 1 "a model in its place is refused"
+says "$case" "by a message with its name"
+reshape=/usr/share/libonnx-testdata/data/node/test_reshape_zero_dim
+esp check "$reshape/model.onnx"
+tap_is "$status" 1 "an input that decides a shape must be known"
+esp check "$reshape/model.onnx" --constant "shape=$reshape/test_data_set_0/input_1.pb"
+tap_is "$status" 0 "it is given by a tensor of the protocol"
+header=$(printf '%-117s' "{'descr': '<i8', 'fortran_order': False, 'shape': (4,), }")
+{ printf '\223NUMPY\1\0\166\0%s\n' "$header"; printf '\2%b\0%b\4%b\1%b' '\0\0\0\0\0\0\0'{,,,}; } >"$tmp/shape.npy"
+esp check "$reshape/model.onnx" --constant "shape=$tmp/shape.npy"
+tap_is "$status" 0 "or by an array of NumPy"
+printf '\2\0\0\0\0\0\0\0{}' >"$tmp/shape.safetensors"
+esp check "$reshape/model.onnx" --constant "shape=$tmp/shape.safetensors"
+tap_is "$status" 1 "weights are none"
+says "$tmp/shape.safetensors: is neither a .npy file, which numpy.save writes, nor a .pb file" "and the message names the file"
+esp check "$reshape/model.onnx" --constant "shape=$tmp/none.pb"
+says "$tmp/none.pb" "so does that of a file that is not there"
+
 esp dump ra "$case"
 tap_is "$status,$(tail -n 1 <<<"$out")" "0,output sum = x + y" "its text is shown"
 esp check "$case" --sizes N=3

@@ -93,7 +93,9 @@ refused_x wide "its shape is [2, 3], but rows of the input 'x' are [2]" "rows of
 array deep '<f4' '(1, 1, 2)' $one $one
 refused_x deep "its shape is [1, 1, 2]" "so are axes too many"
 array double '<f8' '(1, 2)' 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
-refused_x double "its values are '<f8', but the input 'x' is f32: write x.astype('<f4')" "and another type"
+refused_x double "its values are '<f8': save them as one of the types f32" "and a type that no input has"
+array ints '<i4' '(1, 2)' 01 00 00 00 01 00 00 00
+refused_x ints "its values are i32, but the input 'x' is f32: write x.astype('<f4')" "and another type"
 array big '>f4' '(1, 2)' 3f 80 00 00 3f 80 00 00
 refused_x big "values of type '>f4' are big-endian; write x.astype('<f4')" "and big-endian values"
 array object '|O' '(1, 2)' 00
@@ -103,7 +105,7 @@ refused_x short "4 bytes of values follow its header, where its shape needs 24" 
 array few '<f4' '(2, 2)' $one $one $one $one
 refused_x few "has 3 rows, but $tmp/few.npy has 2" "and another number of rows"
 cp "$tmp/w.safetensors" "$tmp/weights.npy"
-refused_x weights "is no .npy file" "and a file of another kind"
+refused_x weights "is neither a .npy file" "and a file of another kind"
 rows "${all[@]:2}"
 refused 1 "no --input gives the input 'x'" "an input that is missing is named"
 rows "${all[@]}" --input "x=$tmp/x.npy"
@@ -111,9 +113,9 @@ refused 1 "gives 'x' twice" "so is one that is given twice"
 rows "${all[@]}" --input "flags=$tmp/x.npy"
 refused 1 "there is no input 'flags'; did you mean 'flag'?" "and one that the model lacks"
 rows --input x
-refused 1 "--input is NAME=FILE.npy, not 'x'" "a word without a file is refused"
+refused 1 "--input is NAME=FILE.npy or NAME=FILE.pb, not 'x'" "a word without a file is refused"
 rows
-refused 2 "--input NAME=FILE.npy" "a run needs a file or --input"
+refused 2 "--input NAME=FILE" "a run needs a file or --input"
 rows "$tmp/x.npy" "${all[@]}"
 refused 2 "leave one of both out" "and not both"
 esp run "$here/tiny.ra" --weights "$(ls "$tmp"/w.safetensors)" "${all[@]}"
