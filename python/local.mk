@@ -7,7 +7,7 @@ EXTRA_DIST += \
 	%D%/espalier/builder.py %D%/espalier/draw.py %D%/espalier/model.py %D%/espalier/profile.py %D%/espalier/py.typed \
 	%D%/espalier/ray.py %D%/espalier/result.py %D%/espalier/service.py \
 	%D%/espalier/torch/README.md %D%/espalier/torch/__init__.py %D%/espalier/torch/check.py %D%/espalier/torch/contract.py \
-	%D%/espalier/torch/convert.py %D%/espalier/torch/elementwise.py %D%/espalier/torch/emit.py %D%/espalier/torch/errors.py \
+	%D%/espalier/torch/convert.py %D%/espalier/torch/elementwise.py %D%/espalier/torch/emit.py %D%/espalier/torch/errors.py %D%/espalier/torch/extents.py \
 	%D%/espalier/torch/layers.py %D%/espalier/torch/lower.py %D%/espalier/torch/operators.py %D%/espalier/torch/placeholders.py \
 	%D%/espalier/torch/reduce.py %D%/espalier/torch/sequence.py %D%/espalier/torch/shapes.py %D%/espalier/torch/signature.py \
 	%D%/espalier/torch/tensor.py %D%/espalier/torch/trace.py \

@@ -1,30 +1,39 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """Whether a model computes what PyTorch does: on small structures with random inputs, before it is handed out."""
 
+from __future__ import annotations
+
 import random
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .errors import TraceError
-from .signature import build
-from .trace import TYPES, place_of
+from .signature import Argument, build
+from .trace import TYPES, Trace, place_of
+
+if TYPE_CHECKING:
+    from .. import model as core
+    from . import lower
+    from .convert import Output
 
 
-class Node(dict):
+class Node(dict[str, Any]):
     """A node as espalier.Model takes it, {"x": ..., "children": [...]}, told apart by identity."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self is other
 
 
-def ordered(root):
+def ordered(root: Node) -> list[Node]:
     """The nodes of a structure, children first, as results number them."""
     found, known = [], set()
 
-    def visit(node):
+    def visit(node: Node) -> None:
         if node in known:
             return
         known.add(node)
@@ -35,7 +44,7 @@ def ordered(root):
     return found
 
 
-def compare(model, task, tolerance):
+def compare(model: core.Model, task: Cell | Sequence, tolerance: float) -> None:
     """Raises TraceError with the largest difference if one is above `tolerance` * (1 + |PyTorch's|)."""
     generator = random.Random(0)
     state = torch.random.get_rng_state()
@@ -49,7 +58,7 @@ def compare(model, task, tolerance):
         torch.random.set_rng_state(state)
 
 
-def _fill(model, root, generator):
+def _fill(model: core.Model, root: Node, generator: random.Random) -> None:
     for node in ordered(root):
         for each in model.inputs:
             if each.is_token or not each.shape and each.dtype in ("i32", "i64"):
@@ -60,7 +69,7 @@ def _fill(model, root, generator):
                 node[each.name] = value.numpy() if each.shape else value.item()
 
 
-def _compare(model, task, shape, root, tolerance):
+def _compare(model: core.Model, task: Cell | Sequence, shape: str, root: Node, tolerance: float) -> None:
     result = model([root])[0]
     worst = (0.0, "")
     for what, name, expected in task.expected(root):
@@ -75,15 +84,18 @@ def _compare(model, task, shape, root, tolerance):
                          place_of(task.function))
 
 
-def _node(*children):
+def _node(*children: Node) -> Node:
     return Node(children=list(children))
 
 
-def _chain(n):
+def _chain(n: int) -> Node:
     node = _node()
     for _ in range(n - 1):
         node = _node(node)
     return node
+
+
+Values = dict[Node, Mapping[str, torch.Tensor]]  # the states of nodes
 
 
 @dataclass
@@ -91,16 +103,16 @@ class Cell:
     """A function at one node.  `lone`: how many children of zeros a leaf has where nodes have any number of them;
     `outputs`: {name: (Output, its arguments)}."""
 
-    model: object
-    function: object
-    arguments: tuple
-    leaf: object
-    leaf_arguments: tuple
+    model: lower.Model
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    leaf: Callable[..., Any]
+    leaf_arguments: tuple[Any, ...]
     lone: int
-    outputs: dict
-    differences: dict = field(default_factory=dict)
+    outputs: Mapping[str, tuple[Output, tuple[Any, ...]]]
+    differences: dict[str, float] = field(default_factory=dict)
 
-    def structures(self):
+    def structures(self) -> Iterator[tuple[str, Node]]:
         """(what it is, the root)"""
         slots = self.model.structure.slots
         yield "one node", _node()
@@ -111,16 +123,18 @@ class Cell:
             yield "a chain of 3 nodes", _chain(3)
             yield "a bushy tree", _node(_node(), _node(_chain(3), _node()), _node(*(_node() for _ in range(4))))
         else:
-            full = lambda *deeper: _node(*deeper, *(_node() for _ in range(slots - len(deeper))))
+            def full(*deeper: Node) -> Node:
+                return _node(*deeper, *(_node() for _ in range(slots - len(deeper))))
+
             yield "a small tree", full()
             yield "a deep tree", full(full(full()), full())
         if self.model.structure.kind == "dag":
             shared = _node(*(_node() for _ in range(slots or 3)))
             yield "a graph with a shared node", _node(*[_node(*[shared] * (slots or 2)) for _ in range(slots or 2)])
 
-    def expected(self, root):
+    def expected(self, root: Node) -> Iterator[tuple[str, str, torch.Tensor]]:
         """(what, name, tensor) of all states and outputs."""
-        nodes, states = ordered(root), {}
+        nodes, states = ordered(root), Values()
         for node in nodes:
             states[node] = self._state(node, states)
         for name, shape in self.model.states.items():
@@ -129,7 +143,7 @@ class Cell:
             rows = [self._output(output, arguments, n, nodes, states) for n in ([root] if output.at == "root" else nodes)]
             yield "output", name, rows[0] if output.at == "root" else torch.stack(rows)
 
-    def _state(self, node, states):
+    def _state(self, node: Node, states: Values) -> Mapping[str, torch.Tensor]:
         is_leaf = not node["children"]
         function, arguments = (self.leaf, self.leaf_arguments) if is_leaf else (self.function, self.arguments)
         result = function(*build(arguments, lambda a: self._argument(a, node, states)))
@@ -137,36 +151,43 @@ class Cell:
             return result
         return dict(zip(self.model.states, [result] if isinstance(result, torch.Tensor) else result))
 
-    def _argument(self, argument, node, states):
+    def _argument(self, argument: Argument, node: Node, states: Values) -> torch.Tensor:
         if argument.kind in ("child", "children"):
             return self._children(argument, node, states)
-        return carried(self.model, argument, [node]).reshape(argument.shape)
+        return _as_seen(carried(self.model, argument, [node]), argument, 1)
 
-    def _children(self, argument, node, states):
+    def _children(self, argument: Argument, node: Node, states: Values) -> torch.Tensor:
         shape = self.model.states[argument.name]
         of = [states[child][argument.name].reshape(shape) for child in node["children"]]
         slots = self.model.structure.slots
         if not of:
             of = [torch.zeros(shape)] * (self.lone if slots is None else slots)
         if argument.kind == "child":
-            return of[argument.slot].reshape(argument.shape)
+            return _as_seen(of[argument.slot], argument, 1)
         stacked = torch.stack(of) if of else torch.zeros(0, *shape)
-        return stacked.reshape([len(of) if isinstance(n, str) else n for n in argument.shape])
+        return _as_seen(stacked, argument, len(of))
 
-    def _output(self, output, arguments, node, nodes, states):
-        def value(argument):
+    def _output(self, output: Output, arguments: tuple[Any, ...], node: Node, nodes: list[Node],
+                states: Values) -> torch.Tensor:
+        def value(argument: Argument) -> torch.Tensor:
             if argument.kind == "nodes":
-                stacked = torch.stack([states[n][argument.name] for n in nodes])
-                return stacked.reshape([len(nodes) if isinstance(n, str) else n for n in argument.shape])
-            return states[node][argument.name].reshape(argument.shape)
+                return _as_seen(torch.stack([states[n][argument.name] for n in nodes]), argument, len(nodes))
+            return _as_seen(states[node][argument.name], argument, 1)
         result = output.function(*build(arguments, value))
-        return result[0] if isinstance(result, (tuple, list)) else result
+        first: torch.Tensor = result[0] if isinstance(result, (tuple, list)) else result
+        return first
 
 
-def carried(model, argument, nodes):
+def _as_seen(tensor: torch.Tensor, argument: Argument, count: int) -> torch.Tensor:
+    """The tensor in the shape that the function sees; `count`: how many children or nodes are stacked in it."""
+    return tensor.reshape([count if isinstance(n, str) else n for n in argument.shape])
+
+
+def carried(model: lower.Model, argument: Argument, nodes: list[Node]) -> torch.Tensor:
     """What nodes carry, as a tensor with a row for each."""
     if argument.kind == "row":
-        return model.tensors[argument.name][[n[argument.token] for n in nodes]]
+        table = model.tensors[argument.name]
+        return torch.stack([table[n[argument.token]] for n in nodes])
     return torch.stack([torch.as_tensor(n[argument.name]) for n in nodes])
 
 
@@ -174,23 +195,22 @@ def carried(model, argument, nodes):
 class Sequence:
     """A module over a whole sequence; `results`: {name: node of the trace}."""
 
-    model: object
-    function: object
-    arguments: tuple
-    trace: object
-    results: dict
-    differences: dict = field(default_factory=dict)
+    model: lower.Model
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    trace: Trace
+    results: Mapping[str, torch.fx.Node]
+    differences: dict[str, float] = field(default_factory=dict)
 
-    def structures(self):
+    def structures(self) -> Iterator[tuple[str, Node]]:
         for n in (1, 2, 6):
             yield f"a sequence of {n} nodes", _chain(n)
 
-    def expected(self, root):
+    def expected(self, root: Node) -> Iterator[tuple[str, str, torch.Tensor]]:
         nodes = ordered(root)
 
-        def value(argument):
-            rows = carried(self.model, argument, nodes)
-            return rows.reshape([len(nodes) if isinstance(n, str) else n for n in argument.shape])
+        def value(argument: Argument) -> torch.Tensor:
+            return _as_seen(carried(self.model, argument, nodes), argument, len(nodes))
         result = self.function(*build(self.arguments, value))
         found = _leaves(result)
         names = {id(n): name for name, n in self.results.items()}
@@ -199,7 +219,7 @@ class Sequence:
                 yield "output", names[id(node)], _nodes_first(tensor, node)
 
 
-def _leaves(result):
+def _leaves(result: Any) -> list[Any]:
     if isinstance(result, dict):
         return [leaf for each in result.values() for leaf in _leaves(each)]
     if isinstance(result, (tuple, list)):
@@ -207,6 +227,6 @@ def _leaves(result):
     return [result]
 
 
-def _nodes_first(tensor, node):
+def _nodes_first(tensor: torch.Tensor, node: torch.fx.Node) -> torch.Tensor:
     axis = next((i for i, n in enumerate(node.meta["val"].shape) if not isinstance(n, int)), None)
     return tensor if axis is None else tensor.movedim(axis, 0)

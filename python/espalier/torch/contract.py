@@ -5,15 +5,28 @@ Along a stacked axis a contraction is one for each item, summed up if the axis i
 matrices and vectors, written `@`, or of another form, written in index notation.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .elementwise import add
+from .emit import Emitter, Value
 from .errors import Refused
+from .extents import Axes, Extent
 from .reduce import over
 from .tensor import LETTERS, Item, Tensor, align, filled, join, materialize, real, unstack
 
+if TYPE_CHECKING:
+    from .lower import Body
 
-def contract(body, inputs, out, operands):
+Part = tuple[str, Tensor]  # an operand and a letter for each of its axes
+Term = tuple[str, Value]  # a value, likewise
+
+
+def contract(body: Body, inputs: Sequence[str], out: str, operands: Sequence[Tensor]) -> Tensor:
     """einsum: `inputs` has a text of letters for each operand, `out` those of the result."""
-    extent = {}
+    extent: dict[str, Extent] = {}
     for letters, operand in zip(inputs, operands):
         for letter, n in zip(letters, operand.shape):
             extent[letter] = n if extent.get(letter, 1) == 1 else extent[letter]
@@ -34,33 +47,33 @@ def contract(body, inputs, out, operands):
     return Tensor(shape, _axes(letters, out), None, (Item(total),))
 
 
-def _kept(own, tensor):
+def _kept(own: str, tensor: Tensor) -> str:
     """The letters of the axes of a tensor's values."""
     return "".join(own[a] for a in tensor.kept)
 
 
-def _axes(letters, out):
+def _axes(letters: str, out: str) -> Axes:
     return tuple(out.index(x) for x in letters)
 
 
-def _part(builder, letters, operand, out):
+def _part(builder: Emitter, letters: str, operand: Tensor, out: str) -> Part:
     """An operand whose values have all axes of more than one element that are summed."""
     operand = materialize(builder, operand)
     summed = [a for a, x in enumerate(letters) if operand.shape[a] != 1 and x not in out]
     return letters, real(builder, operand, (*operand.kept, *summed))
 
 
-def _one_stack(builder, parts):
+def _one_stack(builder: Emitter, parts: list[Part]) -> tuple[list[Part], str | None]:
     """The operands with at most one letter stacked, and that letter."""
-    stacks = {own[t.stack]: t for own, t in parts if t.stack is not None}
-    opened = [x for x, t in stacks.items() if isinstance(t.shape[t.stack], str)]
+    stacks = {own[t.stack]: t.shape[t.stack] for own, t in parts if t.stack is not None}
+    opened = [x for x, extent in stacks.items() if isinstance(extent, str)]
     if len(opened) > 1:
         raise Refused("pairs of children or nodes are computed with", "reduce along one of the axes first")
     chosen = opened[0] if opened else next(iter(stacks), None)
     return [(own, _stack_on(builder, own, t, chosen)) for own, t in parts], chosen
 
 
-def _stack_on(builder, own, tensor, chosen):
+def _stack_on(builder: Emitter, own: str, tensor: Tensor, chosen: str | None) -> Tensor:
     if tensor.stack is not None and own[tensor.stack] != chosen:
         tensor = join(builder, tensor)
     if chosen is not None and chosen in own and own.index(chosen) in tensor.kept:
@@ -68,7 +81,7 @@ def _stack_on(builder, own, tensor, chosen):
     return tensor
 
 
-def _products(builder, parts, out):
+def _products(builder: Emitter, parts: list[Part], out: str) -> tuple[str, list[Item]]:
     """The product for each item of the stacked axis, and its letters."""
     eaches = next([i.each for i in t.items] for _, t in parts if t.stack is not None)
     letters, items = "", []
@@ -84,22 +97,23 @@ def _products(builder, parts, out):
 
 # --- without a stacked axis: values and the letters of their axes ---
 
-def _product(builder, values, out):
+def _product(builder: Emitter, values: list[Term], out: str) -> tuple[str, Value]:
     """The contraction of values, with the letters of its axes in the order of `out`."""
     letters = "".join(x for x in out if any(x in own for own, _ in values))
     summed = {x for own, _ in values for x in own if x not in out}
     if len(values) == 2 and len(summed) == 1:
-        value = _matrix_product(builder, *values, *summed, letters)
+        value = _matrix_product(builder, values[0], values[1], next(iter(summed)), letters)
         if value is not None:
             return letters, value
     if not summed and len(values) == 2:
         a, b = values
         if all(own == "".join(x for x in letters if x in own) for own, _ in values):
-            return letters, builder.call("*", *(align(builder, v, tuple(own), tuple(letters)) for own, v in (a, b)))
+            target = _axes(letters, letters)
+            return letters, builder.call("*", *(align(builder, v, _axes(own, letters), target) for own, v in (a, b)))
     return letters, _indexed(builder, values, letters, summed)
 
 
-def _matrix_product(builder, a, b, k, letters):
+def _matrix_product(builder: Emitter, a: Term, b: Term, k: str, letters: str) -> Value | None:
     """Of vectors and matrices by `@`, transposed if need be; None = it is none."""
     for (left, x), (right, y) in ((a, b), (b, a)):
         if max(len(left), len(right)) > 2 or k not in left or k not in right:
@@ -114,9 +128,12 @@ def _matrix_product(builder, a, b, k, letters):
     return None
 
 
-def _indexed(builder, values, letters, summed):
+def _indexed(builder: Emitter, values: list[Term], letters: str, summed: set[str]) -> Value:
     names = {x: LETTERS[i] for i, x in enumerate(dict.fromkeys(letters + "".join(own for own, _ in values)))}
-    spell = lambda own: f"[{', '.join(names[x] for x in own)}]" if own else ""
+
+    def spell(own: str) -> str:
+        return f"[{', '.join(names[x] for x in own)}]" if own else ""
+
     arguments = [f"a{n}" for n in range(len(values))]
     product = " * ".join(f"{name}{spell(own)}" for name, (own, _) in zip(arguments, values))
     if summed:
@@ -126,12 +143,12 @@ def _indexed(builder, values, letters, summed):
 
 # --- what modules say ---
 
-def add_bias(body, product, bias):
+def add_bias(body: Body, product: Tensor, bias: Tensor | None) -> Tensor:
     """product + bias."""
     return product if bias is None else add(body, product, bias)
 
 
-def linear(body, input, weight, bias=None):
+def linear(body: Body, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight^T + bias, as nn.Linear has it."""
     axes = "abcdefgh"[:input.rank - 1]
     return add_bias(body, contract(body, [axes + "k", "ok"], axes + "o", [input, weight]), bias)

@@ -17,8 +17,8 @@ from .emit import Emitter
 from .errors import Refused, TraceError
 from .lower import Body
 from .sequence import lower_sequence, name_results
-from .signature import Argument, Notation, flatten, parse_states, parse_structure
-from .trace import parameters_of, place_of, positional, trace
+from .signature import Argument, Notation, States, flatten, parse_states, parse_structure
+from .trace import Trace, parameters_of, place_of, positional, trace
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ def compile(
     notation = Notation(parsed, named, {n: tuple(t.shape) for n, t in tensors.items()})
     read = notation.read(positional(function, arguments))
     lowered = lower.Model(Emitter(name or type(module).__name__, parsed.text, context), parsed, named, tensors)
+    task: check.Cell | check.Sequence
     if named:
         task = _lower_cell(lowered, function, module, notation, read, leaf, outputs)
     else:
@@ -129,7 +130,8 @@ def _module_of(function: Callable[..., Any], module: nn.Module | Mapping[str, nn
 
 # --- cells ---
 
-def _lower_cell(model, function, module, notation, read, leaf, outputs):
+def _lower_cell(model: lower.Model, function: Callable[..., Any], module: nn.Module, notation: Notation,
+                read: tuple[Any, ...], leaf: Leaf | str | None, outputs: Any) -> check.Cell:
     model.traverse("up", model.states)
     inner = trace(function, module, read)
     _lower_body(model, "inner", inner, function)
@@ -143,7 +145,7 @@ def _lower_cell(model, function, module, notation, read, leaf, outputs):
     return check.Cell(model, function, read, call, arguments, lone, {n: (o, notation.read(o.arguments)) for n, o in given.items()})
 
 
-def _lower_body(model, kind, traced, function):
+def _lower_body(model: lower.Model, kind: str, traced: Trace, function: Callable[..., Any]) -> None:
     model.builder.body(kind)
     body = Body(model, traced, kind)
     for state, node in _by_state(traced.results, model.states, function).items():
@@ -153,7 +155,9 @@ def _lower_body(model, kind, traced, function):
             raise TraceError(error.message, error.hint, place_of(function)) from None
 
 
-def _leaf(model, function, module, notation, read, leaf, inner):
+def _leaf(model: lower.Model, function: Callable[..., Any], module: nn.Module, notation: Notation,
+          read: tuple[Any, ...], leaf: Leaf | str | None,
+          inner: Trace) -> tuple[Trace, tuple[Any, ...], Callable[..., Any]]:
     """The trace of leaves, and the arguments and the function that they are computed by."""
     if isinstance(leaf, Leaf):
         own = notation.read(positional(leaf.function, leaf.arguments))
@@ -172,10 +176,10 @@ def _leaf(model, function, module, notation, read, leaf, inner):
                          'describe leaves by leaf=, "zeros" or a function', (error.file, error.line)) from error
 
 
-def _by_state(results, states, function):
+def _by_state(results: Any, states: States, function: Callable[..., Any]) -> dict[str, torch.fx.Node]:
     """{state: what the function returns for it}."""
     if isinstance(results, dict):
-        found = {s: results.get(s) for s in states}
+        found: dict[str, Any] = {s: results.get(s) for s in states}
     else:
         results = [results] if isinstance(results, torch.fx.Node) else list(results)
         found = dict(zip(states, results)) if len(results) == len(states) else {}
@@ -185,7 +189,7 @@ def _by_state(results, states, function):
     return found
 
 
-def _outputs(model, outputs):
+def _outputs(model: lower.Model, outputs: Any) -> dict[str, Output]:
     """{name: Output} of what the user gave."""
     if outputs is None:
         state = next(iter(model.states))
@@ -198,7 +202,7 @@ def _outputs(model, outputs):
     return made
 
 
-def _lower_output(model, module, notation, name, wanted):
+def _lower_output(model: lower.Model, module: nn.Module, notation: Notation, name: str, wanted: Output) -> None:
     read = notation.read(wanted.arguments)
     traced = trace(wanted.function, module, read)
     body = Body(model, traced, "root output" if wanted.at == "root" else "node output")
@@ -213,7 +217,8 @@ def _lower_output(model, module, notation, name, wanted):
 
 # --- sequences ---
 
-def _lower_sequence(model, function, module, read, outputs, leaf):
+def _lower_sequence(model: lower.Model, function: Callable[..., Any], module: nn.Module, read: tuple[Any, ...],
+                    outputs: Any, leaf: Leaf | str | None) -> check.Sequence:
     if model.structure.kind != "sequence" or leaf is not None:
         raise TraceError("a model without states is one over a whole sequence",
                          'name the states of a node, states="h[150]", or write structure="sequence"', place_of(function))

@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
+Place = tuple[Optional[str], int]  # a file and a line of Python; (None, 0) = not known
+
 
 class TraceError(Exception):
     """A function that cannot become a model.
@@ -11,7 +15,7 @@ class TraceError(Exception):
     `file` and `line` are the place in the Python source, or None; `operator` is the ATen operator, or ""; `hint` says
     what to do."""
 
-    def __init__(self, message: str, hint: str, place: tuple[str | None, int] = (None, 0), operator: str = "") -> None:
+    def __init__(self, message: str, hint: str, place: Place = (None, 0), operator: str = "") -> None:
         self.message, self.hint, self.operator = message, hint, operator
         self.file, self.line = place
         where = f"{self.file}:{self.line}: " if self.file else ""

@@ -6,20 +6,31 @@ PyTorch foresees) and the operator's arguments under the names of its schema, te
 in the table are refused by name.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import elementwise, layers, shapes
 from .contract import add_bias, contract, linear
+from .elementwise import Lowering, Operand
 from .errors import Refused
+from .extents import Extent, Shape, fixed
 from .reduce import layer_norm, log_sum_exp, mean, reduce, softmax
-from .tensor import Item, Tensor, filled, materialize, pad, whole
+from .tensor import Item, Tensor, filled, materialize, pad
+from .tensor import elementwise as by_element
 
-OPERATORS = dict(elementwise.OPERATORS)
+if TYPE_CHECKING:
+    from .lower import Body
+
+Lowered = TypeVar("Lowered", bound=Lowering)
+OPERATORS: dict[str, Lowering] = dict(elementwise.OPERATORS)
 
 
-def operator(*names):
+def operator(*names: str) -> Callable[[Lowered], Lowered]:
     """Enters a lowering under names of ATen, without their overloads."""
-    def enter(lowering):
+    def enter(lowering: Lowered) -> Lowered:
         OPERATORS.update(dict.fromkeys(names, lowering))
         return lowering
     return enter
@@ -28,22 +39,22 @@ def operator(*names):
 # --- tensors of one number ---
 
 @operator("aten.zeros", "aten.zeros_like", "aten.new_zeros")
-def zeros(body, *_, **__):
+def zeros(body: Body, *_: Any, **__: Any) -> Tensor:
     return filled(0, body.out.shape, body.out.dtype)
 
 
 @operator("aten.ones", "aten.ones_like", "aten.new_ones")
-def ones(body, *_, **__):
+def ones(body: Body, *_: Any, **__: Any) -> Tensor:
     return filled(1, body.out.shape, body.out.dtype)
 
 
 @operator("aten.full", "aten.full_like", "aten.new_full")
-def full(body, *_, fill_value, **__):
+def full(body: Body, *_: Any, fill_value: float, **__: Any) -> Tensor:
     return filled(fill_value, body.out.shape, body.out.dtype)
 
 
 @operator("aten.scalar_tensor")
-def scalar(body, s, **_):
+def scalar(body: Body, s: float, **_: Any) -> Tensor:
     return filled(s, (), body.out.dtype)
 
 
@@ -53,7 +64,8 @@ operator("aten.linear")(linear)
 
 
 @operator("aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot")
-def matmul(body, self, other=None, mat2=None, vec=None, tensor=None):
+def matmul(body: Body, self: Tensor, other: Tensor | None = None, mat2: Tensor | None = None, vec: Tensor | None = None,
+           tensor: Tensor | None = None) -> Tensor:
     b = next(x for x in (other, mat2, vec, tensor) if x is not None)
     batch = "abcdefgh"[:max(self.rank, b.rank, 2) - 2]
     left = "k" if self.rank == 1 else batch[len(batch) - self.rank + 2:] + "mk"
@@ -63,7 +75,8 @@ def matmul(body, self, other=None, mat2=None, vec=None, tensor=None):
 
 
 @operator("aten.addmm", "aten.addmv", "aten.baddbmm")
-def add_matmul(body, self, mat1=None, mat2=None, beta=1, alpha=1, **other):
+def add_matmul(body: Body, self: Tensor, mat1: Tensor | None = None, mat2: Tensor | None = None, beta: float = 1,
+               alpha: float = 1, **other: Any) -> Tensor:
     if beta != 1 or alpha != 1:
         raise Refused("addmm with beta or alpha", "write beta * x + alpha * (a @ b)")
     a, b = (mat1, mat2) if mat1 is not None else list(other.values())[:2]
@@ -71,7 +84,7 @@ def add_matmul(body, self, mat1=None, mat2=None, beta=1, alpha=1, **other):
 
 
 @operator("aten.einsum")
-def einsum(body, equation, tensors, path=None):
+def einsum(body: Body, equation: str, tensors: Sequence[Tensor], path: Any = None) -> Tensor:
     inputs, arrow, out = equation.replace(" ", "").partition("->")
     if "." in equation or not arrow or any(len(set(x)) != len(x) for x in inputs.split(",")):
         raise Refused(f"einsum of '{equation}'", "name every axis once for each operand, and those of the result behind ->")
@@ -79,12 +92,12 @@ def einsum(body, equation, tensors, path=None):
 
 
 @operator("aten.outer", "aten.ger")
-def outer(body, self, vec2):
+def outer(body: Body, self: Tensor, vec2: Tensor) -> Tensor:
     return contract(body, ["a", "b"], "ab", [self, vec2])
 
 
 @operator("aten.bilinear")
-def bilinear(body, input1, input2, weight, bias=None):
+def bilinear(body: Body, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     axes = "abcdefgh"[:input1.rank - 1]
     part = contract(body, ["oxy", axes + "x"], axes + "oy", [weight, input1])
     product = contract(body, [axes + "oy", axes + "y"], axes + "o", [part, input2])
@@ -94,17 +107,18 @@ def bilinear(body, input1, input2, weight, bias=None):
 # --- reductions ---
 
 @operator("aten.sum")
-def total(body, self, dim=None, keepdim=False, dtype=None):
+def total(body: Body, self: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     return reduce(body, "sum", elementwise.cast(body, self, body.out.dtype), dim, keepdim)
 
 
 @operator("aten.mean")
-def average(body, self, dim=None, keepdim=False, dtype=None):
+def average(body: Body, self: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     return mean(body, self, dim, keepdim)
 
 
-def extreme(function):
-    def lower(body, self, dim=None, keepdim=False, other=None):
+def extreme(function: str) -> Lowering:
+    def lower(body: Body, self: Tensor, dim: Any = None, keepdim: bool = False,
+              other: Tensor | None = None) -> Tensor | list[Tensor | None]:
         if other is not None:
             return elementwise.binary(function + "imum")(body, self, other)
         result = reduce(body, function, materialize(body.builder, self), dim, keepdim)
@@ -115,7 +129,7 @@ def extreme(function):
 OPERATORS |= {"aten.max": extreme("max"), "aten.min": extreme("min")}
 
 
-def extremes(function):
+def extremes(function: str) -> Lowering:
     return lambda body, self, dim=(), keepdim=False: reduce(body, function, materialize(body.builder, self), list(dim), keepdim)
 
 
@@ -123,27 +137,33 @@ OPERATORS |= {"aten.amax": extremes("max"), "aten.amin": extremes("min")}
 
 
 @operator("aten.var")
-def variance(body, self, dim=None, unbiased=True, correction=None, keepdim=False):
+def variance(body: Body, self: Tensor, dim: Any = None, unbiased: bool = True, correction: float | None = None,
+             keepdim: bool = False) -> Tensor:
     axes = list(range(self.rank)) if dim is None else [a % self.rank for a in dim]
     less = elementwise.subtract(body, self, mean(body, self, axes, True))
     total = reduce(body, "sum", elementwise.multiply(body, less, less), axes, keepdim)
     counts = [self.shape[a] for a in axes]
     if any(isinstance(n, str) for n in counts):
         raise Refused("the variance of children or nodes", "compute it by mean")
-    left = math.prod(counts) - (int(unbiased) if correction is None else correction)
+    left = math.prod(map(fixed, counts)) - (int(unbiased) if correction is None else correction)
     return elementwise.divide(body, total, float(left))
 
 
 @operator("aten.std")
-def deviation(body, self, **rest):
-    return elementwise.OPERATORS["aten.sqrt"](body, variance(body, self, **rest))
+def deviation(body: Body, self: Tensor, **rest: Any) -> Tensor:
+    return by_element(body.builder, "sqrt", variance(body, self, **rest))
 
 
 @operator("aten.batch_norm")
-def batch_norm(body, input, weight=None, bias=None, running_mean=None, running_var=None, training=False, eps=1e-5, **_):
-    if training or running_mean is None:
+def batch_norm(body: Body, input: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
+               running_mean: Tensor | None = None, running_var: Tensor | None = None, training: bool = False,
+               eps: float = 1e-5, **_: Any) -> Tensor:
+    if training or running_mean is None or running_var is None:
         raise Refused("batch_norm over the minibatch at hand", "call eval() on the module, and track running statistics")
-    along = lambda x: shapes.reshape(body.builder, materialize(body.builder, x), _channels(input, x))
+
+    def along(x: Tensor) -> Tensor:
+        return shapes.reshape(body.builder, materialize(body.builder, x), _channels(input, x))
+
     scale = elementwise.reciprocal_root(body, elementwise.add(body, along(running_var), eps))
     scale = scale if weight is None else elementwise.multiply(body, scale, along(weight))
     result = elementwise.multiply(body, elementwise.subtract(body, input, along(running_mean)), scale)
@@ -151,32 +171,33 @@ def batch_norm(body, input, weight=None, bias=None, running_mean=None, running_v
 
 
 @operator("aten._native_batch_norm_legit_no_training")
-def batch_norm_of_running(body, **given):
+def batch_norm_of_running(body: Body, **given: Any) -> list[Tensor | None]:
     return [batch_norm(body, **given), None, None]
 
 
-def _channels(input, x):
+def _channels(input: Tensor, x: Tensor) -> Shape:
     """The shape in which a vector over channels, the second axis, is broadcast."""
     return (1, *x.shape, *(1,) * (input.rank - 2))
 
 
 @operator("aten.softmax", "aten._softmax")
-def soft_maximum(body, self, dim, **_):
+def soft_maximum(body: Body, self: Tensor, dim: Any, **_: Any) -> Tensor:
     return softmax(body, self, dim)
 
 
 @operator("aten.log_softmax", "aten._log_softmax")
-def log_soft_maximum(body, self, dim, **_):
+def log_soft_maximum(body: Body, self: Tensor, dim: Any, **_: Any) -> Tensor:
     return softmax(body, self, dim, log=True)
 
 
 @operator("aten.logsumexp")
-def log_total(body, self, dim, keepdim=False):
+def log_total(body: Body, self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return log_sum_exp(body, self, dim, keepdim)
 
 
 @operator("aten.layer_norm")
-def normalize(body, input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+def normalize(body: Body, input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+              bias: Tensor | None = None, eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:
     return layer_norm(body, input, len(normalized_shape), weight, bias, eps)
 
 
@@ -184,138 +205,147 @@ def normalize(body, input, normalized_shape, weight=None, bias=None, eps=1e-5, c
 
 @operator("aten.view", "aten.reshape", "aten._unsafe_view", "aten.flatten", "aten.unflatten", "aten.view_as",
           "aten.reshape_as")
-def view(body, self, *_, **__):
+def view(body: Body, self: Tensor, *_: Any, **__: Any) -> Tensor:
     return shapes.reshape(body.builder, materialize(body.builder, self), body.out.shape)
 
 
 @operator("aten.unsqueeze")
-def unsqueeze(body, self, dim):
+def unsqueeze(body: Body, self: Tensor, dim: int) -> Tensor:
     return shapes.unsqueeze(self, dim)
 
 
 @operator("aten.squeeze")
-def squeeze(body, self, dim=None):
+def squeeze(body: Body, self: Tensor, dim: Any = None) -> Tensor:
     return shapes.squeeze(self, [dim] if isinstance(dim, int) else dim)
 
 
 @operator("aten.expand", "aten.expand_as", "aten.broadcast_to")
-def expand(body, self, *_, **__):
+def expand(body: Body, self: Tensor, *_: Any, **__: Any) -> Tensor:
     return shapes.expand(self, body.out.shape)
 
 
 @operator("aten.repeat", "aten.tile")
-def repeat(body, self, repeats=None, dims=None):
+def repeat(body: Body, self: Tensor, repeats: Sequence[Extent] | None = None,
+           dims: Sequence[Extent] | None = None) -> Tensor:
     self = pad(self, len(body.out.shape))
-    for axis, n in enumerate(repeats if repeats is not None else dims):
+    for axis, n in enumerate(repeats or dims or ()):
         if self.shape[axis] != 1 and n != 1:
             if not isinstance(n, int):
                 raise Refused("an axis of more than one element is repeated for each child", "unsqueeze an axis for it")
-            extended = (*self.shape[:axis], self.shape[axis] * n, *self.shape[axis + 1:])
+            extended = (*self.shape[:axis], fixed(self.shape[axis]) * n, *self.shape[axis + 1:])
             self = shapes.cat(body.builder, [self] * n, axis, extended)
     return shapes.expand(self, body.out.shape)
 
 
 @operator("aten.transpose")
-def transpose(body, self, dim0, dim1):
+def transpose(body: Body, self: Tensor, dim0: int, dim1: int) -> Tensor:
     order = list(range(self.rank))
     order[dim0], order[dim1] = order[dim1], order[dim0]
     return shapes.permute(body.builder, self, order)
 
 
 @operator("aten.permute")
-def permute(body, self, dims):
+def permute(body: Body, self: Tensor, dims: Sequence[int]) -> Tensor:
     return shapes.permute(body.builder, self, dims)
 
 
 @operator("aten.t", "aten.numpy_T", "aten.mT", "aten.matrix_H")
-def transpose_last(body, self):
+def transpose_last(body: Body, self: Tensor) -> Tensor:
     return self if self.rank < 2 else transpose(body, self, -2, -1)
 
 
 @operator("aten.select")
-def select(body, self, dim, index):
+def select(body: Body, self: Tensor, dim: int, index: int) -> Tensor:
     return shapes.select(body.builder, self, dim, index)
 
 
 @operator("aten.slice")
-def slices(body, self, dim=0, start=None, end=None, step=1):
+def slices(body: Body, self: Tensor, dim: int = 0, start: int | None = None, end: Extent | None = None,
+           step: int = 1) -> Tensor:
     return shapes.slices(body.builder, self, dim, start, end, step)
 
 
 @operator("aten.narrow")
-def narrow(body, self, dim, start, length):
+def narrow(body: Body, self: Tensor, dim: int, start: int, length: int) -> Tensor:
     return shapes.slices(body.builder, self, dim, start, start + length)
 
 
 @operator("aten.split", "aten.split_with_sizes")
-def split(body, self, split_size=None, dim=0, split_sizes=None):
-    size = split_size if split_size is not None else split_sizes
-    extent = self.shape[dim]
-    if isinstance(size, int):
-        size = [min(size, extent - at) for at in range(0, extent, size)]
-    return shapes.split(body.builder, self, dim, size)
+def split(body: Body, self: Tensor, split_size: Any = None, dim: int = 0,
+          split_sizes: Sequence[int] | None = None) -> list[Tensor]:
+    sizes = split_sizes or split_size
+    if isinstance(sizes, int):
+        extent = fixed(self.shape[dim])
+        sizes = [min(sizes, extent - at) for at in range(0, extent, sizes)]
+    return shapes.split(body.builder, self, dim, sizes)
 
 
 @operator("aten.chunk")
-def chunk(body, self, chunks, dim=0):
-    if isinstance(self.shape[dim], str):
+def chunk(body: Body, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+    extent = self.shape[dim]
+    if isinstance(extent, str):
         raise Refused("an axis of children or nodes is cut in parts", "reduce along it")
-    return split(body, self, math.ceil(self.shape[dim] / chunks), dim)
+    size = math.ceil(extent / chunks)
+    return shapes.split(body.builder, self, dim, [min(size, extent - at) for at in range(0, extent, size)])
 
 
 @operator("aten.unbind")
-def unbind(body, self, dim=0):
-    return [shapes.select(body.builder, self, dim, n) for n in range(self.shape[dim])]
+def unbind(body: Body, self: Tensor, dim: int = 0) -> list[Tensor]:
+    return [shapes.select(body.builder, self, dim, n) for n in range(fixed(self.shape[dim]))]
 
 
 @operator("aten.cat", "aten.concat")
-def cat(body, tensors, dim=0):
+def cat(body: Body, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return shapes.cat(body.builder, tensors, dim, body.out.shape)
 
 
 @operator("aten.stack")
-def stack(body, tensors, dim=0):
+def stack(body: Body, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return shapes.cat(body.builder, [shapes.unsqueeze(t, dim % (t.rank + 1)) for t in tensors], dim, body.out.shape)
 
 
 @operator("aten.embedding")
-def embedding(body, weight, indices, **_):
+def embedding(body: Body, weight: Tensor, indices: Tensor, **_: Any) -> Tensor:
     if indices.kept:
         raise Refused("a vector of tokens is looked up", "give each token as an input of its own")
     items = tuple(Item(body.builder.lookup(weight.value, i.value), i.each) for i in indices.items)
-    row = whole(None, weight.shape[1:])
-    return Tensor((*indices.shape, *weight.shape[1:]), tuple(a + indices.rank for a in row.kept), indices.stack, items)
+    kept = tuple(indices.rank + i for i, n in enumerate(weight.shape[1:]) if n != 1)
+    return Tensor((*indices.shape, *weight.shape[1:]), kept, indices.stack, items)
 
 
 @operator("aten.index_select")
-def index_select(body, self, dim, index):
+def index_select(body: Body, self: Tensor, dim: Any, index: Tensor) -> Tensor:
     if dim:
         raise Refused("rows are selected along another axis than the first", "keep what is looked up in rows")
     return embedding(body, self, index)
 
 
 @operator("aten.index")
-def index(body, self, indices):
+def index(body: Body, self: Tensor, indices: Sequence[Any]) -> Tensor:
     if len(indices) != 1 or not isinstance(indices[0], Tensor) or indices[0].dtype == "bool":
         raise Refused("indexing by other than one tensor of tokens", "look rows up along the first axis: weight[word]")
     return embedding(body, self, indices[0])
 
 
 @operator("aten.gru_cell")
-def gru_cell(body, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def gru_cell(body: Body, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+             b_hh: Tensor | None = None) -> Tensor:
     return layers.step(body, "GRU", input, [hx], [w_ih, w_hh, b_ih, b_hh])[0]
 
 
 @operator("aten.lstm_cell")
-def lstm_cell(body, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def lstm_cell(body: Body, input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+              b_hh: Tensor | None = None) -> list[Tensor]:
     return layers.step(body, "LSTM", input, hx, [w_ih, w_hh, b_ih, b_hh])
 
 
 @operator("aten.rnn_tanh_cell")
-def rnn_tanh_cell(body, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def rnn_tanh_cell(body: Body, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+                  b_hh: Tensor | None = None) -> Tensor:
     return layers.step(body, "RNN_TANH", input, [hx], [w_ih, w_hh, b_ih, b_hh])[0]
 
 
 @operator("aten.rnn_relu_cell")
-def rnn_relu_cell(body, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def rnn_relu_cell(body: Body, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+                  b_hh: Tensor | None = None) -> Tensor:
     return layers.step(body, "RNN_RELU", input, [hx], [w_ih, w_hh, b_ih, b_hh])[0]

@@ -5,38 +5,48 @@ Results with an axis of nodes are outputs at every node, others at the root.  Ou
 of inputs, and of the first node, is kept in states of further traversals.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from .errors import Refused, TraceError
-from .layers import Recurrent
-from .lower import Body, axis_of, first_name, picked
-from .tensor import Item
-from .trace import operator_name, place, place_of
+from .layers import Recurrent, Used
+from .lower import Body, Carried, Model, axis_of, first_name, picked
+from .tensor import Item, Tensor
+from .trace import Trace, operator_name, place, place_of
+
+if TYPE_CHECKING:
+    from torch.fx import Node
 
 _RECURRENT = "espalier.recurrent"
 
 
-def name_results(results, names, function):
+def name_results(results: Any, names: str | Iterable[str | None] | None,
+                 function: Callable[..., Any]) -> dict[str, Node]:
     """{name: node} of what the function returns."""
-    found = results if isinstance(results, dict) else dict(enumerate(_flat(results)))
+    found: dict[Any, Any] = results if isinstance(results, dict) else dict(enumerate(_flat(results)))
     if names is None:
         names = list(found) if isinstance(results, dict) else ["result"] if len(found) == 1 else [
             f"result{i}" for i in found]
     names = [names] if isinstance(names, str) else list(names)
-    nodes = [found.get(n) for n in names] if isinstance(results, dict) else list(found.values())
+    nodes: list[Any] = [found.get(n) for n in names] if isinstance(results, dict) else list(found.values())
     if len(names) != len(nodes) or any(n is not None and not isinstance(node, torch.fx.Node) for n, node in zip(names, nodes)):
         raise TraceError(f"the outputs {', '.join(map(str, names))} do not fit what is returned",
                          "name each tensor that is returned, or None for those that are not wanted", place_of(function))
     return {n: node for n, node in zip(names, nodes) if n is not None}
 
 
-def _flat(results):
+def _flat(results: Any) -> list[Any]:
     if isinstance(results, (tuple, list)):
         return [r for each in results for r in _flat(each)]
     return [results]
 
 
-def lower_sequence(model, trace, results, function):
+def lower_sequence(model: Model, trace: Trace, results: dict[str, Node], function: Callable[..., Any]) -> None:
     needed = _needed(results.values())
     for node in trace.graph.nodes:
         if node in needed and operator_name(node) == _RECURRENT:
@@ -49,7 +59,7 @@ def lower_sequence(model, trace, results, function):
         _output(model, bodies[f"{at} output"], name, node, "every node" if at == "node" else "root")
 
 
-def _needed(results):
+def _needed(results: Iterable[Node]) -> set[Node]:
     needed, todo = set(), list(results)
     while todo:
         node = todo.pop()
@@ -59,9 +69,10 @@ def _needed(results):
     return needed
 
 
-def _before_recurrent(results, recurrent):
+def _before_recurrent(results: Iterable[Node], recurrent: Container[Node]) -> list[Node]:
     """The nodes that outputs compute: those that lie behind no recurrent layer and no pick of the first node."""
-    found, todo = {}, list(results)
+    found: dict[Node, None] = {}
+    todo = list(results)
     while todo:
         node = todo.pop()
         if node not in found:
@@ -71,14 +82,16 @@ def _before_recurrent(results, recurrent):
     return list(found)
 
 
-def _picks_first(node):
+def _picks_first(node: Node) -> bool:
     return picked(node) == 0
 
 
 # --- recurrent layers ---
 
-def _lower_recurrent(model, node):
-    mode, input, hx, weights, layers, bidirectional, batch_first, biases, projected = node.args
+def _lower_recurrent(model: Model, node: Node) -> None:
+    arguments: tuple[Any, ...] = node.args
+    mode, input, hx, weights, layers, bidirectional, batch_first, biases, projected = arguments
+    assert model.trace is not None
     first = model.trace.parameters.get(weights[0]) or node.name + "."
     prefix = first.removesuffix("weight_ih_l0")
     if any(other.prefix == prefix for other in model.recurrent.values()):
@@ -94,20 +107,23 @@ def _lower_recurrent(model, node):
     model.recurrent[node] = layer
 
 
-def _used_last(node, rows):
+def _used_last(node: Node, rows: int) -> Used:
     """Which of the last states are used: pairs of 0 (h) or 1 (c) and a row."""
-    used = {}
-    for last in (user for user in node.users if user.args[1] > 0):
-        for row in _rows(last, rows) if last.users else ():
-            used[last.args[1] - 1, row] = None
+    used: set[tuple[int, int]] = set()
+    for last in node.users:
+        _, result = last.args
+        assert isinstance(result, int)
+        if result > 0 and last.users:
+            used.update((result - 1, row) for row in _rows(last, rows))
     return tuple(sorted(used))
 
 
-def _rows(last, rows):
+def _rows(last: Node, rows: int) -> Sequence[int]:
     """The rows of the last states that are read."""
-    found = set()
+    found: set[int] = set()
     for user in last.users:
-        axis, *ends = (*user.args[1:], None, None, None)[:3] if operator_name(user) in ("aten.select", "aten.slice") else [None]
+        arguments: tuple[Any, ...] = user.args[1:] if operator_name(user) in ("aten.select", "aten.slice") else ()
+        axis, *ends = (*arguments, None, None, None)[:3]
         if axis != 0:
             return range(rows)
         found.update([ends[0] % rows] if operator_name(user) == "aten.select" else range(rows)[slice(*ends)])
@@ -116,10 +132,10 @@ def _rows(last, rows):
 
 # --- what outputs read ---
 
-def _carry(model, trace, results):
+def _carry(model: Model, trace: Trace, results: list[Node]) -> None:
     """One traversal with states for what outputs need of the first node, and for what they read of inputs."""
     nodes = _before_recurrent(results, model.recurrent)
-    states = {first_name(n): _along(n.args[0]) for n in nodes if _picks_first(n)}
+    states = {first_name(n): _along(n.all_input_nodes[0]) for n in nodes if _picks_first(n)}
     read = {f"{n.name}_kept": n for n in _read_by_outputs(nodes, results, trace, model.recurrent)}
     states.update({name: _along(node) for name, node in read.items()})
     if states:
@@ -127,25 +143,27 @@ def _carry(model, trace, results):
     model.kept.update({node: (name, axis_of(node)) for name, node in read.items()})
 
 
-def _along(node):
+def _along(node: Node) -> Carried:
     """The shape of what a tensor along the nodes is at one of them, and a function of a body that gives it."""
     axis, value = axis_of(node), node.meta["val"]
     if axis is None or value.dtype != torch.float32:
         raise TraceError("an output needs an input that is no vector of every node", "return what is computed of it instead",
                          place(node))
-    return tuple(n for i, n in enumerate(value.shape) if i != axis and n != 1), lambda body: _at_node(body, node)
+    return tuple(int(n) for i, n in enumerate(value.shape) if i != axis and n != 1), partial(_at_node, node=node)
 
 
-def _at_node(body, node):
-    tensor = body.value(node)
+def _at_node(body: Body, node: Node) -> Tensor:
+    tensor: Tensor = body.value(node)
     axis = tensor.stack
+    assert axis is not None
     shape = tuple(n for i, n in enumerate(tensor.shape) if i != axis)
-    return type(tensor)(shape, tuple(a - (a > axis) for a in tensor.kept), None, (Item(tensor.value),), tensor.dtype)
+    return Tensor(shape, tuple(a - (a > axis) for a in tensor.kept), None, (Item(tensor.value),), tensor.dtype)
 
 
-def _read_by_outputs(nodes, results, trace, recurrent):
+def _read_by_outputs(nodes: Iterable[Node], results: list[Node], trace: Trace,
+                     recurrent: Container[Node]) -> list[Node]:
     """What outputs compute first of inputs: the results of operators on them, or inputs themselves."""
-    found = {}
+    found: dict[Node, None] = {}
     for node in nodes:
         if node in recurrent or _picks_first(node) or not hasattr(node.meta.get("val"), "shape"):
             continue
@@ -159,7 +177,7 @@ def _read_by_outputs(nodes, results, trace, recurrent):
     return list(found)
 
 
-def _output(model, body, name, node, at):
+def _output(model: Model, body: Body, name: str, node: Node, at: str) -> None:
     try:
         tensor = body.value(node)
         if at == "every node":

@@ -1,37 +1,46 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """Operators that move elements: view, permute, slices, cat.  A stacked axis is moved as a number; nothing is computed."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 
+from .emit import Emitter
 from .errors import Refused
+from .extents import Axes, Extent, Shape, fixed
 from .reduce import drop_axes
 from .tensor import LETTERS, Item, Tensor, concat, each_alone, join, real, stacked, take, unstack
 
 _END = 1 << 62
 
 
-def squeeze(tensor, axes=None):
+def squeeze(tensor: Tensor, axes: Iterable[int] | None = None) -> Tensor:
     """Without axes of 1: all, or those of `axes`."""
     axes = range(tensor.rank) if axes is None else [a % tensor.rank for a in axes]
     return drop_axes(tensor, [a for a in axes if tensor.shape[a] == 1])
 
 
-def unsqueeze(tensor, axis):
+def unsqueeze(tensor: Tensor, axis: int) -> Tensor:
     axis %= tensor.rank + 1
-    moved = lambda a: a + (a >= axis)
+
+
+    def moved(a: int) -> int:
+        return a + (a >= axis)
+
     return replace(tensor, shape=(*tensor.shape[:axis], 1, *tensor.shape[axis:]), kept=tuple(map(moved, tensor.kept)),
                    stack=None if tensor.stack is None else moved(tensor.stack))
 
 
-def expand(tensor, shape):
+def expand(tensor: Tensor, shape: Shape) -> Tensor:
     """The tensor repeated along axes of 1, which its values do not show."""
     more = len(shape) - tensor.rank
     return replace(tensor, shape=tuple(shape), kept=tuple(a + more for a in tensor.kept),
                    stack=None if tensor.stack is None else tensor.stack + more)
 
 
-def permute(builder, tensor, order):
+def permute(builder: Emitter, tensor: Tensor, order: Iterable[int]) -> Tensor:
     order = [a % tensor.rank for a in order]
     place = {old: new for new, old in enumerate(order)}
     moved = [place[a] for a in tensor.kept]
@@ -40,13 +49,13 @@ def permute(builder, tensor, order):
     if tuple(moved) != kept:
         letters = dict(zip(moved, LETTERS))
         text = f"(x)[{', '.join(letters[a] for a in kept)}] = x[{', '.join(letters[a] for a in moved)}]"
-        change = (lambda v: builder.call("transpose", v)) if len(kept) == 2 else (lambda v: builder.indexed(text, v))
-        items = tuple(Item(change(i.value), i.each) for i in items)
+        items = tuple(Item(builder.call("transpose", i.value) if len(kept) == 2 else builder.indexed(text, i.value), i.each)
+                      for i in items)
     return replace(tensor, shape=tuple(tensor.shape[a] for a in order), kept=kept,
                    stack=None if tensor.stack is None else place[tensor.stack], items=items)
 
 
-def select(builder, tensor, axis, n):
+def select(builder: Emitter, tensor: Tensor, axis: int, n: int) -> Tensor:
     """One element along an axis, which goes."""
     axis %= tensor.rank
     extent = tensor.shape[axis]
@@ -55,13 +64,13 @@ def select(builder, tensor, axis, n):
         item = _item(tensor, n if n >= 0 or isinstance(extent, str) else n + extent)
         return drop_axes(replace(tensor, shape=shape, stack=None, items=(item,)), [axis])
     if axis in tensor.kept:
-        position, rank, n = tensor.kept.index(axis), len(tensor.kept), n % extent
+        position, rank, n = tensor.kept.index(axis), len(tensor.kept), n % fixed(extent)
         items = tuple(Item(take(builder, i.value, position, n, rank), i.each) for i in tensor.items)
         tensor = replace(tensor, items=items, kept=tuple(a for a in tensor.kept if a != axis))
     return drop_axes(replace(tensor, shape=shape), [axis])
 
 
-def _item(tensor, n):
+def _item(tensor: Tensor, n: int) -> Item:
     """Item n of a stacked axis: of an open one, only those that stand before (or, from the end, behind) its open part."""
     fixed = tensor.items[:n + 1] if n >= 0 else tensor.items[n:]
     if len(fixed) < (n + 1 if n >= 0 else -n) or any(i.each for i in fixed):
@@ -70,7 +79,8 @@ def _item(tensor, n):
     return fixed[-1] if n >= 0 else fixed[0]
 
 
-def slices(builder, tensor, axis, begin=None, end=None, step=1):
+def slices(builder: Emitter, tensor: Tensor, axis: int, begin: int | None = None, end: Extent | None = None,
+           step: int = 1) -> Tensor:
     """x[begin:end] along an axis."""
     axis %= tensor.rank
     extent = tensor.shape[axis]
@@ -94,7 +104,7 @@ def slices(builder, tensor, axis, begin=None, end=None, step=1):
     return replace(tensor, shape=shape, items=tuple(Item(builder.slice(i.value, position, *ends), i.each) for i in tensor.items))
 
 
-def split(builder, tensor, axis, sizes):
+def split(builder: Emitter, tensor: Tensor, axis: int, sizes: Iterable[int]) -> list[Tensor]:
     """Slices one after the other."""
     parts, begin = [], 0
     for size in sizes:
@@ -105,7 +115,7 @@ def split(builder, tensor, axis, sizes):
 
 # --- joining ---
 
-def cat(builder, tensors, axis, shape):
+def cat(builder: Emitter, tensors: Sequence[Tensor], axis: int, shape: Shape) -> Tensor:
     """Along an axis: stacked where items are, or are single; else as values that have the axis."""
     axis %= len(shape)
     tensors = [t for t in tensors if len(t.shape) == len(shape) and t.shape[axis] != 0]
@@ -117,7 +127,7 @@ def cat(builder, tensors, axis, shape):
     return _cat_values(builder, [join(builder, t) if t.stack == axis else t for t in tensors], axis, kept, shape)
 
 
-def _cat_values(builder, tensors, axis, kept, shape):
+def _cat_values(builder: Emitter, tensors: Sequence[Tensor], axis: int, kept: Axes, shape: Shape) -> Tensor:
     target = tuple(sorted({*kept, axis}))
     stack = next((t.stack for t in tensors if t.stack is not None), None)
     if any(t.stack not in (None, stack) for t in tensors) or stack in kept:
@@ -133,7 +143,7 @@ def _cat_values(builder, tensors, axis, kept, shape):
 
 # --- view ---
 
-def reshape(builder, tensor, shape):
+def reshape(builder: Emitter, tensor: Tensor, shape: Iterable[Extent]) -> Tensor:
     """The elements in their order under another shape: axes are merged (values joined) or divided (a stack of slices)."""
     shape = tuple(shape)
     tensor = squeeze(tensor)
@@ -143,7 +153,7 @@ def reshape(builder, tensor, shape):
         if at < tensor.rank and at < len(target) and tensor.shape[at] == target[at]:
             at += 1
         elif _divides(tensor, target, at):
-            tensor = _divide(builder, tensor, at, target[at])
+            tensor = _divide(builder, tensor, at, fixed(target[at]))
         elif at + 1 < tensor.rank:
             tensor = _merge(builder, tensor, at)
         else:
@@ -154,27 +164,27 @@ def reshape(builder, tensor, shape):
     return tensor
 
 
-def _divides(tensor, target, at):
+def _divides(tensor: Tensor, target: list[Extent], at: int) -> bool:
     if at >= tensor.rank or at >= len(target):
         return False
     own, wanted = tensor.shape[at], target[at]
     return isinstance(own, int) and isinstance(wanted, int) and own > wanted and own % wanted == 0
 
 
-def _divide(builder, tensor, axis, parts):
+def _divide(builder: Emitter, tensor: Tensor, axis: int, parts: int) -> Tensor:
     """The axis as two, of which the first has `parts` elements."""
-    size = tensor.shape[axis] // parts
+    size = fixed(tensor.shape[axis]) // parts
     shape = (*tensor.shape[:axis], parts, size, *tensor.shape[axis + 1:])
     if tensor.stack == axis:
         tensor = join(builder, tensor)
-    moved = lambda a: a + (a > axis)
-    kept = tuple(moved(a) for a in tensor.kept if a != axis)
+    kept = tuple(a + (a > axis) for a in tensor.kept if a != axis)
+    stack = None if tensor.stack is None else tensor.stack + (tensor.stack > axis)
     if axis not in tensor.kept:
-        return replace(tensor, shape=shape, kept=kept, stack=None if tensor.stack is None else moved(tensor.stack))
+        return replace(tensor, shape=shape, kept=kept, stack=stack)
     position = tensor.kept.index(axis)
-    if tensor.stack is None:
-        cut = lambda n: builder.slice(tensor.value, position, str(n * size), str((n + 1) * size))
-        return stacked((Item(cut(n)) for n in range(parts)), shape, axis, tuple(sorted((*kept, axis + 1))), tensor.dtype)
+    if stack is None:
+        cuts = (builder.slice(tensor.value, position, str(n * size), str((n + 1) * size)) for n in range(parts))
+        return stacked(map(Item, cuts), shape, axis, tuple(sorted((*kept, axis + 1))), tensor.dtype)
     kept = tuple(sorted((*kept, axis, axis + 1)))
     left = [f"{LETTERS[i]} in {n}" if a in (axis, axis + 1) else LETTERS[i]
             for i, (a, n) in enumerate((a, shape[a]) for a in kept)]
@@ -182,23 +192,24 @@ def _divide(builder, tensor, axis, parts):
     right = [*letters[:position], f"{size}*{letters[position]} + {letters[position + 1]}", *letters[position + 2:]]
     text = f"(x)[{', '.join(left)}] = x[{', '.join(right)}]"
     items = tuple(Item(builder.indexed(text, i.value), i.each) for i in tensor.items)
-    return replace(tensor, shape=shape, kept=kept, stack=moved(tensor.stack), items=items)
+    return replace(tensor, shape=shape, kept=kept, stack=stack, items=items)
 
 
-def _merge(builder, tensor, axis):
+def _merge(builder: Emitter, tensor: Tensor, axis: int) -> Tensor:
     """Two neighbouring axes as one."""
     pair = tensor.shape[axis:axis + 2]
     if any(isinstance(n, str) for n in pair):
         raise Refused("an axis of children or nodes is merged with another", "keep it as an axis of its own")
-    shape = (*tensor.shape[:axis], prod(pair), *tensor.shape[axis + 2:])
-    if tensor.stack not in (None, axis, axis + 1):
+    extent = prod(map(fixed, pair))
+    shape = (*tensor.shape[:axis], extent, *tensor.shape[axis + 2:])
+    if tensor.stack is not None and tensor.stack not in (axis, axis + 1):
         parts = [_merge(builder, t, axis) for t in each_alone(tensor)]
         return replace(parts[0], shape=shape, stack=tensor.stack - (tensor.stack > axis),
                        items=tuple(Item(p.value, i.each) for p, i in zip(parts, tensor.items)))
     if tensor.stack == axis + 1:
         tensor = join(builder, tensor)
     if axis not in tensor.kept and axis + 1 not in tensor.kept and tensor.stack is None:
-        return drop_axes(replace(tensor, shape=(*tensor.shape[:axis], 1, prod(pair), *tensor.shape[axis + 2:])), [axis])
+        return drop_axes(replace(tensor, shape=(*tensor.shape[:axis], 1, extent, *tensor.shape[axis + 2:])), [axis])
     tensor = real(builder, unstack(builder, tensor, axis), (axis + 1,))
     position = tensor.kept.index(axis + 1)
     value = concat(builder, position, (i.value for i in tensor.items))

@@ -15,11 +15,17 @@ Shapes that stand behind a name are those that the function sees: axes of 1 may 
 of what is named.  An argument may be a tuple of arguments; what is neither text nor tuple is passed on as it is.
 """
 
+from __future__ import annotations
+
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .errors import TraceError
+from .extents import Extent, Shape
 
+States = Mapping[str, tuple[int, ...]]  # the shapes of states, by name, in their order
 CHILDREN, NODES = "children", "nodes"
 _ARGUMENT = re.compile(r"(?:children\[(\d+)\]\.)?([A-Za-z_0-9.]+)((?:\s*\[[^\]]*\])*)\s*(?::\s*(\w+))?")
 _STATE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(?:\[([^\]]*)\])?\s*(?:,|$)")
@@ -32,7 +38,7 @@ class Structure:
     text: str
     kind: str
     slots: int | None
-    names: tuple = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,23 +49,23 @@ class Argument:
     text: str
     kind: str
     name: str
-    shape: tuple
+    shape: Shape
     dtype: str = "f32"
     token: str = ""
     slot: int = 0
 
     @property
-    def element(self):
+    def element(self) -> Shape:
         """The shape of what one node or child has, without axes of 1."""
         return tuple(n for n in self.shape if n != 1 and not isinstance(n, str))
 
     @property
-    def stack(self):
+    def stack(self) -> int | None:
         """The axis along which items are stacked, or None."""
         return next((i for i, n in enumerate(self.shape) if isinstance(n, str)), None)
 
 
-def parse_structure(text):
+def parse_structure(text: str) -> Structure:
     """The Structure of "tree(*)", "dag(2)", "tree(left, right)", "sequence"."""
     text = " ".join(text.split())
     if text == "sequence":
@@ -76,7 +82,7 @@ def parse_structure(text):
     return Structure(text, kind, len(names), names)
 
 
-def parse_states(text):
+def parse_states(text: str) -> States:
     """{"h": (150,)} of "h[150], c[150]"."""
     states, at = {}, 0
     while at < len(text.strip()):
@@ -88,14 +94,14 @@ def parse_states(text):
     return states
 
 
-def _numbers(inside, text):
+def _numbers(inside: str, text: str) -> tuple[int, ...]:
     items = [n.strip() for n in inside.split(",")] if inside.strip() else []
     if not all(n.isdigit() and int(n) > 0 for n in items):
         raise TraceError(f"the extents of '{text}' must be numbers", "write out the sizes: h[150]")
     return tuple(int(n) for n in items)
 
 
-def _extent(item, text):
+def _extent(item: str, text: str) -> Extent:
     if item in (CHILDREN, NODES):
         return item
     return _numbers(item, text)[0]
@@ -104,16 +110,16 @@ def _extent(item, text):
 class Notation:
     """Reads arguments for a structure, states and the shapes of parameters ({name: shape})."""
 
-    def __init__(self, structure, states, parameters):
+    def __init__(self, structure: Structure, states: States, parameters: Mapping[str, Shape]) -> None:
         self.structure, self.states, self.parameters = structure, states, parameters
 
-    def read(self, spec):
+    def read(self, spec: Any) -> Any:
         """An Argument, a tuple of what `read` returns, or a value that is no text as it is."""
         if isinstance(spec, (tuple, list)):
             return tuple(self.read(s) for s in spec)
         return self._argument(spec) if isinstance(spec, str) else spec
 
-    def _argument(self, text):
+    def _argument(self, text: str) -> Argument:
         match = _ARGUMENT.fullmatch(text.strip())
         if not match:
             raise TraceError(f"'{text}' describes no argument",
@@ -131,7 +137,7 @@ class Notation:
             return Argument(text, "input", name, shape or (), dtype or "f32")
         return _view(argument, shape)
 
-    def _resolve(self, text, name, token, slot):
+    def _resolve(self, text: str, name: str, token: str, slot: int | None) -> Argument | None:
         """What a name stands for, in its own shape; None = an input."""
         if token:
             if name not in self.parameters:
@@ -151,20 +157,20 @@ class Notation:
             return Argument(text, "children", state, (CHILDREN if slots is None else slots, *self._state(text, state)))
         return None
 
-    def _child(self, text, state, slot):
+    def _child(self, text: str, state: str, slot: int) -> Argument:
         if self.structure.slots is None or slot >= self.structure.slots:
             raise TraceError(f"'{text}': nodes of {self.structure.text} have no child {slot}",
                              'use "children.h", the states of all children')
         return Argument(text, "child", state, self._state(text, state), slot=slot)
 
-    def _state(self, text, state):
+    def _state(self, text: str, state: str) -> Shape:
         if state not in self.states:
             raise TraceError(f"'{text}': there is no state '{state}'",
                              'name it in `states`: "h[150], c[150]"; what an edge carries, its child can return as a state')
         return self.states[state]
 
 
-def _view(argument, shape):
+def _view(argument: Argument, shape: Shape | None) -> Argument:
     """`argument` in a shape that differs in axes of 1."""
     if shape is None:
         return argument
@@ -177,14 +183,14 @@ def _view(argument, shape):
     return replace(argument, shape=seen)
 
 
-def flatten(spec):
+def flatten(spec: Any) -> list[Any]:
     """The leaves of nested tuples."""
     if isinstance(spec, tuple):
         return [leaf for s in spec for leaf in flatten(s)]
     return [spec]
 
 
-def build(spec, value):
+def build(spec: Any, value: Callable[[Argument], Any]) -> Any:
     """Nested tuples with `value(argument)` for each Argument; what is no Argument stays."""
     if isinstance(spec, tuple):
         return tuple(build(s, value) for s in spec)

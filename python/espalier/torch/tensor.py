@@ -8,15 +8,25 @@ are: then operators work on each item, as one would write by hand, and no value 
 Axes of extent 1, and those along which a tensor is the same everywhere (after `expand`), are no axes of its values.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from .emit import Emitter, Value
 from .errors import Refused
+from .extents import Axes, Extent, Shape, fixed
 
-# `each`: None = one element of the stacked axis; "children", "nodes" = as many as there are, whose value is that of each
-# child (node) in turn; "here" = as many as there are nodes, the value being that of the node at hand.
-Item = namedtuple("Item", "value each", defaults=(None,))
 LETTERS = "ijklmnpq"
+
+
+class Item(NamedTuple):
+    """A part of a stacked axis.  `each`: None = one element; "children", "nodes" = as many as there are, whose value is that of
+    each child (node) in turn; "here" = as many as there are nodes, the value being that of the node at hand."""
+
+    value: Value
+    each: str | None = None
 
 
 @dataclass(frozen=True)
@@ -25,54 +35,54 @@ class Tensor:
     `stack`: the stacked axis or None; `items`: along it, or the only one; `dtype`: of the language; `number`: what all
     elements are, if that is known: there is no value then."""
 
-    shape: tuple
-    kept: tuple = ()
+    shape: Shape
+    kept: Axes = ()
     stack: int | None = None
-    items: tuple = ()
+    items: tuple[Item, ...] = ()
     dtype: str = "f32"
     number: float | None = None
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         return len(self.shape)
 
     @property
-    def value(self):
+    def value(self) -> Value:
         """The only item's value."""
         return self.items[0].value
 
 
-def filled(number, shape=(), dtype="f32"):
+def filled(number: float, shape: Iterable[Extent] = (), dtype: str = "f32") -> Tensor:
     """A tensor of one number."""
     return Tensor(tuple(shape), number=number, dtype=dtype)
 
 
-def whole(value, shape, dtype="f32"):
+def whole(value: Value, shape: Iterable[Extent], dtype: str = "f32") -> Tensor:
     """A tensor of one value, which has the axes of `shape` that are not 1."""
     return Tensor(tuple(shape), tuple(i for i, n in enumerate(shape) if n != 1), None, (Item(value),), dtype)
 
 
-def stacked(items, shape, stack, kept, dtype):
+def stacked(items: Iterable[Item], shape: Shape, stack: int, kept: Iterable[int], dtype: str) -> Tensor:
     """A tensor of items; of one that fills its axis, without a stacked axis."""
     items = tuple(items)
-    if len(items) == 1 and items[0].each is None and shape[stack] == 1:
-        stack = None
-    return Tensor(tuple(shape), tuple(kept), stack, items, dtype)
+    filled_by_one = len(items) == 1 and items[0].each is None and shape[stack] == 1
+    return Tensor(tuple(shape), tuple(kept), None if filled_by_one else stack, items, dtype)
 
 
-def each_alone(tensor):
+def each_alone(tensor: Tensor) -> list[Tensor]:
     """The items of a stacked axis as tensors in which that axis is one of 1."""
+    assert tensor.stack is not None
     shape = (*tensor.shape[:tensor.stack], 1, *tensor.shape[tensor.stack + 1:])
     return [replace(tensor, shape=shape, stack=None, items=(item,)) for item in tensor.items]
 
 
 # --- values with the axes that are needed ---
 
-def _indices(axes, all_axes):
+def _indices(axes: Iterable[int], all_axes: Axes) -> list[str]:
     return [LETTERS[all_axes.index(a)] for a in axes]
 
 
-def align(builder, value, kept, target):
+def align(builder: Emitter, value: Value, kept: Axes, target: Axes) -> Value:
     """`value`, which has the axes `kept`, with axes of 1 between them so that NumPy's rule aligns it with `target`."""
     if not kept or kept == target[len(target) - len(kept):]:
         return value
@@ -82,7 +92,7 @@ def align(builder, value, kept, target):
     return builder.indexed(f"(x)[{', '.join(left)}] = x[{', '.join(right)}]", value)
 
 
-def real(builder, tensor, axes):
+def real(builder: Emitter, tensor: Tensor, axes: Iterable[int]) -> Tensor:
     """The tensor with values that have all of `axes`, repeated along those that they lack."""
     axes = tuple(a for a in axes if a != tensor.stack)
     if tensor.number is not None:
@@ -97,12 +107,12 @@ def real(builder, tensor, axes):
     return replace(tensor, kept=target, items=tuple(items))
 
 
-def _shape_text(shape, dtype):
+def _shape_text(shape: Iterable[Extent], dtype: str) -> str:
     text = ", ".join(map(str, shape))
     return text if dtype == "f32" else f"{text} : {dtype}"
 
 
-def _repeated(builder, value, kept, target, shape):
+def _repeated(builder: Emitter, value: Value, kept: Axes, target: Axes, shape: Shape) -> Value:
     if not target:
         return value
     if any(isinstance(shape[a], str) for a in target):
@@ -113,14 +123,14 @@ def _repeated(builder, value, kept, target, shape):
     return builder.indexed(f"(x)[{', '.join(left)}] = {element}", value)
 
 
-def materialize(builder, tensor):
+def materialize(builder: Emitter, tensor: Tensor) -> Tensor:
     """The tensor with a value, if all that is known of it is a number."""
     if tensor.number is None:
         return tensor
     return replace(tensor, kept=(), items=(Item(builder.number(tensor.number)),), number=None)
 
 
-def take(builder, value, position, n, rank):
+def take(builder: Emitter, value: Value, position: int, n: int, rank: int) -> Value:
     """Element `n` along an axis of a value with `rank` axes."""
     if position == 0 and rank > 1:
         return builder.lookup(value, builder.number(n))
@@ -131,7 +141,7 @@ def take(builder, value, position, n, rank):
     return builder.indexed(f"(x){heading} = x[{', '.join(right)}]", value)
 
 
-def concat(builder, position, values):
+def concat(builder: Emitter, position: int, values: Iterable[Value]) -> Value:
     """Values joined along an axis; a call takes 64 at most."""
     values = list(values)
     while len(values) > 1:
@@ -139,20 +149,20 @@ def concat(builder, position, values):
     return values[0]
 
 
-def unstack(builder, tensor, axis):
+def unstack(builder: Emitter, tensor: Tensor, axis: int) -> Tensor:
     """The tensor with `axis`, a fixed one, as the stacked one."""
     if tensor.stack == axis:
         return tensor
     if tensor.stack is not None:
         raise Refused("two axes are stacked at a time", "compute with each part by itself")
-    extent = tensor.shape[axis]
+    extent = fixed(tensor.shape[axis])
     tensor = real(builder, tensor, (axis,))
     position = tensor.kept.index(axis)
     items = (Item(take(builder, tensor.value, position, n, len(tensor.kept))) for n in range(extent))
     return stacked(items, tensor.shape, axis, tuple(a for a in tensor.kept if a != axis), tensor.dtype)
 
 
-def join(builder, tensor):
+def join(builder: Emitter, tensor: Tensor) -> Tensor:
     """The tensor with its stacked axis, a fixed one, as an axis of one value."""
     axis = tensor.stack
     if axis is None:
@@ -171,25 +181,25 @@ def join(builder, tensor):
 
 # --- broadcasting ---
 
-def broadcast_shape(shapes):
+def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
     """The shape of what is computed element by element."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
     return tuple(next((n for n in extents if n != 1), 1) for extents in zip(*padded))
 
 
-def pad(tensor, rank):
+def pad(tensor: Tensor, rank: int) -> Tensor:
     """The tensor with axes of 1 before its own."""
     more = rank - tensor.rank
     return replace(tensor, shape=(1,) * more + tensor.shape, kept=tuple(a + more for a in tensor.kept),
                    stack=None if tensor.stack is None else tensor.stack + more)
 
 
-def _is_open(tensor):
+def _is_open(tensor: Tensor) -> bool:
     return any(i.each for i in tensor.items)
 
 
-def _common_stack(builder, tensors):
+def _common_stack(builder: Emitter, tensors: Sequence[Tensor]) -> tuple[list[Tensor], int | None]:
     """The tensors with one axis stacked at most, and that axis: the open one, or the first."""
     axes = {t.stack: t for t in tensors if t.stack is not None}
     opened = [a for a, t in axes.items() if _is_open(t) or isinstance(t.shape[a], str)]
@@ -199,23 +209,24 @@ def _common_stack(builder, tensors):
     return [join(builder, t) if t.stack not in (None, chosen) else t for t in tensors], chosen
 
 
-def zipped(builder, tensors):
+def zipped(builder: Emitter,
+           tensors: Sequence[Tensor]) -> tuple[list[Tensor], int | None, list[tuple[str | None, list[Value]]]]:
     """For tensors of one rank, the stacked axis and for each of its items the tensors' own items: [(each, [value])]."""
-    tensors, axis = _common_stack(builder, tensors)
+    aligned, axis = _common_stack(builder, tensors)
     if axis is None:
-        return tensors, None, [(None, [t.value for t in tensors])]
-    tensors = [unstack(builder, t, axis) if axis in t.kept else t for t in tensors]
-    eaches = next([i.each for i in t.items] for t in tensors if t.stack == axis)
+        return aligned, None, [(None, [t.value for t in aligned])]
+    opened = [unstack(builder, t, axis) if axis in t.kept else t for t in aligned]
+    eaches = next([i.each for i in t.items] for t in opened if t.stack == axis)
     rows = []
-    for t in tensors:
+    for t in opened:
         own = t.items if t.stack == axis else [Item(t.value, e) for e in eaches]
         if [i.each for i in own] != eaches:
             raise Refused("parts are paired that are not of the same children", "pair tensors made in the same way")
         rows.append([i.value for i in own])
-    return tensors, axis, [(each, list(values)) for each, values in zip(eaches, zip(*rows) if rows else [])]
+    return opened, axis, [(each, list(values)) for each, values in zip(eaches, zip(*rows) if rows else [])]
 
 
-def elementwise(builder, function, *operands, dtype="f32"):
+def elementwise(builder: Emitter, function: str, *operands: Tensor, dtype: str = "f32") -> Tensor:
     """A function of the language, or an operator, element by element."""
     shape = broadcast_shape([o.shape for o in operands])
     tensors = [pad(materialize(builder, o), len(shape)) for o in operands]

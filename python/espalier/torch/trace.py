@@ -14,14 +14,18 @@ import io
 import logging
 import os
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from typing import Any
 from unittest import mock
 
 import torch
 from torch import nn
+from torch.export import ExportedProgram
+from torch.fx import Node
 
-from .errors import TraceError
+from .errors import Place, TraceError
 from .operators import OPERATORS
 from .signature import CHILDREN, NODES, Argument, build, flatten
 
@@ -41,14 +45,15 @@ def recurrent(mode: str, input: torch.Tensor, hx: list[torch.Tensor], weights: l
 
 
 @recurrent.register_fake
-def _(mode, input, hx, weights, layers, bidirectional, batch_first, biases, projected):
+def _(mode: str, input: torch.Tensor, hx: list[torch.Tensor], weights: list[torch.Tensor], layers: int,
+      bidirectional: bool, batch_first: bool, biases: bool, projected: int) -> list[torch.Tensor]:
     size, directions = weights[1].shape[1], 1 + bidirectional
     batch = [] if input.dim() == 2 else [input.shape[0 if batch_first else 1]]
     last = [input.new_empty([layers * directions, *batch, size]) for _ in range(2 if mode == "LSTM" else 1)]
     return [input.new_empty([*input.shape[:-1], size * directions]), *last]
 
 
-def _forward(self, input, hx=None):
+def _forward(self: Any, input: torch.Tensor, hx: Any = None) -> tuple[torch.Tensor, Any]:
     given = [] if hx is None else [hx] if isinstance(hx, torch.Tensor) else list(hx)
     result = torch.ops.espalier.recurrent(self.mode, input, given, self._flat_weights, self.num_layers,
                                           self.bidirectional, self.batch_first, self.bias, self.proj_size)
@@ -58,11 +63,11 @@ def _forward(self, input, hx=None):
 class _Call(nn.Module):
     """torch.export takes a module; this one calls the function, beside the module that has its parameters."""
 
-    def __init__(self, function, module):
+    def __init__(self, function: Callable[..., Any], module: nn.Module) -> None:
         super().__init__()
         self.module, self.function = module, function
 
-    def forward(self, *arguments):
+    def forward(self, *arguments: Any) -> Any:
         return self.function(*arguments)
 
 
@@ -72,19 +77,19 @@ class Trace:
     tensor; `results`: nested tuples, lists and dicts of nodes; `axis`: what a symbol in shapes counts, CHILDREN or NODES."""
 
     graph: torch.fx.Graph
-    inputs: dict
-    parameters: dict
-    constants: dict
-    results: object
+    inputs: dict[Node, Argument]
+    parameters: dict[Node, str | None]
+    constants: dict[Node, torch.Tensor]
+    results: Any
     axis: str | None
 
 
-def parameters_of(module):
+def parameters_of(module: nn.Module) -> dict[str, torch.Tensor]:
     """{name: tensor} of all parameters and buffers, tied ones under each of their names."""
     return {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
 
 
-def positional(function, arguments):
+def positional(function: Callable[..., Any], arguments: Mapping[str, Any]) -> tuple[Any, ...]:
     """`arguments`, a dict by name, in the order of the function's parameters; those left out have their default."""
     target = function.forward if isinstance(function, nn.Module) else function
     known, ordered = inspect.signature(target).parameters, []
@@ -98,7 +103,7 @@ def positional(function, arguments):
     return tuple(ordered)
 
 
-def trace(function, module, arguments, children=None):
+def trace(function: Callable[..., Any], module: nn.Module, arguments: Any, children: int | None = None) -> Trace:
     """Traces `function` with `arguments`, nested tuples of Argument; `children`: how many there are, None = a symbol."""
     tensors = build(arguments, lambda a: _example(a, children))
     shapes = _dimensions(arguments, children)
@@ -112,12 +117,12 @@ def trace(function, module, arguments, children=None):
     return _read(_functional(program), function, module, arguments, children)
 
 
-def operator_name(node):
+def operator_name(node: Node) -> str:
     """"aten.linear" of a node that calls an operator, without its overload; "" of others."""
     return node.target._schema.name.replace("::", ".") if isinstance(node.target, torch._ops.OpOverload) else ""
 
 
-def _functional(program):
+def _functional(program: ExportedProgram) -> ExportedProgram:
     """The program without operators that change tensors in place, and without those that have no lowering but a
     decomposition by PyTorch into some that have."""
     made = program
@@ -131,36 +136,37 @@ def _functional(program):
     return _decompose(program, {}) if _unknown(made) else made
 
 
-def _decompose(program, ways):
+def _decompose(program: ExportedProgram, ways: Mapping[Any, Any]) -> ExportedProgram:
     try:
-        return program.run_decompositions(ways)
+        decomposed: ExportedProgram = program.run_decompositions(ways)
+        return decomposed
     except Exception:  # AOTAutograd fails on what it cannot make functional: the operator is refused by its name.
         return program
 
 
-def _unknown(program):
+def _unknown(program: ExportedProgram) -> list[Any]:
     called = {n.target: operator_name(n) for n in program.graph.nodes if operator_name(n)}
     return [op for op, name in called.items() if name not in OPERATORS and name not in _OWN]
 
 
-def _ways_of_export(operators):
+def _ways_of_export(operators: Iterable[Any]) -> dict[Any, Any]:
     known = torch.export.default_decompositions()
     return {op: known[op] for op in operators if op in known}
 
 
-def _example(argument, children):
+def _example(argument: Argument, children: int | None) -> torch.Tensor:
     extents = {**_EXAMPLE, **({} if children is None else {CHILDREN: children})}
-    shape = [extents.get(n, n) for n in argument.shape]
+    shape = [extents[n] if isinstance(n, str) else n for n in argument.shape]
     if argument.dtype == "f32":
         return torch.randn(shape)
     return torch.zeros(shape, dtype=TYPES[argument.dtype])
 
 
-def _dimensions(arguments, children):
+def _dimensions(arguments: Any, children: int | None) -> Any:
     """dynamic_shapes of torch.export."""
     symbols = {word: torch.export.Dim(word, min=2) for word in _EXAMPLE}
 
-    def of(spec):
+    def of(spec: Any) -> Any:
         if isinstance(spec, tuple):
             return tuple(of(s) for s in spec)
         if not isinstance(spec, Argument):
@@ -171,7 +177,7 @@ def _dimensions(arguments, children):
 
 
 @contextmanager
-def _quiet():
+def _quiet() -> Iterator[None]:
     """Without what Dynamo logs and prints about errors that are raised as well."""
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -183,13 +189,14 @@ def _quiet():
 
 
 @contextmanager
-def _recurrent():
+def _recurrent() -> Iterator[None]:
     with mock.patch.object(nn.LSTM, "forward", _forward), mock.patch.object(nn.GRU, "forward", _forward), \
             mock.patch.object(nn.RNN, "forward", _forward):
         yield
 
 
-def _read(program, function, module, arguments, children):
+def _read(program: ExportedProgram, function: Callable[..., Any], module: nn.Module, arguments: Any,
+          children: int | None) -> Trace:
     names = {id(t): n for n, t in reversed(parameters_of(module).items())}
     signature = program.graph_signature
     targets = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
@@ -217,25 +224,25 @@ def _read(program, function, module, arguments, children):
 
 # --- places in Python ---
 
-def place_of(function):
+def place_of(function: Callable[..., Any]) -> Place:
     """(file, line) of a function or module."""
     target = function.forward if isinstance(function, nn.Module) else function
     code = getattr(inspect.unwrap(target), "__code__", None)
     return (code.co_filename, code.co_firstlineno) if code else (None, 0)
 
 
-def _users(frames):
+def _users(frames: Sequence[tuple[str, Any]]) -> Place:
     """The innermost frame that is neither PyTorch's nor ours."""
     return next(((f, int(n)) for f, n in reversed(frames) if not f.startswith(_HERE) and os.sep in f
                  and not f.startswith("torch" + os.sep)), (None, 0))
 
 
-def place(node):
+def place(node: Node) -> Place:
     """(file, line) of the Python that a node of the graph came from."""
     return _users(_FRAME.findall(node.meta.get("stack_trace") or ""))
 
 
-def _explain(error, function):
+def _explain(error: Exception, function: Callable[..., Any]) -> TraceError:
     """A TraceError of what torch.export raised."""
     frames = [(f.filename, f.lineno) for f in getattr(error, "real_stack", None) or []]
     text = str(error)
