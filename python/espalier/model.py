@@ -61,11 +61,12 @@ class State(NamedTuple):
 _contexts: dict[int, _native.Context] = {}
 
 
-def default_context() -> _native.Context:
-    """The context of models that are loaded without one: one for the process, and another one after a fork."""
+def default_context(threads: int = 0) -> _native.Context:
+    """The context of models that are loaded without one: one for the process, and another one after a fork.  `threads`: how many
+    it has if it is made now; 0 = as many as the process may use processors."""
     here = os.getpid()
     if here not in _contexts:
-        _contexts[here] = _native.Context()
+        _contexts[here] = _native.Context(threads=threads)
     return _contexts[here]
 
 

@@ -4,15 +4,17 @@
     shared = espalier.ray.share(model)                  # once, into Ray's shared memory, where replicas map it
     treebank.map_batches(espalier.ray.Predictor, fn_constructor_kwargs={"model": shared},
                           compute=ray.data.ActorPoolStrategy(size=2), batch_size=256)
-    serve.run(espalier.ray.deployment(shared, num_replicas=2))
+    handle = serve.run(espalier.ray.deployment(shared, num_replicas=2))
+    answer = await espalier.ray.submit(handle, tree)    # asked again if the replica dies meanwhile
 
 All nodes run the code that was compiled once, for the `target` of `espalier.load`, so results have the bits of one machine's;
 a node whose processor lacks what the target needs refuses the program.  Needs ray, or ray[data] and ray[serve].
 """
 from __future__ import annotations
 
+import logging
 import mmap
-import os
+import time
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import ray
+from ray.exceptions import NodeDiedError, ObjectLostError, RayActorError
 
 from . import _native
 from . import model as _model
@@ -28,23 +31,26 @@ from .result import Result
 
 if TYPE_CHECKING:
     from ray.serve import Application
+    from ray.serve.handle import DeploymentHandle
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["Predictor", "Replica", "columns", "deployment", "open_model", "share"]
+__all__ = ["Predictor", "Replica", "columns", "deployment", "open_model", "share", "submit"]
 
+_log = logging.getLogger(__name__)
 _STATUS: dict[type[Exception], int] = {_native.InputError: 400, _native.BusyError: 429, _native.ExpiredError: 504}
 _REFUSALS: tuple[type[Exception], ...] = (UnicodeDecodeError, *_STATUS)
+_DEATHS = (RayActorError, NodeDiedError, ObjectLostError)  # the last two: of an answer that was computed and not fetched yet
 
 
-def share(model: Model) -> ray.ObjectRef:
+def share(model: Model) -> ray.ObjectRef[Model]:
     """Puts the compiled program with its weights into Ray's object store, once for each node that asks for it.  It is there as
     long as the process that called this: a deployment that outlives it takes the path of a saved program instead."""
     return ray.put(model)
 
 
 def open_model(model: Any, **reading: Any) -> Model:
-    """The model that runs in this process of Ray's, with as many threads as Ray gave it processors.
+    """The model that runs in this process of Ray's: in its context, or in a new one with as many threads as Ray gave it processors.
 
         model       what `share` returned, the path of a saved program that each node has, or a `Model`.  Processes of one node share
                     the memory of the first two
@@ -52,8 +58,9 @@ def open_model(model: Any, **reading: Any) -> Model:
     """
     if isinstance(model, Model):
         return model
-    processors = ray.get_runtime_context().get_assigned_resources().get("CPU", 1)
-    _model._contexts.setdefault(os.getpid(), _native.Context(threads=max(1, int(processors))))
+    runtime: Any = ray.get_runtime_context()
+    processors = runtime.get_assigned_resources().get("CPU", 1)
+    _model.default_context(threads=max(1, int(processors)))
     if isinstance(model, ray.ObjectRef):
         shared: Model = ray.get(model)
         return shared
@@ -155,5 +162,27 @@ def deployment(model: Any, *, reading: Mapping[str, Any] | None = None, **option
     from ray import serve
 
     options.setdefault("max_ongoing_requests", 256)
-    made: Application = serve.deployment(Replica, **options).bind(model, **dict(reading or {}))
+    made: Application = serve.deployment(**options)(Replica).bind(model, **dict(reading or {}))
     return made
+
+
+async def submit(handle: DeploymentHandle[Any], batch: Any, *, priority: int = 0, deadline: float | None = None,
+                 attempts: int = 3) -> dict[str, np.ndarray]:
+    """What `Replica.run` returns, also if the replica dies while it computes: then the same is submitted again, and Ray chooses a
+    replica that lives.  A run changes nothing and its results have the same bits everywhere, so it does not matter how far the
+    first one came.  Each new attempt is logged with the level INFO.
+
+        deadline    seconds from now, for all attempts together
+        attempts    how often at most; what Ray raised at the last one goes on, such as ray.exceptions.RayActorError
+    """
+    end = None if deadline is None else time.monotonic() + deadline
+    for attempt in range(1, attempts + 1):
+        left = None if end is None else end - time.monotonic()
+        try:
+            answer: dict[str, np.ndarray] = await handle.run.remote(batch, priority, left)
+            return answer
+        except _DEATHS as error:
+            if attempt == attempts:
+                raise
+            _log.info("attempt %d of %d failed, as its replica died: %s", attempt, attempts, str(error).partition("\n")[0])
+    raise ValueError(f"submit() needs at least one attempt, not {attempts}")
