@@ -214,6 +214,12 @@ bool program_begin(struct esp_program *, struct diags *);
 bool program_prepare(struct esp_program *, struct diags *);
 /* The same without loading, so that the code may be for another machine: sets `image`, without functions. */
 bool program_make(struct esp_program *, struct image *, struct diags *);
+/* Completes a program that the cache keeps, and frees its code. */
+void program_release_code(struct esp_program *);
+/* Sends notices of the cache to the log, with those that it got from the file system, and frees them all. */
+void program_log_notices(const struct esp_program *, struct diags *notices);
+/* Sets the deadline of a compilation that begins now, by the context's limit. */
+void program_begin_deadline(struct esp_program *);
 
 /* Reads parameters of a program from weights. */
 struct weights_reader {

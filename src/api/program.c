@@ -1,20 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/objects.h"
 
-#include "compile/explain.h"
-#include "image/code.h"
-#include "image/gdb.h"
-#include "image/jitdump.h"
-#include "jit/jit.h"
-
 #include <string.h>
-
-static void release_code(esp_program *);
 
 static void destroy_program(void *object)
 {
 	esp_program *p = object;
-	release_code(p);
+	program_release_code(p);
 	arena_free(&p->code_arena);
 	arena_free(&p->arena);
 	rt_free(&p->object.context->allocator, p->file);
@@ -105,8 +97,7 @@ struct creation {
 
 /* --- the cache --- */
 
-/* Notices of the cache go to the log, with those that it got from the file system. */
-static void log_notices(const esp_program *p, struct diags *notices)
+void program_log_notices(const esp_program *p, struct diags *notices)
 {
 	for (size_t i = 0; i < notices->n; i++)
 		if (diag_status(notices->at[i].id) == DIAG_STATUS_NOTICE)
@@ -126,24 +117,6 @@ static bool find_program(struct creation *c)
 	p->found = p->key && cache_find(&cache, &p->arena, p->key, &p->interface, &c->notices);
 	p->looking = times_clock() - begin;
 	return p->found;
-}
-
-static void keep_image(esp_program *p)
-{
-	struct cache cache = context_cache(p->object.context);
-	struct diags notices;
-	diags_init(&notices, &p->object.context->allocator);
-	p->image.key = p->key;
-	cache_keep(&cache, &p->object.context->allocator, &p->image, &notices);
-	log_notices(p, &notices);
-}
-
-/* The team's threads and processors, for compiling; NULL = its processors are unknown. */
-static struct jit_threads threads_of(esp_context *c)
-{
-	const struct rt_processors *p = &c->team.processors;
-	bool known = CPU_COUNT_S(sizeof p->set, p->set);
-	return (struct jit_threads){rt_team_threads(&c->team), known ? p->set : NULL, sizeof p->set};
 }
 
 bool program_is_wanted(void *program, struct diags *diags)
@@ -237,7 +210,7 @@ static bool is_for_this_machine(const struct compile_options *o)
 	return o->native && !compile_interprets(o);
 }
 
-static void begin_deadline(esp_program *p)
+void program_begin_deadline(esp_program *p)
 {
 	double seconds = p->object.context->compile_seconds;
 	p->deadline = seconds > 0 ? times_clock() + seconds : 0;
@@ -254,7 +227,7 @@ static bool create_program(void *job)
 		return false;
 	compile_describe_machine(&p->options, context_machine(p->object.context, is_for_this_machine(&p->options)));
 	p->early = (struct times){.arena = &p->arena};
-	begin_deadline(p);
+	program_begin_deadline(p);
 	if (!find_program(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
 							   &p->options, &p->interface, &p->early)))
 		return false;
@@ -271,7 +244,7 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 		return NULL;
 	struct creation c = {p, weights, options, diags, {.allocator = &context->allocator}};
 	bool ok = api_guarded(&p->arena, diags, create_program, &c);
-	log_notices(p, &c.notices);
+	program_log_notices(p, &c.notices);
 	if (ok)
 		return p;
 	object_release(p);
@@ -296,263 +269,6 @@ esp_status esp_program_create(const esp_model *model, const esp_weights *weights
 void esp_program_free(esp_program *p)
 {
 	object_release(p);
-}
-
-/* --- code --- */
-
-struct code_job {
-	esp_program *program;
-	struct diags *diags;
-};
-
-static bool compile_code(void *job)
-{
-	struct code_job *c = job;
-	esp_program *p = c->program;
-	p->image = p->interface;
-	p->times = (struct times){.arena = &p->code_arena};
-	for (size_t i = 0; i < p->early.entries.n; i++)
-		vec_push(&p->code_arena, &p->times.entries, p->early.entries.at[i]);
-	return p->found || compile_finish(p->begun, &p->code_arena, c->diags, &p->image, &p->times);
-}
-
-/* The file that has the listing of the code, which is written if it is not there; NULL = there are no lines.
- */
-static const char *find_listing(esp_program *p, struct diags *notices)
-{
-	struct cache cache = context_cache(p->object.context);
-	const char *text = p->image.listing;
-	if (!p->listing && text && *text && p->object.context->lines)
-		p->listing = cache_listing(&cache, &p->code_arena, text, notices);
-	return p->listing;
-}
-
-/* Describes code to debuggers and profilers: all, or what was compiled last. */
-static bool write_names(void *job)
-{
-	struct code_job *c = job;
-	esp_program *p = c->program;
-	struct image_function *f;
-	int n = compile_is_late(&p->image) ? compile_list_code(&p->code_arena, &p->image, &f)
-					   : image_list_functions(&p->code_arena, &p->image, &f);
-	const esp_context *context = p->object.context;
-	if (!n)
-		return true;
-	gdb_add_functions(&p->named, &p->code_arena, p->image.name, find_listing(p, c->diags), f, n);
-	bool ok = !context->perf_map || image_name_functions(p->image.name, f, n, c->diags);
-	if (context->jitdump)
-		ok &= image_dump_functions(&p->code_arena, p->image.name, p->image.listing, f, n, c->diags);
-	return ok;
-}
-
-static void name_code(esp_program *p)
-{
-	struct diags notices;
-	diags_init(&notices, &p->object.context->allocator);
-	api_guarded(&p->code_arena, &notices, write_names, &(struct code_job){p, &notices});
-	log_notices(p, &notices);
-}
-
-/* Whether to load the back end in a thread of its own while kernels are being built. */
-static bool may_load_ahead(const esp_program *p)
-{
-	return !p->found && !p->options.apart && p->options.threads.most > 1 &&
-	       !compile_interprets(&p->options);
-}
-
-static bool guarded_compile(esp_program *p, struct diags *diags)
-{
-	struct jit_ahead ahead = {0};
-	if (!p->found)
-		p->options.threads = threads_of(p->object.context);
-	if (may_load_ahead(p))
-		jit_ahead_begin(&ahead, p->options.backend, p->options.threads);
-	bool ok = api_guarded(&p->code_arena, diags, compile_code, &(struct code_job){p, diags});
-	jit_ahead_end(&ahead);
-	return ok;
-}
-
-/* --- code that is compiled when runs need it --- */
-
-struct rows_job {
-	esp_program *program;
-	const int64_t *rows;
-	struct diags *diags;
-};
-
-static bool compile_more(void *job)
-{
-	struct rows_job *j = job;
-	esp_program *p = j->program;
-	return compile_need_code(&p->code_arena, j->diags, &p->image, j->rows, &p->times);
-}
-
-/* The caller holds the lock. */
-static bool compile_rows(esp_program *p, const int64_t *rows, struct diags *diags)
-{
-	begin_deadline(p);
-	bool ok = api_guarded(&p->code_arena, diags, compile_more, &(struct rows_job){p, rows, diags});
-	name_code(p);
-	return ok;
-}
-
-static bool link_code(void *job)
-{
-	struct code_job *c = job;
-	return compile_link_code(&c->program->code_arena, c->diags, &c->program->image);
-}
-
-/* Compiles what a run needs.  A compiler computes constants in the usual arithmetic, which the run may have left. */
-static bool need_code(void *program, const int64_t *rows, struct diags *diags)
-{
-	esp_program *p = program;
-	if (atomic_load_explicit(&p->complete, memory_order_acquire) || compile_has_code(&p->image, rows))
-		return true;
-	struct float_mode mode = float_mode_enter(false);
-	double begin = times_clock();
-	pthread_mutex_lock(&p->lock);
-	bool ok = compile_has_code(&p->image, rows) || compile_rows(p, rows, diags);
-	p->seconds = p->seconds + (times_clock() - begin);
-	pthread_mutex_unlock(&p->lock);
-	float_mode_leave(&mode);
-	return ok;
-}
-
-/* --- making images --- */
-
-/* Compiles without loading the code; code that can be compiled later is not yet.  The caller holds the lock. */
-static bool make_image(esp_program *p, struct diags *diags)
-{
-	double begin = times_clock();
-	if (p->made)
-		return true;
-	begin_deadline(p);
-	if (!guarded_compile(p, diags)) {
-		image_code_release(&p->image.code);
-		arena_free(&p->code_arena);
-		p->times = (struct times){0};
-		return false;
-	}
-	p->made = true;
-	p->seconds = p->looking + (times_clock() - begin);
-	if (compile_is_late(&p->image)) {
-		p->image.code.need = need_code;
-		p->image.code.maker = p;
-		return true;
-	}
-	atomic_store_explicit(&p->complete, true, memory_order_release);
-	if (!p->found && p->key)
-		keep_image(p);
-	return true;
-}
-
-/* Makes what the image lacks as it stands.  The caller holds the lock. */
-static bool complete_image(esp_program *p, struct diags *diags)
-{
-	double begin = times_clock();
-	if (atomic_load_explicit(&p->complete, memory_order_relaxed))
-		return true;
-	if (!compile_rows(p, NULL, diags) || !api_guarded(&p->code_arena, diags, link_code, &(struct code_job){p, diags}))
-		return false;
-	p->seconds = p->seconds + (times_clock() - begin);
-	atomic_store_explicit(&p->complete, true, memory_order_release);
-	if (p->key)
-		keep_image(p);
-	return true;
-}
-
-struct loading {
-	esp_program *program;
-	struct diags *diags;
-};
-
-static bool load_code(void *job)
-{
-	struct loading *l = job;
-	esp_program *p = l->program;
-	return compile_load(&p->object.context->allocator, l->diags, &p->image, &p->times);
-}
-
-static bool make_code(esp_program *p, struct diags *diags)
-{
-	if (!p->found && !compile_runs_here(&p->options, diags))
-		return false;
-	if (!make_image(p, diags))
-		return false;
-	double begin = times_clock();
-	if (!api_guarded(&p->code_arena, diags, load_code, &(struct loading){p, diags})) {
-		if (!p->image.code.call)
-			image_code_release(&p->image.code);
-		return false;
-	}
-	p->seconds = p->seconds + (times_clock() - begin);
-	name_code(p);
-	atomic_store_explicit(&p->ready, true, memory_order_release);
-	return true;
-}
-
-/* Code that nothing has called yet is made at once: whoever saves a program need not be able to run it. */
-bool program_make(esp_program *p, struct image *image, struct diags *diags)
-{
-	pthread_mutex_lock(&p->lock);
-	p->options.late &= p->made;
-	bool ok = make_image(p, diags) && complete_image(p, diags);
-	*image = p->image;
-	pthread_mutex_unlock(&p->lock);
-	image->code = (struct image_code){0};
-	return ok;
-}
-
-bool program_begin(esp_program *p, struct diags *diags)
-{
-	if (atomic_load_explicit(&p->ready, memory_order_acquire))
-		return true;
-	pthread_mutex_lock(&p->lock);
-	bool ok = atomic_load_explicit(&p->ready, memory_order_relaxed) || make_code(p, diags);
-	pthread_mutex_unlock(&p->lock);
-	return ok;
-}
-
-bool program_prepare(esp_program *p, struct diags *diags)
-{
-	if (!program_begin(p, diags))
-		return false;
-	if (atomic_load_explicit(&p->complete, memory_order_acquire))
-		return true;
-	pthread_mutex_lock(&p->lock);
-	bool ok = complete_image(p, diags);
-	pthread_mutex_unlock(&p->lock);
-	return ok;
-}
-
-/* A program that is kept is kept whole: the last of its users compiles what no run has needed, and the next process
- * finds it. */
-static void complete_kept_image(esp_program *p)
-{
-	struct diags unheard;
-	diags_init(&unheard, &p->object.context->allocator);
-	if (p->key && compile_is_late(&p->image) && compile_has_any_code(&p->image) && program_is_wanted(p, &unheard))
-		complete_image(p, &unheard);
-	diags_free(&unheard);
-}
-
-/* A forked child has the locks of compilers and of the debuggers' list as they were, and leaves alone what they guard. */
-static void release_code(esp_program *p)
-{
-	bool forked = p->object.context->process != fork_generation();
-	if (!forked) {
-		complete_kept_image(p);
-		gdb_remove_functions(&p->named);
-	}
-	if (!forked || !compile_is_late(&p->image))
-		image_code_release(&p->image.code);
-}
-
-esp_status esp_program_prepare(esp_program *program, esp_error **error)
-{
-	struct api_call call = api_begin(program);
-	bool ok = api_need(&call, program) && program_prepare(program, &call.diags);
-	return api_end(&call, ok, error);
 }
 
 /* --- interface --- */
@@ -601,128 +317,4 @@ size_t esp_program_states(const esp_program *p)
 const esp_state *esp_program_state(const esp_program *p, size_t state)
 {
 	return state < esp_program_states(p) ? &p->states[state] : NULL;
-}
-
-/* --- texts --- */
-
-const char *esp_dump_stage(size_t i)
-{
-	return compile_stage(i);
-}
-
-struct dumping {
-	const esp_program *program;
-	const char *stage; /* for a dump */
-	bool json;	   /* for an explanation */
-	struct arena *arena;
-	struct str text;
-	struct diags *diags;
-};
-
-static bool refuse_stage(struct dumping *d)
-{
-	struct str stages = str_in(d->arena);
-	for (size_t i = 0; compile_stage(i); i++)
-		str_printf(&stages, "%s%s", i ? ", " : "stages are ", compile_stage(i));
-	return diag_add(d->diags, DIAG_UNKNOWN_STAGE, (struct diag_at){0}, str_text(&stages),
-			"there is no stage '%s'", d->stage);
-}
-
-static bool has_model(struct dumping *d)
-{
-	const struct image *image = &d->program->interface;
-	return d->program->model || diag_add(d->diags, DIAG_NO_MODEL, (struct diag_at){0},
-					     "ask a program that was made of the model",
-					     "the program '%s' was saved: its model is not in it", image->name);
-}
-
-static bool dump_stage(void *job)
-{
-	struct dumping *d = job;
-	const esp_program *p = d->program;
-	if (!has_model(d))
-		return false;
-	struct compile_options options = p->options;
-	options.watch.goes_on = program_is_wanted;
-	for (size_t i = 0; compile_stage(i); i++)
-		if (strcmp(compile_stage(i), d->stage) == 0)
-			return compile_dump(d->arena, d->diags, p->model->graph, p->sizes, &options,
-					    d->stage, &d->text);
-	return refuse_stage(d);
-}
-
-/* Runs `work`, which writes to job->text and may use job->arena, and copies the text. */
-static char *text_of(esp_program *program, bool (*work)(void *job), struct dumping *job, struct diags *diags)
-{
-	struct arena arena;
-	char *copy = NULL;
-	arena_init(&arena, &program->object.context->allocator);
-	job->program = program;
-	job->arena = &arena;
-	job->text = str_in(&arena);
-	job->diags = diags;
-	if (api_guarded(&arena, diags, work, job))
-		copy = api_text(program->object.context, str_text(&job->text), diags);
-	arena_free(&arena);
-	return copy;
-}
-
-esp_status esp_program_dump(esp_program *program, const char *stage, char **text, esp_error **error)
-{
-	struct api_call call = api_begin(program);
-	char *copy = NULL;
-	if (api_need(&call, program) && api_need(&call, stage) && api_need(&call, text))
-		copy = text_of(program, dump_stage, &(struct dumping){.stage = stage}, &call.diags);
-	if (text)
-		*text = copy;
-	return api_end(&call, copy, error);
-}
-
-/* Begins with the time of the cache, which is searched first. */
-static bool print_times(void *job)
-{
-	struct dumping *d = job;
-	const esp_program *p = d->program;
-	struct times looking = {.arena = d->arena};
-	if (p->key)
-		times_note(&looking, "cache", p->found ? "find" : "look", p->looking);
-	times_print(&looking, &d->text);
-	times_print(&p->times, &d->text);
-	return true;
-}
-
-esp_status esp_program_times(esp_program *program, char **text, esp_error **error)
-{
-	struct api_call call = api_begin(program);
-	char *copy = NULL;
-	if (api_need(&call, program) && api_need(&call, text) && program_begin(program, &call.diags)) {
-		pthread_mutex_lock(&program->lock);
-		copy = text_of(program, print_times, &(struct dumping){0}, &call.diags);
-		pthread_mutex_unlock(&program->lock);
-	}
-	if (text)
-		*text = copy;
-	return api_end(&call, copy, error);
-}
-
-static bool explain_program(void *job)
-{
-	struct dumping *d = job;
-	const esp_program *p = d->program;
-	return has_model(d) &&
-	       compile_explain(d->arena, d->diags, p->model->graph, p->sizes, &p->options, d->json, &d->text);
-}
-
-esp_status esp_program_explain(esp_program *program, int form, char **text, esp_error **error)
-{
-	struct api_call call = api_begin(program);
-	char *copy = NULL;
-	bool known = form == ESP_FORM_TEXT || form == ESP_FORM_JSON;
-	if (api_need(&call, program) && api_need(&call, text) &&
-	    (known || api_bad_argument(&call.diags, __func__, "form", "must be one of ESP_FORM_...")))
-		copy = text_of(program, explain_program, &(struct dumping){.json = form == ESP_FORM_JSON},
-			       &call.diags);
-	if (text)
-		*text = copy;
-	return api_end(&call, copy, error);
 }
