@@ -10,8 +10,10 @@
  *            can be exchanged while it is in use
  *   forest   a minibatch of structures                  esp_forest_create, esp_forest_add
  *   session  one caller's working memory and results    esp_session_create, esp_session_run
+ *   arrays   models of ONNX files, calls by arrays      espalier_arrays.h, which is included here
  *   builder  a model made by calls                      espalier_builder.h, which is included here
  *   profile  where the time of a run went               espalier_profile.h, which is included here
+ *   treebank structures from files                      espalier_treebank.h, which is included here
  *   service  many callers' requests, computed together  espalier_service.h
  *
  * Errors.  Functions that can fail return an esp_status.  `error` may be NULL; otherwise *error is set to
@@ -263,36 +265,6 @@ typedef struct esp_model esp_model;
 /* Reads and checks a model text (doc/model-text.md).  ESP_ERROR_INPUT: the file cannot be read, or the text
  * is not a model; all its faults are in the error. */
 esp_status esp_model_read(esp_context *, const char *path, esp_model **out, esp_error **error);
-/* The size of an extent of an ONNX graph's inputs by its name (dim_param); one without a name is "x[0]", an axis of an input. */
-typedef struct esp_extent {
-	const char *name;
-	int64_t size;
-} esp_extent;
-
-/* An array in row-major order, which is the caller's. */
-typedef struct esp_array {
-	const char *name; /* of the input that it is for */
-	esp_dtype dtype;
-	size_t rank;
-	const size_t *shape;
-	const void *elements;
-} esp_array;
-
-/* What is decided about an ONNX graph when it is read. */
-typedef struct esp_read_options {
-	size_t size; /* sizeof(esp_read_options) */
-	const esp_extent *extent; /* sizes that the graph leaves open, `extents` of them */
-	size_t extents;
-	const esp_array *constant; /* values of inputs, which then are inputs no more: those that decide shapes must be given */
-	size_t constants;
-	const char *const *exported; /* names of values that are outputs; 0 of them: the graph's own */
-	size_t exports;
-} esp_read_options;
-/* esp_model_read also reads ONNX files (names that end in .onnx, or bytes that begin as theirs; doc/onnx.md): a graph becomes a model without a
- * structure, of whose batches one row has the whole tensors.  Names of its inputs and outputs are those of the graph, with '_' for what
- * the language has in no name.  ESP_ERROR_INPUT: of a model text there is nothing to decide. */
-esp_status esp_model_read_with(esp_context *, const char *path, const esp_read_options *options, esp_model **out,
-			       esp_error **error);
 /* The same from memory; `name` stands for the file in diagnostics. */
 esp_status esp_model_parse(esp_context *, const char *name, const char *text, size_t length, esp_model **out,
 			   esp_error **error);
@@ -376,11 +348,6 @@ esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, 
  * origin need not be trusted. */
 esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out,
 				   esp_error **error);
-/* The tensors that an ONNX file has for the parameters of its model, as weights like others: they keep the model alive, and can be
- * exchanged for those of a file with the same names.  ESP_ERROR_ARGUMENT: the model is a text. */
-esp_status esp_model_weights(const esp_model *, esp_weights **out, esp_error **error);
-/* The elements of a tensor that was read from an ONNX file; NULL of one in a safetensors file.  Belongs to the weights. */
-const void *esp_weights_elements(const esp_weights *, size_t i);
 /* What the file holds under a name; belongs to the weights. */
 typedef struct esp_tensor {
 	const char *name;
@@ -520,10 +487,6 @@ typedef struct esp_output {
 	size_t labels; /* 0, or `elements` names of classes */
 	const char *const *label;
 } esp_output;
-
-/* The number of the input or the output of that name, as the model or the ONNX graph has it; as many as there are when there is none. */
-size_t esp_program_find_input(const esp_program *, const char *name);
-size_t esp_program_find_output(const esp_program *, const char *name);
 
 size_t esp_program_outputs(const esp_program *);
 /* NULL past the last; belongs to the program. */
@@ -676,92 +639,6 @@ int32_t esp_forest_child(const esp_forest *, size_t structure, size_t node, size
 int esp_model_body(const esp_model *, const esp_forest *, size_t structure, size_t node);
 void esp_forest_free(esp_forest *);
 
-/* --- treebanks: structures from files (doc/structures.md) --- */
-
-typedef struct esp_vocab esp_vocab;
-typedef struct esp_treebank esp_treebank;
-
-/* One word a line, the line number (from 0) being its token.  A word is looked up as it is written, then with A-Z
- * lower-cased; one that is not there is "<unk>".  ESP_ERROR_INPUT: the file cannot be read, or a line is no word. */
-esp_status esp_vocab_open(esp_context *, const char *path, esp_vocab **out, esp_error **error);
-/* How many words it has. */
-size_t esp_vocab_words(const esp_vocab *);
-/* The token of a word of `length` bytes, looked up as above; -1 = it is not there, nor is "<unk>". */
-int32_t esp_vocab_find(const esp_vocab *, const char *word, size_t length);
-void esp_vocab_free(esp_vocab *);
-
-/* Brackets, (3 (2 It) (4 (2 works) (2 .))); CoNLL-U, a line for each word; JSON, an object for each
- * structure; plain, a sequence of words for each line.  AUTO: by the end of the path (.ptb, .conllu, .json,
- * .jsonl), or else by the first bytes; what begins like none of the first three is plain for a program that
- * takes sequences, and brackets for others. */
-enum {
-	ESP_FORMAT_AUTO = 0,
-	ESP_FORMAT_BRACKETS = 1,
-	ESP_FORMAT_CONLLU = 2,
-	ESP_FORMAT_JSON = 3,
-	ESP_FORMAT_PLAIN = 4
-};
-/* Of CoNLL-U: the tree of the heads, or the enhanced graph. */
-enum { ESP_GRAPH_BASIC = 0, ESP_GRAPH_ENHANCED = 1 };
-/* A node of brackets with more than two children, (a b c): stays, or becomes ((a b) c) or (a (b c)). */
-enum { ESP_BINARIZE_NOT = 0, ESP_BINARIZE_LEFT = 1, ESP_BINARIZE_RIGHT = 2 };
-
-/* Where an input of a program comes from. */
-typedef struct esp_column {
-	const char *input;
-	/* Columns are "word" and "label" in brackets; "form", "lemma", "upos", "xpos", "feats" and "deprel"
-	 * in CoNLL-U; "word" in plain text; what "data" names in JSON.  NULL: the column of the input's name
-	 * or of one that means the same ("word", "tag", "rel", ...); a program's only input, when it is a
-	 * token, is the words whatever its name. */
-	const char *column;
-	const esp_vocab *vocab; /* NULL = that of the options */
-} esp_column;
-
-typedef struct esp_treebank_options {
-	size_t size;		  /* sizeof(esp_treebank_options) */
-	const esp_vocab *vocab;	  /* of token inputs that have none of their own; NULL = none is needed */
-	const esp_column *column; /* `columns` of them, for inputs that need more than that */
-	size_t columns;
-	int format, graph;
-	int collapse; /* brackets: 1 = a node with one child goes, and its label becomes the child's */
-	int binarize; /* brackets, after that */
-	/* 1: a text that the vocabulary lacks is looked up again without what follows its last ':', as long as it has
-	 * one: nsubj:pass, nsubj. */
-	int cut_labels;
-} esp_treebank_options;
-
-/* Opens the file, "-" being the standard input; `options` may be NULL.  No more of it is kept in memory than
- * the structure that is read, which may have 2^30 bytes.  ESP_ERROR_INPUT: the file cannot be opened. */
-esp_status esp_treebank_open(esp_context *, const char *path, const esp_treebank_options *options,
-			     esp_treebank **out, esp_error **error);
-/* The same of a text in memory, such as a request's body; `name` stands for the file in diagnostics, and shows the
- * format as a path does.  The bytes are not copied: they must stay as they are as long as the treebank. */
-esp_status esp_treebank_from_memory(esp_context *, const char *name, const void *bytes, size_t n,
-				    const esp_treebank_options *options, esp_treebank **out, esp_error **error);
-/* Appends the next structure to the forest, as soon as it is complete in the file or the pipe: brackets
- * and objects when they are closed, lines at their end, a sentence of CoNLL-U at the empty line after it. Its
- * nodes are numbered: in brackets in post order, after nodes went or came; in CoNLL-U as their lines stand,
- * words from 0 and, in the enhanced graph, empty nodes among them; in JSON as there; in plain text, and in
- * JSON without children, one after the other, each the parent of the one before, the root last.  Of a tree
- * every node must be below its root.  An input on edges that has no column of edges is what the child
- * carries.  Nodes that binarizing adds have the label of the node that they were added for, and no word.
- * *more is 0, and nothing is added, after the last; after a failure as well.  ESP_ERROR_INPUT: a structure
- * that is wrong, or that the program or the vocabulary does not take: then the next call reads the next one,
- * or finds the end when the beginning of that one is unknown. */
-esp_status esp_treebank_next(esp_treebank *, esp_forest *, int *more, esp_error **error);
-/* The words of the structure read last, separated by spaces, or its text as given in the file; valid until the next
- * call. */
-const char *esp_treebank_sentence(const esp_treebank *);
-/* The word of each of its nodes, with a newline behind it; nothing but the newline of a node that has none.
- * Of JSON, data by the name word, form or token: texts, and numbers without a sign.  Before the first
- * structure, and after a call that read none, the text is empty.  For esp_text_free. */
-esp_status esp_treebank_words(const esp_treebank *, char **text, esp_error **error);
-/* How many structures were read or refused. */
-size_t esp_treebank_passed(const esp_treebank *);
-/* How much of the file was read, 0 to 1; 0 of one that does not tell its size, up to its end. */
-double esp_treebank_progress(const esp_treebank *);
-void esp_treebank_free(esp_treebank *);
-
 /* --- session --- */
 
 typedef struct esp_session esp_session;
@@ -775,11 +652,6 @@ esp_status esp_session_create(esp_binding *, esp_session **out, esp_error **erro
  * ESP_ERROR_INPUT: the forest is not what the model takes; ESP_ERROR_ARGUMENT: it is of another program;
  * ESP_ERROR_BUSY: another thread runs the session; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error);
-/* Runs a model without a structure over arrays, each for the input of its name; results are read as after any other run.  All arrays have
- * the shapes of their inputs: they are one row, number 0.  Or all have an axis more before them, of one extent: a row for each of its indices.  The
- * session keeps what it copies of them for its next call.
- * ESP_ERROR_INPUT: an input has no array or two, or an array is of no input, or its type or shape is not that of its input; else as esp_session_run. */
-esp_status esp_session_call(esp_session *, const esp_array *arrays, size_t n, esp_error **error);
 /* Frees what runs have taken: states, intermediates, the order of nodes, profiles, and the results, which can
  * no longer be read.  The next run takes what it needs.  For sessions that live on after a minibatch that was
  * much larger than others.  ESP_ERROR_BUSY: another thread runs the session. */
@@ -846,7 +718,9 @@ void esp_export_free(esp_export *);
 }
 #endif
 
+#include "espalier_arrays.h"
 #include "espalier_builder.h"
 #include "espalier_profile.h"
+#include "espalier_treebank.h"
 
 #endif

@@ -1,6 +1,7 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 lib_LTLIBRARIES += libespalier.la
-include_HEADERS += %D%/espalier.h %D%/espalier_builder.h %D%/espalier_profile.h %D%/espalier_service.h
+include_HEADERS += %D%/espalier.h %D%/espalier_arrays.h %D%/espalier_builder.h %D%/espalier_profile.h \
+	%D%/espalier_service.h %D%/espalier_treebank.h
 
 # current:revision:age.  A release that changes no symbol: revision + 1.  One that only adds symbols: current + 1,
 # age + 1, revision 0.  One that removes or changes a symbol, a public struct or a meaning: current + 1, age 0,

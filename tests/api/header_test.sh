@@ -11,6 +11,8 @@ headers=("$srcdir"/src/api/espalier*.h)
 cat >"$work/alone.c" <<C
 #include <espalier_profile.h>
 #include <espalier_service.h>
+#include <espalier_treebank.h>
+#include <espalier_arrays.h>
 #include <espalier.h>
 #include <espalier_builder.h>
 #include <espalier_service.h>
