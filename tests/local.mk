@@ -80,6 +80,7 @@ unit_tests = \
 	%D%/api/message_test \
 	%D%/api/numbers_test %D%/api/elements_test \
 	%D%/api/overload_test \
+	%D%/api/prelude_test \
 	%D%/api/profile_test \
 	%D%/api/race_test \
 	%D%/api/narrow_test \

@@ -2,8 +2,8 @@
 /* Pass: writes the compounds of ilir_ops.def in basic arithmetic, and names subexpressions that are used
  * several times.
  *
- * The expansions define these operators: the interpreter expands them as well.  All but erf, sine and cosine
- * use one method: write the argument as n*ln2 + r with small r, evaluate a polynomial in r, and put n into
+ * The expansions define these operators: the interpreter expands them as well.  All but erf, sine, cosine and arc
+ * tangent use one method: write the argument as n*ln2 + r with small r, evaluate a polynomial in r, and put n into
  * the exponent.  Adding a number so large that the sum has no fraction bits yields n: it is in the low bits
  * of the sum, with the bias of the exponent already added.  Coefficients are weighted minimax fits of the
  * relative error, rounded to float.
@@ -12,8 +12,9 @@
  * with fma), up to 2^17; their coefficients are those of sinf and cosf in the Cephes library.
  *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
- * tanh 2.57, quick_sigmoid 5.44, quick_tanh 5.29, erf 1.21, sin and cos 1.57.  Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to the
- * bit, erf(-x) is -erf(x). */
+ * tanh 2.57, quick_sigmoid 5.44, quick_tanh 5.29, erf 1.21, sin and cos 1.57, atan 1.72.
+ * Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to the bit, erf(-x) is -erf(x),
+ * atan(-x) is -atan(x). */
 #include "ilir/calc.h"
 #include "ilir/passes.h"
 
@@ -228,6 +229,19 @@ static ilir_expr expand_SIN(const struct calc *c, ilir_expr x)
 static ilir_expr expand_COS(const struct calc *c, ilir_expr x)
 {
 	return sine_ahead(c, magnitude(c, x), 1, bits(c, 0));
+}
+
+/* t = min(|x|, 1/|x|), atan(t) = t + t^3*p(t^2); where |x| > 1 the result is pi/2 - atan(t), with pi/2 as a sum of
+ * two floats.  Then the sign. */
+static ilir_expr expand_ATAN(const struct calc *c, ilir_expr x)
+{
+	ilir_expr a = magnitude(c, x), large = less(c, number(c, 1.0f), a);
+	ilir_expr t = choose(c, large, divide(c, number(c, 1.0f), a), a), square = multiply(c, t, t);
+	ilir_expr p = POLYNOMIAL(c, square, 0.00292071188f, -0.0163680036f, 0.0432119779f, -0.0755222365f, 0.10666009f,
+				 -0.142110556f, 0.199937731f, -0.333331525f);
+	ilir_expr y = fma3(c, multiply(c, square, t), p, t);
+	ilir_expr rest = subtract(c, number(c, 0x1.921fb6p+0f), add(c, y, number(c, 0x1.777a5cp-25f)));
+	return with_sign(c, choose(c, large, rest, y), x);
 }
 
 #define expand_ROUND ilir_expand_ROUND

@@ -167,6 +167,12 @@ static inline float negate_float(float x)
 	return f32_of_bits(bits_of_f32(x) ^ 0x80000000u);
 }
 
+/* Unsigned, so that the least number by -1 wraps. */
+static inline uint64_t divide_integers(int64_t x, int64_t y)
+{
+	return y == 0 ? 0 : y == -1 ? -(uint64_t)x : (uint64_t)(x / y);
+}
+
 /* x > y ? x : y as compiled code computes it: x86 gives a zero for denormals where these count as zeros. */
 static inline float larger_float(float x, float y)
 {

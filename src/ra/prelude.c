@@ -3,6 +3,30 @@
 #include "ra/syntax.h"
 
 const struct ra_prelude_function ra_prelude[] = {
+    {"sign(x) = where(x > 0, 1, where(x < 0, -1, x))", "1, -1, or x itself where it is a zero or a NaN"},
+    {"ceil(x) = -floor(-x)", "the smallest whole number that is not below"},
+    {"trunc(x) = where(x < 0, ceil(x), floor(x))", "x without its fraction"},
+    {"remainder(a, b) = a - b * quotient(a, b)", "of integers, with the sign of a; by 0 it is a"},
+    {"modulo(a, b) = (r = remainder(a, b); where((r < 0 and b > 0) or (r > 0 and b < 0), r + b, r))",
+     "of integers, with the sign of b, as Python's %; by 0 it is a"},
+    {"fmod(a, b) = (q = trunc(-a / b); r = a + b * q; s = where(a < 0, -abs(b), abs(b)); "
+     "where(abs(a) < abs(b), a, where((r < 0 and a > 0) or (r > 0 and a < 0), r + s, "
+     "where(abs(r) < abs(b), r, r - s))))",
+     "the remainder of f32, with the sign of a: exact in exact arithmetic where a / b is less than 2^22; NaN by 0"},
+    {"tan(x) = sin(x) / cos(x)", "of an angle in radians, of less than 131072"},
+    {"asin(x) = atan(x / sqrt((1 - x) * (1 + x)))", "the arc sine in radians; NaN outside of -1 to 1"},
+    {"acos(x) = 2 * atan(sqrt((1 - x) / (1 + x)))", "the arc cosine in radians; NaN outside of -1 to 1"},
+    {"sinh(x) = (t = tanh(0.5 * x); e = exp(0.5 * abs(x)); m = 0.5 * e * e; "
+     "where(abs(x) < 1, 2 * t / ((1 - t) * (1 + t)), sign(x) * (m - 0.25 / m)))",
+     "the hyperbolic sine, accurate near 0"},
+    {"cosh(x) = (e = exp(0.5 * abs(x)); m = 0.5 * e * e; m + 0.25 / m)", "the hyperbolic cosine"},
+    {"asinh(x) = (a = abs(x); sign(x) * where(a < 10000, log1p(a + a * a / (1 + sqrt(a * a + 1))), "
+     "log(a) + 0.6931471805599453))",
+     "the inverse hyperbolic sine, accurate near 0"},
+    {"acosh(x) = where(x < 10000, log1p(x - 1 + sqrt(x - 1) * sqrt(x + 1)), log(x) + 0.6931471805599453)",
+     "the inverse hyperbolic cosine; NaN below 1"},
+    {"atanh(x) = 0.5 * (log1p(x) - log1p(-x))",
+     "the inverse hyperbolic tangent, accurate near 0; NaN outside of -1 to 1"},
     {"relu(x) = maximum(x, 0)", "x where positive, else 0"},
     {"square(x) = x * x", "the second power"},
     {"leaky_relu(x, slope) = maximum(x, 0) + slope * minimum(x, 0)", "x where positive, else slope * x"},
@@ -20,6 +44,17 @@ const struct ra_prelude_function ra_prelude[] = {
     {"layer_norm(x, gain, bias, epsilon) = "
      "(d = x - spread(mean(x), x); d / spread(sqrt(mean(d * d) + epsilon), x) * gain + bias)",
      "normalised along the last axis, then scaled and shifted"},
+    {"rms_norm(x, gain, epsilon) = x / spread(sqrt(mean(x * x) + epsilon), x) * gain",
+     "divided by the root of the mean square along the last axis, then scaled"},
+    {"batch_norm(x, gain, bias, average, variance, epsilon) = "
+     "(x - average) * (gain / sqrt(variance + epsilon)) + bias",
+     "normalised by known statistics of each element of the last axis, the channels, then scaled and shifted"},
+    {"instance_norm(x, gain, bias, epsilon) = "
+     "(r = sum(x); n = extent(x) * extent(x, axis=-2); d = x - spread(spread(sum(r) / n, r), x); "
+     "s = gain / sqrt(sum(sum(d * d)) / n + epsilon); "
+     "d * spread(spread(s, r), x) + spread(spread(bias, r), x))",
+     "of x[C, H, W], normalised along the last two axes, then scaled and shifted by channel"},
+    {"global_avg_pool(x) = sum(sum(x)) / (extent(x) * extent(x, axis=-2))", "the mean along the last two axes"},
 };
 
 const int ra_prelude_functions = sizeof ra_prelude / sizeof *ra_prelude;

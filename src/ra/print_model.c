@@ -282,8 +282,8 @@ void ra_print_use(struct ra_printer *p, ra_ref r, enum ra_precedence least)
 static void print_axes(struct ra_printer *p, const struct ra_node *n)
 {
 	int rank = ra_at(p->m, n->arg[0])->shape.rank;
-	bool along =
-	    n->op == RA_SUM || n->op == RA_MAX || n->op == RA_MIN || n->op == RA_ARGMAX || n->op == RA_CONCAT;
+	bool along = n->op == RA_SUM || n->op == RA_MAX || n->op == RA_MIN || n->op == RA_ARGMAX ||
+		     n->op == RA_ARGMIN || n->op == RA_CONCAT;
 	if (along && n->axis != rank - 1)
 		str_printf(p->s, ", axis=%d", n->axis);
 	bool last = true;

@@ -598,7 +598,7 @@ ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_indexed(struct ra_graph *, struct ra_node);
 /* The axis that a number means, from 0 or from the end; -1 after a diagnostic. */
 int ra_find_axis(struct ra_graph *, ra_ref, int number, struct ra_span);
-ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span); /* SUM, MAX, MIN, ARGMAX */
+ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span); /* SUM, MAX, MIN, ARGMAX, ARGMIN */
 ra_ref ra_build_slice(struct ra_graph *, ra_ref, int axis, const struct ra_dim *begin, const struct ra_dim *end,
 		      struct ra_span);
 /* x[number] of the first axis. */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum rule { FLOAT, NUMBER, SAME, LOGIC, COMPARE, SELECT, POSITION, ROWS, GIVEN };
+enum rule { FLOAT, NUMBER, INTEGER, SAME, LOGIC, COMPARE, SELECT, POSITION, ROWS, GIVEN };
 
 static const enum rule rules[RA_OPS] = {
 #define RA_OP(name, arity, spelling, types, function, lowering, sub) [RA_##name] = types,
@@ -132,10 +132,11 @@ static bool refuse_argument(struct ra_graph *g, const struct ra_node *n, ra_ref 
 
 static bool check_floats(struct ra_graph *g, const struct ra_node *n)
 {
+	const char *hint = n->op == RA_DIV ? "integers have quotient(a, b); or write cast(..., f32) around both sides"
+					   : "write cast(..., f32) around its argument";
 	for (int i = 0; i < ra_op_arity(n->op); i++)
 		if (type_of(g, n->arg[i]) != DTYPE_F32)
-			return refuse_argument(g, n, n->arg[i], "f32",
-					       "write cast(..., f32) around its argument");
+			return refuse_argument(g, n, n->arg[i], "f32", hint);
 	return true;
 }
 
@@ -146,6 +147,15 @@ static bool check_numbers(struct ra_graph *g, struct ra_node *n, int first)
 		return false;
 	return type_of(g, n->arg[first]) != DTYPE_BOOL ||
 	       refuse_argument(g, n, n->arg[first], "numbers", "write cast(..., i32) around its argument");
+}
+
+static bool check_integers(struct ra_graph *g, struct ra_node *n)
+{
+	if (!check_numbers(g, n, 0))
+		return false;
+	return type_of(g, n->arg[0]) != DTYPE_F32 ||
+	       refuse_argument(g, n, n->arg[0], "i32 or i64",
+			       "the quotient of f32 is a / b; or write cast(..., i32) around it");
 }
 
 static bool check_truths(struct ra_graph *g, const struct ra_node *n, int arguments)
@@ -176,6 +186,9 @@ bool ra_find_type(struct ra_graph *g, struct ra_node *n)
 		return good;
 	case NUMBER:
 		good = check_numbers(g, n, 0);
+		break;
+	case INTEGER:
+		good = check_integers(g, n);
 		break;
 	case SAME:
 		good = unify_types(g, n, 0);

@@ -111,6 +111,7 @@ static const struct monotone {
     [SUB_QUICK_SIGMOID] = {compute_logistic, 0, 1},
     [SUB_QUICK_TANH] = {tanh, -1, 1},
     [SUB_ERF] = {erf, -1, 1},
+    [SUB_ATAN] = {atan, -0x1.921fb6p0, 0x1.921fb6p0},
 };
 
 static struct rewrite_range range_of_monotone(enum sub_op op, struct rewrite_range a)

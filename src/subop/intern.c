@@ -9,6 +9,7 @@ static const struct sub_traits traits[] = {
 	{spelling, arity, SUB_##class, weight, SUB_##price, 0, 0, 0},
 #define TYPES_FLOAT SUB_FLOAT
 #define TYPES_NUMBER SUB_NUMBER
+#define TYPES_INTEGER SUB_INTEGER
 #define TYPES_COMPARE SUB_COMPARE
 #define TYPES_LOGIC SUB_LOGIC
 #define TYPES_SELECT SUB_SELECTS
@@ -40,7 +41,8 @@ bool sub_reduces(enum sub_op op)
 
 bool sub_commutes(enum sub_op op)
 {
-	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL;
+	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_QUOTIENT && op != SUB_LESS &&
+	       op != SUB_LESS_EQUAL;
 }
 
 const char *sub_spelling(enum sub_op op)
@@ -357,7 +359,8 @@ bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 		v->dtype = first;
 		return have_one_type(p, v, 0) &&
 		       (types == SUB_SAME || (types == SUB_LOGIC) == (first == DTYPE_BOOL)) &&
-		       (types != SUB_FLOAT || first == DTYPE_F32);
+		       (types != SUB_FLOAT || first == DTYPE_F32) &&
+		       (types != SUB_INTEGER || first != DTYPE_F32);
 	}
 }
 

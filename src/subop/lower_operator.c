@@ -488,11 +488,11 @@ static sub_ref add_binary(struct lowering *l, enum sub_op op, struct sub_use a, 
 	return sub_add(l->p, (struct sub_value){.op = op, .arg = {a, b}}, l->diags);
 }
 
-/* Lowers argmax to the least index at which the element equals the maximum, or is a NaN (which equals
- * nothing, not even itself). */
+/* Lowers argmax and argmin to the least index at which the element equals the maximum or minimum, or is a NaN
+ * (which equals nothing, not even itself). */
 static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 {
-	struct ra_node largest = *n;
+	struct ra_node extreme = *n;
 	sub_ref x = sub_expand_argument(l, n, 0);
 	const struct ra_shape *from = &ra_at(l->model, n->arg[0])->shape;
 	int out[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, out), under[RA_MAX_RANK];
@@ -500,11 +500,11 @@ static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 	int k = find_free_var(l, extent, out, rank);
 	for (int d = 0, o = 0; d < from->rank; d++)
 		under[d] = d == n->axis ? k : out[o++];
-	largest.op = RA_MAX;
+	extreme.op = n->op == RA_ARGMIN ? RA_MIN : RA_MAX;
 	struct sub_use u = sub_use_under(l, x, under, from->rank),
-		       most = sub_use_under(l, lower_reduce(l, &largest), out, rank);
-	sub_ref is_largest = add_binary(l, SUB_EQUALS, u, most), is_number = add_binary(l, SUB_EQUALS, u, u);
-	sub_ref is = add_binary(l, SUB_OR, sub_as_is(l->p, is_largest),
+		       end = sub_use_under(l, lower_reduce(l, &extreme), out, rank);
+	sub_ref is_extreme = add_binary(l, SUB_EQUALS, u, end), is_number = add_binary(l, SUB_EQUALS, u, u);
+	sub_ref is = add_binary(l, SUB_OR, sub_as_is(l->p, is_extreme),
 				sub_as_is(l->p, add_unary(l, SUB_NOT, is_number)));
 	sub_ref index = sub_add(l->p, (struct sub_value){.op = SUB_INDEX, .vars = 1, .var = {k}}, l->diags);
 	struct sub_value place = {.op = SUB_SELECT, .arg = {sub_as_is(l->p, is), sub_as_is(l->p, index)}};

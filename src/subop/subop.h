@@ -40,7 +40,7 @@ enum sub_class {
 	SUB_GATHERING
 };
 /* What types an operator takes and gives: the column TYPES of sub_ops.def. */
-enum sub_types { SUB_FLOAT, SUB_NUMBER, SUB_COMPARE, SUB_LOGIC, SUB_SELECTS, SUB_SAME, SUB_CASTS };
+enum sub_types { SUB_FLOAT, SUB_NUMBER, SUB_INTEGER, SUB_COMPARE, SUB_LOGIC, SUB_SELECTS, SUB_SAME, SUB_CASTS };
 enum sub_price { SUB_CHEAP, SUB_EXPENSIVE };
 
 /* A row of sub_ops.def. */

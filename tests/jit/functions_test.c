@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* exp, log, log1p, sigmoid, tanh, both as in `fast`, erf, sin, cos and sqrt as compiled, against libm in
+/* exp, log, log1p, sigmoid, tanh, both as in `fast`, erf, sin, cos, atan and sqrt as compiled, against libm in
  * binary64: the errors that doc/performance.md states.  One float in ESPALIER_STRIDE, 499 by default; `make
  * check-long` takes every one. */
 #include "tests/floats.h"
@@ -33,6 +33,7 @@ static const struct function {
     {ILIR_ERF, "erf", erf, 1.25, 0},
     {ILIR_SIN, "sin", sin, 1.7, 0x1p17f},
     {ILIR_COS, "cos", cos, 1.7, 0x1p17f},
+    {ILIR_ATAN, "atan", atan, 2, 0},
     {ILIR_SQRT, "sqrt", sqrt, 0.5, 0},
 };
 

@@ -107,6 +107,9 @@ FORMULA(rounded, 0.1 * nearbyint(30 * x[i]) + l[i])
 FORMULA(lowered, 0.1 * floor(30 * x[i]) + l[i])
 FORMULA(sine, sin(5 * l[i]))
 FORMULA(cosine, cos(5 * l[i]))
+FORMULA(arc_tangent, atan(2 * l[i] - x[i]))
+FORMULA(quotient, 0.1 * trunc(trunc(60 * l[i]) / (trunc(5 * x[i]) == 0 ? INFINITY : trunc(5 * x[i]))) + x[i])
+FORMULA(place_of_least, x[i] + 0.1 * place_of_most(negated(l)))
 FORMULA(summed, x[i] + 0.25 * sum_of(l))
 FORMULA(largest, x[i] + most_of(l))
 FORMULA(least, x[i] - most_of(negated(l)))
@@ -178,8 +181,11 @@ static const struct row {
     {RA_FLOOR, SUB_FLOOR, "0.1 * floor(30 * x) + left.h", lowered},
     {RA_SIN, SUB_SIN, "sin(5 * left.h)", sine},
     {RA_COS, SUB_COS, "cos(5 * left.h)", cosine},
+    {RA_ATAN, SUB_ATAN, "atan(2 * left.h - x)", arc_tangent},
+    {RA_QUOTIENT, SUB_QUOTIENT, "0.1 * cast(quotient(cast(60 * left.h, i32), cast(5 * x, i32)), f32) + x", quotient},
     {RA_MIN, SUB_MIN, "x + min(left.h)", least},
     {RA_ARGMAX, SUB_INDEX, "x + 0.1 * cast(argmax(left.h), f32)", place},
+    {RA_ARGMIN, SUB_INDEX, "x + 0.1 * cast(argmin(left.h), f32)", place_of_least},
     {RA_ABS, SUB_ABS, "abs(left.h) - abs(x)", absolute},
     {RA_EXP, SUB_EXP, "exp(0.5 * left.h)", exponential},
     {RA_LOG, SUB_LOG, "log(1 + left.h * left.h)", logarithm},

@@ -76,6 +76,8 @@ static inline double refer_float(enum ra_op op, double a, double b)
 		return tanh(a);
 	case RA_ERF:
 		return erf(a);
+	case RA_ATAN:
+		return atan(a);
 	default:
 		return NAN;
 	}
@@ -93,6 +95,8 @@ static inline int64_t refer_integer(enum ra_op op, int64_t a, int64_t b)
 		return (uint64_t)a - (uint64_t)b;
 	case RA_MUL:
 		return (uint64_t)a * (uint64_t)b;
+	case RA_QUOTIENT:
+		return b == 0 ? 0 : b == -1 ? -(uint64_t)a : (uint64_t)(a / b);
 	case RA_MAXIMUM:
 		return a > b ? a : b;
 	case RA_MINIMUM:
@@ -269,6 +273,11 @@ static inline void refer_reduction(struct reference *r, const struct ra_node *n,
 			add_up(n, &to[i], a[(i / inner * extent + k) * inner + i % inner], k == 0);
 }
 
+static inline bool is_smaller(enum dtype dtype, double a, double b)
+{
+	return dtype == DTYPE_F32 ? a < b || (isnan(a) && !isnan(b)) : sub_integer(a) < sub_integer(b);
+}
+
 static inline bool is_larger(enum dtype dtype, double a, double b)
 {
 	return dtype == DTYPE_F32 ? a > b || (isnan(a) && !isnan(b)) : sub_integer(a) > sub_integer(b);
@@ -285,7 +294,10 @@ static inline void refer_argmax(struct reference *r, const struct ra_node *n, do
 		const double *along = &a[i / inner * extent * inner + i % inner];
 		int64_t best = 0;
 		for (int64_t k = 1; k < extent; k++)
-			best = is_larger(from->dtype, along[k * inner], along[best * inner]) ? k : best;
+			best = (n->op == RA_ARGMIN ? is_smaller : is_larger)(from->dtype, along[k * inner],
+									     along[best * inner])
+				   ? k
+				   : best;
 		to[i] = sub_element_of(best);
 	}
 }
@@ -552,6 +564,7 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 		refer_reduction(r, n, to);
 		break;
 	case RA_ARGMAX:
+	case RA_ARGMIN:
 		refer_argmax(r, n, to);
 		break;
 	case RA_WHERE:

@@ -17,13 +17,13 @@
 static const char *const rounded_texts[] = {
     CLAMPED("cast(%n, f32)"), CLAMPED("cast(%l, f32)"), "cast(%b, f32)", "where(%b, %r, %r)",
     "where(%b, %r, 0)",	      "round(%f)",		"floor(%f)",	 "(0.25 * round(4 * %f))",
-    "sin(%r)",		      "cos(%r)",		"(%r * %f)",	 "(%r * cast(%b, f32))",
+    "sin(%r)",		      "cos(%r)",		"atan(%r)",		"(%r * %f)",	 "(%r * cast(%b, f32))",
 };
 
 static const char *const exact_texts[] = {
     CLAMPED("cast(%n, f32)"), CLAMPED("cast(%l, f32)"), "cast(%b, f32)", "where(%b, %f, %f)", "round(%f)",
     "floor(%f)",	      "(-%f)",			"abs(%f)",	 "maximum(%f, %f)",   "minimum(%f, %f)",
-    CLAMPED("4 * %f"),	      "relu(%f)",		"minimum(%f, 0.5)",
+    CLAMPED("4 * %f"),	      "sign(%f)",		"ceil(%f)",	      "relu(%f)",		"minimum(%f, 0.5)",
 };
 
 static const char *const integer_texts[] = {
@@ -33,6 +33,7 @@ static const char *const integer_texts[] = {
     "(2 * %i)",	       "minimum(%i, 7)",     "relu(%i)",	       "square(%i)",
     "cast(%f, %t)",    "cast(8 * %f, %t)",   "cast(round(4 * %f), %t)", "cast(floor(%f), %t)",
     "cast(%n, %t)",    "cast(%l, %t)",	     "cast(%b, %t)",	       "(q = %i; q * q - q)",
+    "quotient(%i, %i)", "quotient(%i, 3)",   "modulo(%i, %i)",	       "remainder(%i, -7)",
 };
 
 static const char *const truth_texts[] = {
@@ -108,7 +109,7 @@ static inline bool put_argmax(struct generator *g, const struct form *f, int dep
 	if (f->dtype != DTYPE_I32 || f->rank == RA_MAX_RANK || too_large(g, f, &k))
 		return false;
 	insert_axis(&more, axis, k);
-	put(&g->body, "argmax(");
+	put(&g->body, random_below(2) ? "argmax(" : "argmin(");
 	put_value(g, &more, depth);
 	put(&g->body, axis == f->rank ? ")" : ", axis=%d)", axis);
 	return true;

@@ -152,6 +152,7 @@ static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 	case RA_MAX:
 	case RA_MIN:
 	case RA_ARGMAX:
+	case RA_ARGMIN:
 	case RA_CONCAT:
 		return ra_builder_call_along(r->b, ra_op_spelling(n->op), n->axis, arg, (size_t)ra_op_arity(n->op));
 	case RA_RESHAPE:

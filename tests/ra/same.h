@@ -41,6 +41,7 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 	case RA_MAX:
 	case RA_MIN:
 	case RA_ARGMAX:
+	case RA_ARGMIN:
 	case RA_CONCAT:
 	case RA_GATHER:
 		return a->axis == b->axis;

@@ -66,6 +66,22 @@ static gcc_jit_rvalue *emit_FDIV(struct emitter *e, const struct job *j)
 	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_DIVIDE, j->arg[0], j->arg[1]);
 }
 
+/* The instruction traps where the divisor is 0, and for the least number by -1: divides by 1 there, and
+ * replaces the result.  For scalars: see emit_subvectors. */
+static gcc_jit_rvalue *emit_QUOTIENT(struct emitter *e, const struct job *j)
+{
+	gcc_jit_rvalue *x = j->arg[0], *y = j->arg[1], *zero = gcc_jit_context_zero(e->context, j->result),
+		       *one = gcc_jit_context_one(e->context, j->result),
+		       *minus_one = gcc_jit_context_new_rvalue_from_int(e->context, j->result, -1);
+	gcc_jit_rvalue *by_zero = jit_compare(e, GCC_JIT_COMPARISON_EQ, y, zero),
+		       *by_minus_one = jit_compare(e, GCC_JIT_COMPARISON_EQ, y, minus_one);
+	gcc_jit_rvalue *by = jit_choose(e, j->result, by_zero, one, jit_choose(e, j->result, by_minus_one, one, y));
+	gcc_jit_rvalue *quotient = jit_binary(e, j->result, GCC_JIT_BINARY_OP_DIVIDE, x, by),
+		       *negative = jit_binary(e, j->result, GCC_JIT_BINARY_OP_MINUS, zero, x);
+	quotient = jit_choose(e, j->result, by_minus_one, negative, quotient);
+	return jit_choose(e, j->result, by_zero, zero, quotient);
+}
+
 static gcc_jit_rvalue *emit_NEG(struct emitter *e, const struct job *j)
 {
 	gcc_jit_type *integer = jit_subvector_type(e, ILIR_I32, j->width);
@@ -442,7 +458,7 @@ static const struct jit_value *emit_subvectors(struct emitter *e, ilir_expr x)
 	const struct jit_value *arg[3] = {0};
 	struct jit_value *v = jit_new_value(e, n->type);
 	struct job j = {x, n->type, n->type, v->width, jit_subvector_type(e, n->type.dtype, v->width), {0}};
-	bool alike = true;
+	bool alike = v->width == 1 || n->op != ILIR_QUOTIENT; /* no instruction divides vectors of integers */
 	for (int a = 0; a < n->args; a++) {
 		arg[a] = jit_emit_expr(e, ilir_arg(e->m, x, a));
 		alike &= arg[a]->width == v->width;

@@ -89,6 +89,22 @@ static LLVMValueRef emit_FDIV(struct emitter *e, ilir_expr x, const LLVMValueRef
 	return LLVMBuildFDiv(e->at, arg[0], arg[1], "");
 }
 
+/* The instruction traps where the divisor is 0, and for the least number by -1: divides by 1 there, and
+ * replaces the result. */
+static LLVMValueRef emit_QUOTIENT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	LLVMTypeRef type = jit_type(e, ilir_type_of(e->m, x));
+	LLVMValueRef zero = jit_constant(type, 0), one = jit_constant(type, 1);
+	LLVMValueRef by_zero = LLVMBuildICmp(e->at, LLVMIntEQ, arg[1], zero, "");
+	LLVMValueRef by_minus_one = LLVMBuildICmp(e->at, LLVMIntEQ, arg[1], LLVMConstAllOnes(type), "");
+	LLVMValueRef unsafe = LLVMBuildOr(e->at, by_zero, by_minus_one, "");
+	LLVMValueRef by = LLVMBuildSelect(e->at, unsafe, one, arg[1], "");
+	LLVMValueRef quotient = LLVMBuildSDiv(e->at, arg[0], by, "");
+	LLVMValueRef negative = LLVMBuildSub(e->at, zero, arg[0], "");
+	quotient = LLVMBuildSelect(e->at, by_minus_one, negative, quotient, "");
+	return LLVMBuildSelect(e->at, by_zero, zero, quotient, "");
+}
+
 static LLVMValueRef emit_NEG(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	(void)x;
