@@ -69,7 +69,7 @@ bool onnx_write_formula(struct onnx_op *o)
 	}
 	enum onnx_type type = o->row->gives == ONNX_TRUTH ? ONNX_BOOL : o->in[o->ins - 1].type;
 	o->out[0] = onnx_formula(o, type, &shape, arg, o->ins, fill_in(o, o->row->text));
-	if (o->row->takes == ONNX_NUMBERS)
+	if (o->row->takes == ONNX_NUMBERS || o->row->takes == ONNX_INTEGERS)
 		o->out[0] = wrap_narrow(o, o->out[0]);
 	return true;
 }
@@ -81,6 +81,18 @@ bool onnx_write_fold_pairs(struct onnx_op *o)
 		x = onnx_two(o, x, o->in[i], x.type, o->row->text);
 	o->out[0] = wrap_narrow(o, x);
 	return x.given;
+}
+
+/* With the sign of the divisor, or by `fmod` with that of the dividend, which is the only one of floats. */
+bool onnx_write_modulo(struct onnx_op *o)
+{
+	bool like_dividend = onnx_int(o, "fmod"), whole = onnx_computed(o->in[0].type) != DTYPE_F32;
+	if (!whole && !like_dividend)
+		return onnx_op_refuse(o, DIAG_ONNX_ATTRIBUTE, "set fmod to 1",
+				      "floats have a remainder with the sign of the dividend alone");
+	const char *text = !whole ? "fmod(a, b)" : like_dividend ? "remainder(a, b)" : "modulo(a, b)";
+	o->out[0] = onnx_two(o, o->in[0], o->in[1], o->in[0].type, text);
+	return o->out[0].given;
 }
 
 bool onnx_write_mean(struct onnx_op *o)

@@ -127,8 +127,8 @@ bool onnx_write_argmax(struct onnx_op *o)
 	shape.rank--;
 	x = onnx_formula(o, ONNX_INT64, &shape, (struct onnx_operand *[]){&x}, 1,
 			 onnx_format(o,
-				     last ? "%lld - cast(argmax(%s, axis=%d), i64)"
-					  : "%.0lldcast(argmax(%s, axis=%d), i64)",
+				     last ? "%lld - cast(%s(a, axis=%d), i64)"
+					  : "%.0lldcast(%s(a, axis=%d), i64)",
 				     last ? (long long)n - 1 : 0, o->row->text, axis));
 	o->out[0] = onnx_int(o, "keepdims") ? onnx_reshape(o, x, &kept) : x;
 	return true;
