@@ -5,12 +5,13 @@
  *     x[ramp(16, i + -1)], x[ramp(16, i)], x[ramp(16, i + 1)]
  *
  *     ->  a = x[ramp(16, i - 16)], b = x[ramp(16, i)], c = x[ramp(16, i + 16)]:
- *         splice(a, b, 15, 1), b, splice(b, c, 1, 1)
+ *         splice(a, b, 15, 1, 16), b, splice(b, c, 1, 1, 16)
  *
  * A vector as wide as a cache line lies in two lines unless it is aligned, and then takes two accesses; the windows of
- * neighbours share the aligned ones.  So are vectors of every second element, whose lanes come from two vectors each.
+ * neighbours share the aligned ones.  So are vectors of every second element, whose lanes come from two vectors each;
+ * two that begin side by side share these wherever they lie.
  *
- * Needs: resolve_borders has run.  i is a multiple of the lanes, and so is the padded length of a row. */
+ * Needs: resolve_borders has run.  For aligned ones i is a multiple of the lanes, and so is a row's padded length. */
 #include "ilir/borders.h"
 
 struct aligning {
@@ -27,6 +28,7 @@ struct row_vector {
 	ilir_expr load, base; /* base: none = 0 */
 	int64_t offset, step;
 	int lanes;
+	bool in_lines; /* the vectors at multiples of the lanes are aligned, and each is a cache line */
 };
 
 /* --- what is aligned --- */
@@ -62,7 +64,7 @@ static bool uses_swept(const struct aligning *a, ilir_expr e)
 	return false;
 }
 
-/* Reads a load as a vector of a row whose aligned vectors can be loaded. */
+/* Reads a load as a vector of a row, other vectors of which can be loaded. */
 static bool read_vector(const struct aligning *a, ilir_expr load, struct row_vector *v)
 {
 	const struct ilir_node *n = ilir_at(a->m, load);
@@ -71,7 +73,7 @@ static bool read_vector(const struct aligning *a, ilir_expr load, struct row_vec
 	const struct ilir_buffer_decl *b = ilir_buffer_at(a->m, n->buffer);
 	ilir_expr ramp = ilir_arg(a->m, load, n->args - 1);
 	if (ilir_at(a->m, ramp)->op != ILIR_RAMP || b->kind == ILIR_REGISTER || b->kind == IMAGE_WEIGHT ||
-	    b->dtype != ILIR_F32 || n->type.lanes * ilir_bytes(ILIR_F32) < LINE_BYTES || ilir_at(a->m, ramp)->i > 2)
+	    b->dtype != ILIR_F32 || ilir_at(a->m, ramp)->i > 2)
 		return false;
 	*v = (struct row_vector){.load = load, .base = ilir_arg(a->m, ramp, 0), .step = ilir_at(a->m, ramp)->i,
 				 .lanes = n->type.lanes};
@@ -80,9 +82,10 @@ static bool read_vector(const struct aligning *a, ilir_expr load, struct row_vec
 		v->base = (ilir_expr){0}, v->offset = constant;
 	else if (ilir_at(a->m, v->base)->op == ILIR_ADD && ilir_constant(a->m, ilir_arg(a->m, v->base, 1), &constant))
 		v->base = ilir_arg(a->m, v->base, 0), v->offset = constant;
+	v->in_lines = v->lanes * ilir_bytes(ILIR_F32) >= LINE_BYTES && b->dim[n->args - 1].padded % v->lanes == 0 &&
+		      (!v->base.i || divisor_of(a, v->base) >= v->step * v->lanes);
 	bool moves = v->base.i && n->buffer.i < a->stored.n && a->stored.at[n->buffer.i] && uses_swept(a, v->base);
-	return !moves && b->dim[n->args - 1].padded % v->lanes == 0 &&
-	       (!v->base.i || divisor_of(a, v->base) >= v->step * v->lanes);
+	return !moves && (v->in_lines || v->step == 2);
 }
 
 static int64_t floor_divide(int64_t a, int64_t b)
@@ -92,7 +95,7 @@ static int64_t floor_divide(int64_t a, int64_t b)
 
 static bool is_aligned(const struct row_vector *v)
 {
-	return v->step == 1 && v->offset - floor_divide(v->offset, v->lanes) * v->lanes == 0;
+	return v->in_lines && v->step == 1 && v->offset - floor_divide(v->offset, v->lanes) * v->lanes == 0;
 }
 
 static bool same_row(const struct aligning *a, const struct row_vector *x, const struct row_vector *y)
@@ -104,28 +107,35 @@ static bool same_row(const struct aligning *a, const struct row_vector *x, const
 	return same;
 }
 
-/* Whether another load reads a vector of the same row. */
+/* Whether two vectors of a row are made of the same others. */
+static bool share_vectors(const struct row_vector *x, const struct row_vector *y)
+{
+	return x->in_lines || (x->step == y->step && floor_divide(x->offset, 2) == floor_divide(y->offset, 2));
+}
+
+/* Whether another load reads a vector of the same row, and both are made of the same others. */
 static bool shares_row(const struct aligning *a, const struct row_vector *v)
 {
 	struct row_vector other;
 	for (size_t i = 0; i < a->loads.n; i++)
-		if (a->loads.at[i].i != v->load.i && read_vector(a, a->loads.at[i], &other) && same_row(a, v, &other))
+		if (a->loads.at[i].i != v->load.i && read_vector(a, a->loads.at[i], &other) && same_row(a, v, &other) &&
+		    share_vectors(v, &other))
 			return true;
 	return false;
 }
 
 /* --- putting together --- */
 
-/* The k-th aligned vector after the base; none if it is not in the row. */
-static ilir_expr aligned_vector(struct aligning *a, const struct row_vector *v, int64_t k)
+/* The vector that begins so many elements after the base; none if it is not in the row. */
+static ilir_expr vector_at(struct aligning *a, const struct row_vector *v, int64_t offset)
 {
 	ilir_expr index[ILIR_MAX_RANK];
 	int n = ilir_at(a->m, v->load)->args;
 	ilir_buffer b = ilir_at(a->m, v->load)->buffer;
-	ilir_expr at = ilir_index(a->m, k * v->lanes);
+	ilir_expr at = ilir_index(a->m, offset);
 	struct ilir_range base = v->base.i ? border_range(&a->ranges, v->base) : (struct ilir_range){0, 0};
-	if (base.low == INT64_MIN || base.high == INT64_MAX || base.low + k * v->lanes < 0 ||
-	    base.high + (k + 1) * v->lanes > ilir_buffer_at(a->m, b)->dim[n - 1].padded)
+	if (base.low == INT64_MIN || base.high == INT64_MAX || base.low + offset < 0 ||
+	    base.high + offset + v->lanes > ilir_buffer_at(a->m, b)->dim[n - 1].padded)
 		return (ilir_expr){0};
 	for (int i = 0; i + 1 < n; i++)
 		index[i] = ilir_arg(a->m, v->load, i);
@@ -134,9 +144,15 @@ static ilir_expr aligned_vector(struct aligning *a, const struct row_vector *v, 
 	return ilir_load(a->m, b, index, n);
 }
 
+/* The k-th aligned vector after the base; none if it is not in the row. */
+static ilir_expr aligned_vector(struct aligning *a, const struct row_vector *v, int64_t k)
+{
+	return vector_at(a, v, k * v->lanes);
+}
+
 static ilir_expr splice_if(struct aligning *a, ilir_expr x, ilir_expr y, int64_t first, int64_t step)
 {
-	return x.i && y.i ? ilir_splice(a->m, x, y, first, step) : (ilir_expr){0};
+	return x.i && y.i ? ilir_splice(a->m, x, y, first, step, ilir_type_of(a->m, x).lanes) : (ilir_expr){0};
 }
 
 /* Every second element of the aligned vectors 2k and 2k + 1, from the element `odd` on. */
@@ -149,6 +165,8 @@ static ilir_expr put_together(struct aligning *a, const struct row_vector *v)
 {
 	int64_t lanes = v->lanes, odd = v->offset & 1, elements = floor_divide(v->offset, v->step);
 	int64_t k = floor_divide(elements, lanes), lane = elements - k * lanes;
+	if (!v->in_lines)
+		return splice_if(a, vector_at(a, v, v->offset - odd), vector_at(a, v, v->offset - odd + lanes), odd, 2);
 	if (v->step == 1)
 		return splice_if(a, aligned_vector(a, v, k), aligned_vector(a, v, k + 1), lane, 1);
 	if (!lane)

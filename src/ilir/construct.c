@@ -371,16 +371,36 @@ ilir_expr ilir_ramp(struct ilir_module *m, ilir_expr a, int lanes, int64_t step)
 	return intern_node(m, (struct ilir_node){.op = ILIR_RAMP, .args = 1, .type = t, .i = step}, &a);
 }
 
-ilir_expr ilir_splice(struct ilir_module *m, ilir_expr a, ilir_expr b, int64_t first, int64_t step)
+ilir_expr ilir_splice(struct ilir_module *m, ilir_expr a, ilir_expr b, int64_t first, int64_t step, int64_t apart)
 {
-	ilir_expr args[] = {a, b, ilir_index(m, first), ilir_index(m, step)};
+	ilir_expr args[] = {a, b, ilir_index(m, first), ilir_index(m, step), ilir_index(m, apart)};
 	if (step == 1 && first == 0)
 		return a;
-	if (step == 1 && first == ilir_type_of(m, a).lanes)
+	if (step == 1 && first == apart && apart == ilir_type_of(m, a).lanes)
 		return b;
 	if (a.i == b.i && ilir_at(m, a)->op == ILIR_BROADCAST)
 		return a;
-	return intern_node(m, (struct ilir_node){.op = ILIR_SPLICE, .args = 4}, args);
+	return intern_node(m, (struct ilir_node){.op = ILIR_SPLICE, .args = 5}, args);
+}
+
+ilir_expr ilir_keep(struct ilir_module *m, ilir_expr a, ilir_expr b, int64_t begin, int64_t end)
+{
+	ilir_expr args[] = {a, b, ilir_index(m, begin), ilir_index(m, end)};
+	if (begin == 0 && end == ilir_type_of(m, a).lanes)
+		return a;
+	return begin == end ? b : intern_node(m, (struct ilir_node){.op = ILIR_KEEP, .args = 4}, args);
+}
+
+int ilir_paired_lane(const struct ilir_module *m, ilir_expr e, int t)
+{
+	int64_t by[3] = {0}, lanes = ilir_type_of(m, e).lanes;
+	for (int i = 2; i < ilir_at(m, e)->args; i++)
+		by[i - 2] = ilir_at(m, ilir_arg(m, e, i))->i;
+	if (ilir_at(m, e)->op == ILIR_KEEP)
+		return (int)(t >= by[0] && t < by[1] ? t : lanes + t);
+	int64_t at = by[0] + t * by[1], last = by[2] + lanes - 1;
+	at = at < 0 ? 0 : at > last ? last : at;
+	return (int)(at < lanes ? at : at - by[2] + lanes);
 }
 
 ilir_expr ilir_with_args(struct ilir_module *m, ilir_expr like, const ilir_expr *args)

@@ -249,8 +249,12 @@ ilir_expr ilir_binary(struct ilir_module *, enum ilir_op, ilir_expr, ilir_expr);
 ilir_expr ilir_ternary(struct ilir_module *, enum ilir_op, ilir_expr, ilir_expr, ilir_expr);
 ilir_expr ilir_spread(struct ilir_module *, enum ilir_op, ilir_expr, int lanes);
 ilir_expr ilir_ramp(struct ilir_module *, ilir_expr, int lanes, int64_t step);
-/* Lanes `first`, `first + step`, ... of the lanes of a followed by those of b. */
-ilir_expr ilir_splice(struct ilir_module *, ilir_expr a, ilir_expr b, int64_t first, int64_t step);
+/* Elements `first`, `first + step`, ... of a row of which a has the first lanes, and b those from the `apart`-th on. */
+ilir_expr ilir_splice(struct ilir_module *, ilir_expr a, ilir_expr b, int64_t first, int64_t step, int64_t apart);
+/* The lanes begin, ... end - 1 of a, the others of b. */
+ilir_expr ilir_keep(struct ilir_module *, ilir_expr a, ilir_expr b, int64_t begin, int64_t end);
+/* Of these two: where lane t is among the lanes of a followed by those of b. */
+int ilir_paired_lane(const struct ilir_module *, ilir_expr, int t);
 /* A copy of `like` with other arguments. */
 ilir_expr ilir_with_args(struct ilir_module *, ilir_expr like, const ilir_expr *args);
 

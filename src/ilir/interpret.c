@@ -280,12 +280,15 @@ static void run_WITHIN(struct ilir_interpreter *r, struct cell *c)
 	}
 }
 
-static void run_SPLICE(struct ilir_interpreter *r, struct cell *c)
+/* Of SPLICE and KEEP. */
+static void run_pair(struct ilir_interpreter *r, struct cell *c)
 {
 	const char *side[2] = {value_of(r, c->arg[0]), value_of(r, c->arg[1])};
-	int64_t first = *(int64_t *)value_of(r, c->arg[2]), step = *(int64_t *)value_of(r, c->arg[3]);
-	for (int64_t i = 0, at = first; i < c->lanes; i++, at += step)
-		memcpy((char *)c->value + i * c->element, side[at >= c->lanes] + at % c->lanes * c->element, c->element);
+	ilir_expr e = {(uint32_t)(c - r->cells)};
+	for (uint32_t t = 0; t < c->lanes; t++) {
+		uint32_t at = ilir_paired_lane(r->m, e, (int)t);
+		memcpy((char *)c->value + t * c->element, side[at >= c->lanes] + at % c->lanes * c->element, c->element);
+	}
 }
 
 /* --- cells --- */
@@ -315,7 +318,8 @@ static compute *function_of(const struct ilir_module *m, ilir_expr e)
 	case ILIR_WITHIN:
 		return run_WITHIN;
 	case ILIR_SPLICE:
-		return run_SPLICE;
+	case ILIR_KEEP:
+		return run_pair;
 	case ILIR_BROADCAST:
 		return run_BROADCAST;
 	case ILIR_RAMP:

@@ -140,22 +140,30 @@ static ilir_expr parse_spread(struct parser *p, enum ilir_op op)
 	return op == ILIR_RAMP ? ilir_ramp(p->m, e, lanes, step) : ilir_spread(p->m, op, e, lanes);
 }
 
+/* Lanes of two vectors, by constants. */
+static ilir_expr make_pair(struct parser *p, enum ilir_op op, const ilir_expr *a)
+{
+	int64_t by[3] = {0};
+	for (int i = 2; i < ilir_op_arity(op); i++)
+		if (!ilir_constant(p->m, a[i], &by[i - 2]))
+			lex_fail(p->l, NULL, "%s by something else than constants", ilir_op_spelling(op));
+	return op == ILIR_KEEP ? ilir_keep(p->m, a[0], a[1], by[0], by[1])
+			       : ilir_splice(p->m, a[0], a[1], by[0], by[1], by[2]);
+}
+
 static ilir_expr parse_call(struct parser *p, enum ilir_op op)
 {
-	ilir_expr a[4];
-	int64_t first, step;
+	ilir_expr a[5];
 	lex_next(p->l);
 	lex_expect(p->l, "(");
 	if (op == ILIR_BROADCAST || op == ILIR_RAMP)
 		return parse_spread(p, op);
-	int n = parse_list(p, a, 4, ")"), arity = ilir_op_arity(op);
+	int n = parse_list(p, a, 5, ")"), arity = ilir_op_arity(op);
 	if (n != arity)
 		lex_fail(p->l, NULL, "%s takes %d operands, not %d", ilir_op_spelling(op), arity, n);
 	check_operands(p, &(struct ilir_node){.op = op, .args = n}, a);
-	if (op == ILIR_SPLICE && !(ilir_constant(p->m, a[2], &first) && ilir_constant(p->m, a[3], &step)))
-		lex_fail(p->l, NULL, "splice by something else than constants");
-	if (op == ILIR_SPLICE)
-		return ilir_splice(p->m, a[0], a[1], first, step);
+	if (op == ILIR_SPLICE || op == ILIR_KEEP)
+		return make_pair(p, op, a);
 	return n == 1	? ilir_unary(p->m, op, a[0])
 	       : n == 2 ? ilir_binary(p->m, op, a[0], a[1])
 			: ilir_ternary(p->m, op, a[0], a[1], a[2]);

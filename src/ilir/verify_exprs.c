@@ -181,19 +181,30 @@ static bool check_args(struct verification *c, const struct ilir_node *n, const 
 	return true;
 }
 
-/* Checks what is read within extents, and lanes that are taken of two vectors. */
+/* Checks what is read within extents. */
+static bool check_within(struct verification *c, ilir_expr e)
+{
+	const struct ilir_node *load = ilir_at(c->m, e);
+	if (c->properties & ILIR_RESOLVED)
+		return ilir_report_fault(c, "within is left, although it was to be resolved");
+	return (load->op == ILIR_LOAD && ilir_buffer_at(c->m, load->buffer)->kind != ILIR_REGISTER) ||
+	       ilir_report_fault(c, "within of something else than a load from memory");
+}
+
+/* Checks lanes that are taken of two vectors. */
 static bool check_pair(struct verification *c, const struct ilir_node *n, const ilir_expr *args)
 {
-	const struct ilir_node *load = ilir_at(c->m, args[0]);
-	int64_t first, step, lanes = n->type.lanes;
-	if (n->op == ILIR_WITHIN && (c->properties & ILIR_RESOLVED))
-		return ilir_report_fault(c, "within is left, although it was to be resolved");
-	if (n->op == ILIR_WITHIN)
-		return (load->op == ILIR_LOAD && ilir_buffer_at(c->m, load->buffer)->kind != ILIR_REGISTER) ||
-		       ilir_report_fault(c, "within of something else than a load from memory");
-	return (ilir_constant(c->m, args[2], &first) && ilir_constant(c->m, args[3], &step) && lanes > 1 && first >= 0 &&
-		first < 2 * lanes && step >= 1 && step <= 2 && first + (lanes - 1) * step < 2 * lanes) ||
-	       ilir_report_fault(c, "splice of lanes that two vectors have not");
+	int64_t by[3] = {0}, lanes = n->type.lanes;
+	bool good = lanes > 1;
+	for (int i = 2; good && i < n->args; i++)
+		good = ilir_constant(c->m, args[i], &by[i - 2]);
+	int64_t first = by[0], step = by[1], apart = by[2], begin = by[0], end = by[1];
+	if (n->op == ILIR_KEEP)
+		good = good && begin >= 0 && begin <= end && end <= lanes;
+	else
+		good = good && step >= 1 && step <= 2 && apart >= 0 && apart <= lanes && first > -lanes * step &&
+		       first < apart + lanes;
+	return good || ilir_report_fault(c, "%s of lanes that two vectors have not", ilir_op_spelling(n->op));
 }
 
 static bool check_operator(struct verification *c, const struct ilir_node *n, const ilir_expr *args)
@@ -211,7 +222,9 @@ static bool check_operator(struct verification *c, const struct ilir_node *n, co
 	if (!ilir_same_type(t, n->type))
 		return ilir_report_fault(c, "%s: the type is not that of its operands",
 					 ilir_op_spelling(n->op));
-	if (n->op == ILIR_WITHIN || n->op == ILIR_SPLICE)
+	if (n->op == ILIR_WITHIN)
+		return check_within(c, args[0]);
+	if (n->op == ILIR_SPLICE || n->op == ILIR_KEEP)
 		return check_pair(c, n, args);
 	if (n->args == 2 && n->op != ILIR_LOAD && !check_constant_operand(c, n, args[1]))
 		return false;

@@ -24,7 +24,8 @@ static const struct {
 };
 
 static const char *const sizes[] = {"C=3 H=5 X=7 U=3 V=3", "C=2 H=9 X=16 U=3 V=3", "C=2 H=7 X=53 U=3 V=5",
-				    "C=1 H=2 X=2 U=3 V=3", "C=2 H=6 X=80 U=1 V=3"};
+				    "C=2 H=5 X=28 U=3 V=3",
+				    "C=1 H=2 X=2 U=3 V=3", "C=2 H=6 X=80 U=1 V=3", "C=1 H=5 X=14 U=3 V=5", "C=1 H=4 X=36 U=1 V=7"};
 
 static const char *const schedules[] = {
     "vectorize 16\n", "vectorize 16\nalign off\n", "vectorize 8\n", "vectorize 4\n", "vectorize off\n", "pad all\n",

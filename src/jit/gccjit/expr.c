@@ -391,6 +391,7 @@ static gcc_jit_rvalue *truncate_integer(struct emitter *e, const struct job *j)
 #define emit_BROADCAST NULL
 #define emit_WITHIN NULL
 #define emit_SPLICE NULL
+#define emit_KEEP NULL
 
 static emit_op *const emitters[] = {
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows) emit_##name,
@@ -475,14 +476,15 @@ static const struct jit_value *emit_subvectors(struct emitter *e, ilir_expr x)
 }
 
 /* Lanes of two vectors, one by one: GCC makes permutations of them. */
-static const struct jit_value *emit_splice(struct emitter *e, ilir_expr x)
+static const struct jit_value *emit_pair(struct emitter *e, ilir_expr x)
 {
 	struct ilir_type t = ilir_type_of(e->m, x);
 	const struct jit_value *side[2] = {jit_emit_expr(e, ilir_arg(e->m, x, 0)), jit_emit_expr(e, ilir_arg(e->m, x, 1))};
-	int64_t at = ilir_at(e->m, ilir_arg(e->m, x, 2))->i, step = ilir_at(e->m, ilir_arg(e->m, x, 3))->i;
 	gcc_jit_rvalue *lane[ILIR_MAX_LANES] = {NULL};
-	for (int i = 0; i < t.lanes; i++, at += step)
-		lane[i] = jit_lane(e, side[at >= t.lanes], t.dtype, (int)(at % t.lanes));
+	for (int i = 0; i < t.lanes; i++) {
+		int at = ilir_paired_lane(e->m, x, i);
+		lane[i] = jit_lane(e, side[at >= t.lanes], t.dtype, at % t.lanes);
+	}
 	return jit_join(e, t, lane);
 }
 
@@ -496,7 +498,8 @@ static const struct jit_value *emit_anew(struct emitter *e, ilir_expr x)
 	case ILIR_BROADCAST:
 		return emit_broadcast(e, x);
 	case ILIR_SPLICE:
-		return emit_splice(e, x);
+	case ILIR_KEEP:
+		return emit_pair(e, x);
 	case ILIR_WITHIN:
 		return jit_refuse(e, ilir_type_of(e->m, x), "within was not resolved");
 	case ILIR_SELECT:

@@ -447,20 +447,23 @@ static LLVMValueRef emit_RAMP(struct emitter *e, ilir_expr x, const LLVMValueRef
 	return jit_refuse(e, ilir_type_of(e->m, x), "a ramp is used as a value");
 }
 
-/* Evaluates its arguments itself: emit_anew does not. */
-static LLVMValueRef emit_SPLICE(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+/* Lanes of two vectors, moved as bits: for adjacent ones there is an instruction then.  Evaluates its arguments
+ * itself. */
+static LLVMValueRef emit_pair(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	LLVMValueRef lane[ILIR_MAX_LANES], side[2];
 	struct ilir_type t = ilir_type_of(e->m, x);
-	int64_t first = ilir_at(e->m, ilir_arg(e->m, x, 2))->i, step = ilir_at(e->m, ilir_arg(e->m, x, 3))->i;
 	(void)arg;
 	for (int i = 0; i < 2; i++)
-		side[i] = (step == 1 ? jit_emit_bits : jit_emit_expr)(e, ilir_arg(e->m, x, i));
+		side[i] = jit_emit_bits(e, ilir_arg(e->m, x, i));
 	for (int i = 0; i < t.lanes; i++)
-		lane[i] = LLVMConstInt(e->scalar[ILIR_I32], first + i * step, false);
+		lane[i] = LLVMConstInt(e->scalar[ILIR_I32], ilir_paired_lane(e->m, x, i), false);
 	LLVMValueRef v = LLVMBuildShuffleVector(e->at, side[0], side[1], LLVMConstVector(lane, t.lanes), "");
 	return LLVMBuildBitCast(e->at, v, jit_type(e, t), "");
 }
+
+#define emit_SPLICE emit_pair
+#define emit_KEEP emit_pair
 
 static LLVMValueRef emit_WITHIN(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
@@ -489,7 +492,8 @@ static LLVMValueRef emit_anew(struct emitter *e, ilir_expr x)
 	LLVMValueRef arg[ILIR_MAX_RANK] = {0};
 	if (n->op == ILIR_SELECT && jit_must_branch(e->m, e->reads, x))
 		return emit_choice(e, x);
-	for (int i = 0; n->op != ILIR_LOAD && n->op != ILIR_SPLICE && i < n->args; i++)
+	bool itself = n->op == ILIR_LOAD || n->op == ILIR_SPLICE || n->op == ILIR_KEEP;
+	for (int i = 0; !itself && i < n->args; i++)
 		arg[i] = jit_emit_expr(e, ilir_arg(e->m, x, i));
 	return emitters[n->op](e, x, arg);
 }
