@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From operators to sub-operators.  Every row of ra/ra_ops.def names a function of this file; the node
- * becomes an index variable: n in bodies that run over nodes, t in outputs that run over inputs. */
+/* From operators to sub-operators.  Every row of ra/ra_ops.def names a function of this file, of lower_movement.c or
+ * of lower_nest.c; the node becomes an index variable: n in bodies that run over nodes, t in outputs that run over
+ * inputs. */
 #include "subop/lower_operator.h"
 
 /* --- shapes and uses --- */
 
-/* Writes a variable for each extent, that which no earlier one has. */
-static void name_extents(struct lowering *l, const int64_t *extent, int n, int *vars)
+void sub_name_extents(struct lowering *l, const int64_t *extent, int n, int *vars)
 {
 	for (int d = 0; d < n; d++) {
 		int ordinal = 0;
@@ -21,7 +21,7 @@ int sub_lower_shape(struct lowering *l, const struct ra_shape *shape, int *vars)
 	int64_t extent[RA_MAX_RANK];
 	for (int d = 0; d < shape->rank; d++)
 		extent[d] = ra_dim_value(&shape->dim[d], l->sizes);
-	name_extents(l, extent, shape->rank, vars);
+	sub_name_extents(l, extent, shape->rank, vars);
 	return shape->rank;
 }
 
@@ -42,9 +42,7 @@ bool sub_is_dim(const struct sub_program *p, int var)
 	return p->vars.at[var].set == SUB_DIM;
 }
 
-/* The dimensions of a value without its leading ones (node, edge, member, input).  There is one for each
- * axis; axes of extent 1 at the front may lack one, but a value with axes has at least one dimension. */
-static int dims_of(const struct lowering *l, sub_ref r)
+int sub_dims_of(const struct lowering *l, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	int dims = 0;
@@ -56,7 +54,7 @@ static int dims_of(const struct lowering *l, sub_ref r)
 struct sub_use sub_use_under(const struct lowering *l, sub_ref r, const int *vars, int n)
 {
 	struct sub_use u = sub_as_is(l->p, r);
-	int at = n - dims_of(l, r);
+	int at = n - sub_dims_of(l, r);
 	for (int i = 0; i < u.vars; i++)
 		if (sub_is_dim(l->p, u.var[i]))
 			u.var[i] = vars[at++];
@@ -118,7 +116,7 @@ static sub_ref move_value(struct lowering *l, sub_ref from, const struct sub_map
 /* The value with a dimension for each axis. */
 static sub_ref expand_value(struct lowering *l, sub_ref r, const struct ra_shape *shape)
 {
-	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, shape, vars), dims = dims_of(l, r);
+	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, shape, vars), dims = sub_dims_of(l, r);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < dims; d++)
 		map[d] = sub_affine_map(vars[rank - dims + d], 0);
@@ -186,7 +184,7 @@ static bool ends_with_axes(const struct ra_shape *shape, const struct ra_shape *
 	return all;
 }
 
-static struct ra_shape last_axes(const struct ra_shape *shape, int n)
+struct ra_shape sub_last_axes(const struct ra_shape *shape, int n)
 {
 	struct ra_shape last = {.rank = n};
 	memcpy(last.dim, shape->dim + shape->rank - n, (size_t)n * sizeof *last.dim);
@@ -200,7 +198,7 @@ static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
 	int least = !a || (b && b < a) ? b : a, rank = shape->rank;
 	while (least && rank > least && ra_dim_is_one(&shape->dim[shape->rank - rank]))
 		rank--;
-	return last_axes(shape, rank);
+	return sub_last_axes(shape, rank);
 }
 
 /* Copies one of the arguments along all axes if neither has all, so that the order of the axes is known. */
@@ -209,8 +207,8 @@ static sub_ref add_elementwise(struct lowering *l, enum sub_op op, const struct 
 			       const struct ra_shape *second_shape)
 {
 	int vars[RA_MAX_RANK];
-	struct ra_shape a = last_axes(first_shape, dims_of(l, first)),
-			b = last_axes(second_shape, dims_of(l, second));
+	struct ra_shape a = sub_last_axes(first_shape, sub_dims_of(l, first)),
+			b = sub_last_axes(second_shape, sub_dims_of(l, second));
 	struct ra_shape to = axes_of(shape, a.rank, b.rank);
 	bool all_axes = !ends_with_axes(&a, &to) && !ends_with_axes(&b, &to);
 	sub_lower_shape(l, &to, vars);
@@ -266,7 +264,7 @@ static sub_ref lower_negated(struct lowering *l, const struct ra_node *n)
 static struct sub_use repeat_argument(struct lowering *l, const struct ra_node *n, int i, const int *vars)
 {
 	sub_ref r = sub_value_of_argument(l, n, i);
-	struct ra_shape from = last_axes(argument_shape(l, n, i), dims_of(l, r));
+	struct ra_shape from = sub_last_axes(argument_shape(l, n, i), sub_dims_of(l, r));
 	return repeat_axes(l, r, &from, &n->shape, vars, i == 0 && !ends_with_axes(&from, &n->shape));
 }
 
@@ -541,164 +539,6 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 
 /* --- movement --- */
 
-static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
-{
-	struct ra_shape shape = last_axes(&n->shape, dims_of(l, sub_value_of_argument(l, n, 0)));
-	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &shape, vars),
-	    axis = n->axis - (n->shape.rank - rank);
-	struct sub_map map[RA_MAX_RANK];
-	for (int d = 0; d < rank; d++)
-		map[d] = sub_affine_map(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
-	return move_value(l, sub_value_of_argument(l, n, 0), map, vars, rank);
-}
-
-static sub_ref lower_row(struct lowering *l, const struct ra_node *n)
-{
-	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &n->shape, vars);
-	struct sub_map map[RA_MAX_RANK] = {sub_fixed_map(n->begin.constant)};
-	if (dims_of(l, sub_value_of_argument(l, n, 0)) <= rank)
-		return sub_value_of_argument(l, n, 0);
-	for (int d = 0; d < rank; d++)
-		map[d + 1] = sub_affine_map(vars[d], 0);
-	return move_value(l, sub_expand_argument(l, n, 0), map, vars, rank);
-}
-
-static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
-{
-	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, &n->shape, vars);
-	struct sub_map map[RA_MAX_RANK];
-	for (int d = 0; d < rank; d++)
-		map[n->order[d]] = sub_affine_map(vars[d], 0);
-	return move_value(l, sub_expand_argument(l, n, 0), map, vars, rank);
-}
-
-/* Extents without those of 1, and where they stand among all. */
-struct axes {
-	int n, place[RA_MAX_RANK];
-	int64_t extent[RA_MAX_RANK];
-};
-
-static struct axes long_axes(const struct lowering *l, const struct ra_shape *s)
-{
-	struct axes a = {0};
-	for (int d = 0; d < s->rank; d++) {
-		int64_t extent = ra_dim_value(&s->dim[d], l->sizes);
-		if (extent == 1)
-			continue;
-		a.place[a.n] = d;
-		a.extent[a.n++] = extent;
-	}
-	return a;
-}
-
-/* Cuts two lists of extents with one product into the smallest runs that have one; sets where those of each
- * list end, and returns their number. */
-static int find_runs(const struct axes *a, const struct axes *b, int *end_a, int *end_b)
-{
-	int n = 0;
-	for (int i = 0, j = 0; i < a->n && j < b->n; n++) {
-		int64_t x = a->extent[i++], y = b->extent[j++];
-		while (x != y && (x < y ? i < a->n : j < b->n))
-			*(x < y ? &x : &y) *= x < y ? a->extent[i++] : b->extent[j++];
-		end_a[n] = i;
-		end_b[n] = j;
-	}
-	return n;
-}
-
-/* The value with one axis for each run of its axes, which are digits of its index. */
-static sub_ref join_runs(struct lowering *l, sub_ref r, int rank, const struct axes *from, const int *end,
-			 struct axes *runs)
-{
-	struct sub_map map[RA_MAX_RANK];
-	int vars[RA_MAX_RANK];
-	for (int g = 0; g < runs->n; g++) {
-		runs->extent[g] = 1;
-		for (int i = g ? end[g - 1] : 0; i < end[g]; i++)
-			runs->extent[g] *= from->extent[i];
-	}
-	name_extents(l, runs->extent, runs->n, vars);
-	for (int d = 0; d < rank; d++)
-		map[d] = sub_fixed_map(0);
-	for (int g = 0; g < runs->n; g++) {
-		int64_t below = 1;
-		for (int i = end[g]; i-- > (g ? end[g - 1] : 0); below *= from->extent[i])
-			map[from->place[i]] = (struct sub_map){.function = SUB_DIGIT,
-							       .var = vars[g],
-							       .scale = 1,
-							       .divisor = below,
-							       .modulus = from->extent[i]};
-	}
-	return move_value(l, r, map, vars, runs->n);
-}
-
-/* Cuts the last axis `to` has in each run off the first that `now` has of it: x[e] becomes y[a, b] =
- * x[extent*a + b].  False if every axis of `now` is one of `to`. */
-static bool split_runs(struct lowering *l, sub_ref *r, struct axes *now, int *first, const struct axes *to,
-		       const int *end, int runs)
-{
-	struct axes next = {0};
-	int vars[RA_MAX_RANK], at[RA_MAX_RANK] = {0}, cut[RA_MAX_RANK], left[RA_MAX_RANK];
-	bool any = false;
-	for (int g = 0, i = 0; g < runs; g++) {
-		int begin = g ? end[g - 1] : 0, has = first[g];
-		bool splits = has > begin;
-		int64_t by = splits ? to->extent[has] : 1;
-		any |= splits;
-		at[i] = next.n;
-		cut[i] = splits;
-		next.extent[next.n++] = now->extent[i] / by;
-		if (splits)
-			next.extent[next.n++] = by;
-		i++;
-		for (int k = has + 1; k < end[g]; k++, i++) {
-			at[i] = next.n;
-			cut[i] = 0;
-			next.extent[next.n++] = to->extent[k];
-		}
-		left[g] = splits ? has - 1 : has;
-	}
-	if (!any)
-		return false;
-	struct sub_map map[RA_MAX_RANK];
-	name_extents(l, next.extent, next.n, vars);
-	for (int i = 0; i < now->n; i++) {
-		map[i] = sub_affine_map(vars[at[i]], 0);
-		if (cut[i]) {
-			map[i].scale = next.extent[at[i] + 1];
-			map[i].var2 = vars[at[i] + 1];
-			map[i].scale2 = 1;
-		}
-	}
-	*r = move_value(l, *r, map, vars, next.n);
-	*now = next;
-	memcpy(first, left, (size_t)runs * sizeof *first);
-	return true;
-}
-
-/* Reshapes in steps, each of which is one move: the axes of each run become one, of which they are digits;
- * then that is taken apart, an axis at a time from the last, since a map has two variables; then axes of
- * extent 1 are put in. */
-static sub_ref lower_reshape(struct lowering *l, const struct ra_node *n)
-{
-	struct axes from = long_axes(l, argument_shape(l, n, 0)), to = long_axes(l, &n->shape), now = {0};
-	int end_from[RA_MAX_RANK], end_to[RA_MAX_RANK], first[RA_MAX_RANK], vars[RA_MAX_RANK];
-	struct sub_map map[RA_MAX_RANK];
-	int runs = now.n = find_runs(&from, &to, end_from, end_to);
-	sub_ref r =
-	    join_runs(l, sub_expand_argument(l, n, 0), argument_shape(l, n, 0)->rank, &from, end_from, &now);
-	for (int g = 0; g < runs; g++)
-		first[g] = end_to[g] - 1;
-	while (r.i && split_runs(l, &r, &now, first, &to, end_to, runs))
-		;
-	if (!r.i || to.n == n->shape.rank)
-		return r;
-	int rank = sub_lower_shape(l, &n->shape, vars);
-	for (int i = 0; i < to.n; i++)
-		map[i] = sub_affine_map(vars[to.place[i]], 0);
-	return move_value(l, r, map, vars, rank);
-}
-
 static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
 {
 	int out[RA_MAX_RANK], rank = sub_lower_shape(l, &n->shape, out);
@@ -715,6 +555,7 @@ static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
 	sub_add_dims(&v, out, rank);
 	return sub_add(l->p, v, l->diags);
 }
+
 /* --- results --- */
 
 /* The value, repeated for each row if it does not depend on the row. */

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What lower_model.c, lower_operator.c and lower_nest.c share: a model being lowered. */
+/* What lower_model.c, lower_operator.c, lower_movement.c and lower_nest.c share: a model being lowered. */
 #ifndef ESPALIER_SUBOP_LOWER_OPERATOR_H
 #define ESPALIER_SUBOP_LOWER_OPERATOR_H
 
@@ -31,6 +31,13 @@ typedef sub_ref lower_op(struct lowering *, const struct ra_node *);
 
 /* The sub-operators that ra/ra_ops.def names. */
 extern const enum sub_op sub_op_of_ra[];
+/* Writes a variable for each extent, that which no earlier one has. */
+void sub_name_extents(struct lowering *, const int64_t *extent, int n, int *vars);
+/* The dimensions of a value without its leading ones (node, edge, member, input).  There is one for each
+ * axis; axes of extent 1 at the front may lack one, but a value with axes has at least one dimension. */
+int sub_dims_of(const struct lowering *, sub_ref);
+/* The last n axes of a shape. */
+struct ra_shape sub_last_axes(const struct ra_shape *, int n);
 /* Whether a variable is a dimension, not a leading one (node, edge, member, input). */
 bool sub_is_dim(const struct sub_program *, int var);
 /* The value of the i-th argument; with a dimension for each axis. */
@@ -48,6 +55,10 @@ void sub_add_dims(struct sub_value *, const int *vars, int n);
  * copy is `fill`; NULL = it never is. */
 sub_ref sub_move_filled(struct lowering *, sub_ref from, const struct sub_map *map, const int *vars, int rank,
 			const double *fill);
+
+/* --- lower_movement.c --- */
+
+lower_op lower_slice, lower_row, lower_transpose, lower_reshape;
 
 /* --- lower_nest.c: index notation --- */
 
