@@ -164,8 +164,9 @@ static void test_fork(void)
 
 /* --- memory --- */
 
-static esp_status serve_once(const esp_context_options *memory, esp_error **error)
+static esp_status serve_once(struct account *account, const esp_context_options *memory, esp_error **error)
 {
+	(void)account; /* what opens the place is refused as well */
 	struct place p;
 	esp_ticket *t = NULL;
 	esp_status s = ESP_ERROR_MEMORY;
@@ -183,25 +184,6 @@ static esp_status serve_once(const esp_context_options *memory, esp_error **erro
 	return s;
 }
 
-static void test_memory(void)
-{
-	struct account account = {.left = -1};
-	const esp_context_options memory = memory_of(&account);
-	bool right = true;
-	long n = 0;
-	esp_status s;
-	do {
-		esp_error *error = NULL;
-		account = (struct account){.left = n++};
-		s = serve_once(&memory, &error);
-		right &= s == ESP_OK || (error && strcmp(esp_error_get(error, 0)->id, "out-of-memory") == 0);
-		esp_error_free(error);
-		right &= account.blocks == 0 && !account.wrong;
-	} while (s != ESP_OK && right && n < 5000);
-	tap_ok(s == ESP_OK && right && n > 100,
-	       "%ld allocations: any that fails is told, and all are given back", n - 1);
-}
-
 int main(void)
 {
 	static const char *const names[] = {"w.safetensors", "v.safetensors"};
@@ -210,7 +192,7 @@ int main(void)
 	test_system();
 	test_close();
 	test_fork();
-	test_memory();
+	test_refusals_of_memory(serve_once, 100);
 	remove_folder(names, 2);
 	return tap_done();
 }

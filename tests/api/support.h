@@ -218,4 +218,30 @@ static inline void *account_resize(void *user, void *p, size_t old_size, size_t 
 			       .cache = ESP_CACHE_OFF,                                                       \
 			       .threads = 1})
 
+/* Uses a context of these options, whose requests the account may refuse from where `left` was set on; returns the
+ * first failure, when everything was given back. */
+typedef esp_status use_memory(struct account *, const esp_context_options *, esp_error **);
+
+/* Refuses the first request of `use`, then the second one, and so on until it succeeds: each refusal must be told, and
+ * all memory come back.  `use` makes more than `least` requests. */
+static inline void test_refusals_of_memory(use_memory *use, long least)
+{
+	enum { MOST = 5000 };
+	struct account account = {.left = -1};
+	const esp_context_options memory = memory_of(&account);
+	bool right = true;
+	esp_status s = ESP_ERROR_MEMORY;
+	long n = 0;
+	for (; s != ESP_OK && right && n < MOST; n++) {
+		esp_error *error = NULL;
+		account = (struct account){.left = n};
+		s = use(&account, &memory, &error);
+		right &= s == ESP_OK || (error && strcmp(esp_error_get(error, 0)->id, "out-of-memory") == 0);
+		esp_error_free(error);
+		right &= account.blocks == 0 && !account.wrong;
+	}
+	tap_ok(s == ESP_OK && right && n > least,
+	       "%ld allocations: any that fails is told, and all are given back", n - 1);
+}
+
 #endif
