@@ -2,6 +2,8 @@
 /* Requests: what is checked and reserved before one joins, and what is left of it when it has ended. */
 #include "serve/engine.h"
 
+#include <string.h>
+
 /* --- memory of a request --- */
 
 static bool report_no_memory(struct diags *diags)
@@ -80,34 +82,18 @@ static bool reserve_results(struct serve_engine *e, struct serve_request *r)
 
 /* --- how often rows are read --- */
 
-void serve_visit_read(struct serve_request *r, bool down, int32_t number, serve_visit *visit, void *context)
-{
-	const struct lin_order *o = &r->order;
-	const struct lin_forest *f = &r->minibatch.forest;
-	int32_t id = o->order[number];
-	if (down)
-		for (int32_t i = o->parent_begin[number]; i < o->parent_begin[number + 1]; i++)
-			visit(r, o->order[o->parent_list[i]], context);
-	else if (number >= o->leaves)
-		for (int32_t i = f->child_begin[id]; i < f->child_begin[id + 1]; i++)
-			visit(r, f->children[i], context);
-}
-
-static void count_use(struct serve_request *r, int32_t id, void *context)
-{
-	(void)context;
-	r->uses[id]++;
-}
-
 /* Roots are read once more, when the request ends. */
 void serve_count_uses(const struct serve_engine *e, struct serve_request *r)
 {
+	const struct lin_order *o = &r->order;
 	const struct lin_forest *f = &r->minibatch.forest;
-	bool down = e->steps.traversal[r->traversal].down;
-	for (int32_t n = 0; n < r->order.nodes; n++)
-		r->uses[n] = 0;
-	for (int32_t n = 0; n < r->order.nodes; n++)
-		serve_visit_read(r, down, n, count_use, NULL);
+	memset(r->uses, 0, (size_t)o->nodes * sizeof *r->uses);
+	if (e->steps.traversal[r->traversal].down)
+		for (int32_t i = o->parent_begin[0]; i < o->parent_begin[o->nodes]; i++)
+			r->uses[o->order[o->parent_list[i]]]++;
+	else
+		for (int32_t i = f->child_begin[0]; i < f->child_begin[o->nodes]; i++)
+			r->uses[f->children[i]]++;
 	for (int64_t i = 0; i < f->inputs; i++)
 		r->uses[f->root[i]]++;
 }
@@ -116,21 +102,25 @@ struct in_use {
 	int64_t now;
 };
 
-static void use_once(struct serve_request *r, int32_t id, void *context)
+static void use_once(struct serve_request *r, int32_t id, void *in_use)
 {
-	((struct in_use *)context)->now -= --r->uses[id] == 0;
+	((struct in_use *)in_use)->now -= --r->row[id] == 0;
 }
 
-/* The most rows that the request has at once when its levels are computed one after the other. */
+/* The most rows that the request has at once when its levels are computed one after the other.  Counts the uses of the
+ * first traversal, and what is left of them in `row`, which is not needed before the request joins. */
 static int64_t count_rows(const struct serve_engine *e, struct serve_request *r)
 {
 	const struct lin_order *o = &r->order;
 	struct in_use in_use = {0};
 	int64_t most = 0;
+	if (!o->nodes)
+		return 0;
 	if (!serve_returns_rows(e, 0))
 		return (int64_t)o->nodes + (e->steps.traversals > 1); /* moved one by one at least */
 	bool down = e->steps.traversal[0].down;
 	serve_count_uses(e, r);
+	memcpy(r->row, r->uses, (size_t)o->nodes * sizeof *r->row);
 	for (int32_t level = 0; level < o->batches; level++) {
 		int32_t b = down ? o->batches - 1 - level : level;
 		in_use.now += o->batch_begin[b + 1] - o->batch_begin[b];
@@ -196,6 +186,7 @@ static bool prepare_request(struct serve_engine *e, struct serve_request *r, con
 /* Refused after a diagnostic, or full for now. */
 static enum serve_outcome reserve_request(struct serve_engine *e, struct serve_request *r, struct diags *diags)
 {
+	r->traversal = 0;
 	r->rows = count_rows(e, r);
 	r->edges = most_edges(r);
 	if (r->rows > e->limits.rows)
@@ -227,13 +218,10 @@ static enum serve_outcome check_request(struct serve_engine *e, struct serve_req
 static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t rank)
 {
 	r->rank = rank;
-	r->traversal = 0;
 	r->level = r->done = 0;
 	r->state = SERVE_IN_FLIGHT;
 	for (int32_t n = 0; n < r->order.nodes; n++)
 		r->row[n] = -1;
-	if (serve_returns_rows(e, 0))
-		serve_count_uses(e, r);
 	r->expected = expect_time(e, r->order.nodes, r->order.batches);
 	r->joined = rt_nanoseconds();
 	r->width = width_of(r->order.nodes, r->order.batches);
@@ -268,7 +256,7 @@ enum serve_outcome serve_admit(struct serve_engine *e, const struct serve_entry 
 	}
 	enum serve_outcome outcome = check_request(e, r, of, diags);
 	if (outcome != SERVE_ADMITTED) {
-		serve_append(&e->spare, r);
+		serve_prepend(&e->spare, r);
 		return outcome;
 	}
 	r->owner = NULL;
@@ -306,7 +294,7 @@ void serve_release(struct serve_engine *e, struct serve_request *r)
 		serve_end(e, r, SERVE_FAILED);
 	else if (r->before || r == e->ended.first)
 		serve_remove(&e->ended, r);
-	serve_append(&e->spare, r);
+	serve_prepend(&e->spare, r);
 }
 
 bool serve_succeeded(const struct serve_request *r)

@@ -20,6 +20,11 @@ void serve_append(struct serve_list *l, struct serve_request *r)
 	put_behind(l, l->last, r);
 }
 
+void serve_prepend(struct serve_list *l, struct serve_request *r)
+{
+	put_behind(l, NULL, r);
+}
+
 void serve_insert(struct serve_list *l, struct serve_request *r)
 {
 	struct serve_request *before = l->last;
@@ -124,7 +129,15 @@ static bool allocate_parts(struct serve_engine *e)
 	e->child = rt_allocate_zeroed(e->allocator, (slots + 1) * sizeof *e->child);
 	for (int t = 0; e->case_begins && t < SERVE_TRAVERSALS; t++)
 		e->part[t].case_begin = e->case_begins + t * begins;
-	return e->case_begins && e->child;
+	e->data = rt_allocate_zeroed(e->allocator, (e->image->buffers + (size_t)1) * sizeof *e->data);
+	return e->case_begins && e->child && e->data;
+}
+
+static void find_data_buffers(struct serve_engine *e)
+{
+	for (int i = 0; i < e->image->buffers; i++)
+		if (e->image->buffer[i].kind == IMAGE_TOKEN || e->image->buffer[i].kind == IMAGE_VECTOR)
+			e->data[e->data_buffers++] = i;
 }
 
 /* The arrays of structures are filled from the caller's, so the order needs only the parents of nodes. */
@@ -153,6 +166,7 @@ static bool init_engine(struct serve_engine *e, struct diags *diags)
 	if (!serve_rows_init(&e->pool, e->allocator, e->limits.rows) || !allocate_parts(e))
 		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
 				"no memory for %lld rows", (long long)e->limits.rows);
+	find_data_buffers(e);
 	int64_t most = e->limits.rows;
 	return serve_reserve_rows(e, FIRST_EDGES, FIRST_INPUTS, diags) &&
 	       rt_need_all_code(e->image, most, e->session.walk_state.rows, diags);
@@ -208,6 +222,7 @@ void serve_free(struct serve_engine *e)
 	serve_rows_free(&e->pool);
 	rt_free(e->allocator, e->case_begins);
 	rt_free(e->allocator, e->child);
+	rt_free(e->allocator, e->data);
 	rt_free(e->allocator, e->pick);
 	rt_free(e->allocator, e);
 }

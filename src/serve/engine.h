@@ -61,6 +61,7 @@ struct serve_list {
 struct serve_pick {
 	struct serve_request *request;
 	int32_t batch, batches, begin, end;
+	bool last; /* whether it ends its request */
 };
 
 /* The most levels that a request without company is computed by in one superstep, and how long these may take
@@ -87,6 +88,7 @@ struct serve_engine {
 	/* index arrays among the buffers, by kind, NULL = the image has none; those of children by slot */
 	int32_t *index[IMAGE_BUFFER_KINDS];
 	int32_t **child;
+	int *data, data_buffers; /* the buffers of what nodes and edges carry */
 	struct serve_rows pool;
 	int64_t rows, edges, inputs; /* that are reserved for requests in flight */
 	int64_t width;		     /* of these */
@@ -128,6 +130,8 @@ char *serve_place(const struct serve_request *, int output, int64_t row);
 void serve_end(struct serve_engine *, struct serve_request *, enum serve_state);
 
 void serve_append(struct serve_list *, struct serve_request *);
+/* Puts a request first, as what was used last is most likely in a cache. */
+void serve_prepend(struct serve_list *, struct serve_request *);
 void serve_insert(struct serve_list *, struct serve_request *);
 void serve_remove(struct serve_list *, struct serve_request *);
 
@@ -138,7 +142,19 @@ bool serve_reserve_rows(struct serve_engine *, int64_t edges, int64_t inputs, st
 void serve_count_uses(const struct serve_engine *, struct serve_request *);
 /* Called for each node whose row the cell of a node reads. */
 typedef void serve_visit(struct serve_request *, int32_t id, void *context);
-void serve_visit_read(struct serve_request *, bool down, int32_t number, serve_visit *, void *);
+/* In the header, so that the visitor is inlined: each edge is visited twice. */
+static inline void serve_visit_read(struct serve_request *r, bool down, int32_t number, serve_visit *visit, void *context)
+{
+	const struct lin_order *o = &r->order;
+	const struct lin_forest *f = &r->minibatch.forest;
+	int32_t id = o->order[number];
+	if (down)
+		for (int32_t i = o->parent_begin[number]; i < o->parent_begin[number + 1]; i++)
+			visit(r, o->order[o->parent_list[i]], context);
+	else if (number >= o->leaves)
+		for (int32_t i = f->child_begin[id]; i < f->child_begin[id + 1]; i++)
+			visit(r, f->children[i], context);
+}
 
 /* Gives the first node of a request a row, with the states that are carried to it. */
 void serve_load_carry(struct serve_engine *, struct serve_request *);

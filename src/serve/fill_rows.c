@@ -6,36 +6,67 @@
 
 #include <string.h>
 
+/* Consecutive rows that nodes of one case and one level of a request have been given. */
+struct rows {
+	const struct serve_request *request;
+	int32_t begin, end; /* numbers of the nodes */
+	int32_t row;	    /* of the first one */
+	int32_t origin;
+};
+
 static void set_index(struct serve_engine *e, enum image_buffer_kind kind, int64_t at, int64_t value)
 {
 	if (e->index[kind])
 		e->index[kind][at] = (int32_t)value;
 }
 
-static void fill_children(struct serve_engine *e, const struct serve_request *r, int32_t id, int32_t row)
+static int32_t id_of(const struct rows *rows, int32_t n)
 {
-	const struct lin_forest *f = &r->minibatch.forest;
-	int32_t first = f->child_begin[id], end = f->child_begin[id + 1];
-	set_index(e, IMAGE_CHILD_BEGIN, row, e->next_edge);
-	for (int slot = 0; slot < e->image->children; slot++)
-		if (e->child[slot])
-			e->child[slot][row] = first < end ? r->row[f->children[first + slot]] : -1;
-	for (int32_t i = first; i < end; i++, e->next_edge++) {
-		set_index(e, IMAGE_CHILD_LIST, e->next_edge, r->row[f->children[i]]);
-		set_index(e, IMAGE_EDGE_NODE, e->next_edge, row);
-	}
-	set_index(e, IMAGE_CHILD_BEGIN, row + 1, e->next_edge);
+	return rows->request->order.order[rows->begin + n];
 }
 
-static void fill_parents(struct serve_engine *e, const struct serve_request *r, int32_t number, int32_t row)
+static int32_t count_of(const struct rows *rows)
 {
+	return rows->end - rows->begin;
+}
+
+static void fill_slot(const struct rows *rows, int slot, int32_t *child)
+{
+	const struct serve_request *r = rows->request;
+	const struct lin_forest *f = &r->minibatch.forest;
+	for (int32_t n = 0; n < count_of(rows); n++) {
+		const int32_t *begin = f->child_begin + id_of(rows, n);
+		child[rows->row + n] = begin[0] < begin[1] ? r->row[f->children[begin[0] + slot]] : -1;
+	}
+}
+
+static void fill_edges(struct serve_engine *e, const struct rows *rows)
+{
+	const struct serve_request *r = rows->request;
+	const struct lin_forest *f = &r->minibatch.forest;
+	set_index(e, IMAGE_CHILD_BEGIN, rows->row, e->next_edge);
+	for (int32_t n = 0; n < count_of(rows); n++) {
+		const int32_t *begin = f->child_begin + id_of(rows, n);
+		for (int32_t i = begin[0]; i < begin[1]; i++, e->next_edge++) {
+			set_index(e, IMAGE_CHILD_LIST, e->next_edge, r->row[f->children[i]]);
+			set_index(e, IMAGE_EDGE_NODE, e->next_edge, rows->row + n);
+		}
+		set_index(e, IMAGE_CHILD_BEGIN, rows->row + n + 1, e->next_edge);
+	}
+}
+
+static void fill_parents(struct serve_engine *e, const struct rows *rows)
+{
+	const struct serve_request *r = rows->request;
 	const struct lin_order *o = &r->order;
-	int32_t first = o->parent_begin[number], end = o->parent_begin[number + 1];
-	set_index(e, IMAGE_PARENT, row, first < end ? r->row[o->order[o->parent_list[first]]] : -1);
-	set_index(e, IMAGE_PARENT_BEGIN, row, e->next_parent);
-	for (int32_t i = first; i < end; i++)
-		set_index(e, IMAGE_PARENT_LIST, e->next_parent++, r->row[o->order[o->parent_list[i]]]);
-	set_index(e, IMAGE_PARENT_BEGIN, row + 1, e->next_parent);
+	set_index(e, IMAGE_PARENT_BEGIN, rows->row, e->next_parent);
+	for (int32_t n = 0; n < count_of(rows); n++) {
+		int32_t first = o->parent_begin[rows->begin + n], end = o->parent_begin[rows->begin + n + 1];
+		set_index(e, IMAGE_PARENT, rows->row + n, first < end ? r->row[o->order[o->parent_list[first]]] : -1);
+		for (int32_t i = first; i < end; i++)
+			set_index(e, IMAGE_PARENT_LIST, e->next_parent++, r->row[o->order[o->parent_list[i]]]);
+		set_index(e, IMAGE_PARENT_BEGIN, rows->row + n + 1, e->next_parent);
+	}
 }
 
 /* --- data --- */
@@ -45,30 +76,62 @@ static size_t row_bytes(const struct image_input *in)
 	return (size_t)in->elements * (size_t)dtype_traits_of(in->dtype)->bytes;
 }
 
-/* Copies the value of a node, or of an edge, by its place in the caller's array.  Unread tokens become 0. */
-static void put_value(const struct image_buffer *b, const struct image_input *in, const void *from,
-		      int64_t which, bool read, int64_t row, void *to)
+/* The data of an input, NULL = the caller gave none. */
+static const void *data_of(const struct rows *rows, int input)
 {
-	if (in->token)
-		((int32_t *)to)[row] = read ? ((const int32_t *)from)[which] : 0;
-	else if (read)
-		rt_put_row(b, (const char *)from + (size_t)which * row_bytes(in), row, to);
+	const struct rt_minibatch *m = &rows->request->minibatch;
+	return m->data ? m->data[input] : NULL;
 }
 
-static void fill_data(struct serve_engine *e, const struct serve_request *r, int buffer, int32_t number,
-		      int32_t row, int64_t edge)
+/* Nodes of one case are all read, or none. */
+static bool are_read(const struct rows *rows, const struct image_input *in, const void *data)
+{
+	return data && rt_reads(in, &rows->request->order, rows->begin);
+}
+
+/* Unread tokens become 0. */
+static void fill_tokens(const struct rows *rows, const struct image_input *in, const int32_t *from, int32_t *to)
+{
+	bool read = are_read(rows, in, from);
+	for (int32_t n = 0; n < count_of(rows); n++)
+		to[rows->row + n] = read ? from[id_of(rows, n)] : 0;
+}
+
+static void fill_vectors(const struct rows *rows, const struct image_input *in, const char *from,
+			 const struct image_buffer *b, void *to)
+{
+	for (int32_t n = 0; are_read(rows, in, from) && n < count_of(rows); n++)
+		rt_put_row(b, from + (size_t)id_of(rows, n) * row_bytes(in), rows->row + n, to);
+}
+
+/* Copies the values of edges, the first of which has the number `edge` in this superstep. */
+static void fill_edge_values(const struct rows *rows, const struct image_input *in, const void *from,
+			     const struct image_buffer *b, int64_t edge, void *to)
+{
+	const int32_t *child_begin = rows->request->minibatch.forest.child_begin;
+	bool read = are_read(rows, in, from);
+	for (int32_t n = 0; n < count_of(rows); n++) {
+		const int32_t *begin = child_begin + id_of(rows, n);
+		for (int32_t i = begin[0]; i < begin[1]; i++, edge++)
+			if (in->token)
+				((int32_t *)to)[edge] = read ? ((const int32_t *)from)[i] : 0;
+			else if (read)
+				rt_put_row(b, (const char *)from + (size_t)i * row_bytes(in), edge, to);
+	}
+}
+
+static void fill_data(struct serve_engine *e, const struct rows *rows, int buffer, int64_t edge)
 {
 	const struct image_buffer *b = &e->image->buffer[buffer];
 	const struct image_input *in = &e->image->input[b->which];
-	const int32_t *begin = r->minibatch.forest.child_begin;
-	int32_t id = r->order.order[number];
-	bool read = rt_reads(in, &r->order, number) && r->minibatch.data[b->which];
-	const void *from = r->minibatch.data ? r->minibatch.data[b->which] : NULL;
+	const void *from = data_of(rows, b->which);
 	void *to = e->session.buffers[buffer];
-	if (!in->on_edge)
-		put_value(b, in, from, id, read, row, to);
-	for (int32_t i = begin[id]; in->on_edge && i < begin[id + 1]; i++)
-		put_value(b, in, from, i, read, edge++, to);
+	if (in->on_edge)
+		fill_edge_values(rows, in, from, b, edge, to);
+	else if (in->token)
+		fill_tokens(rows, in, from, to);
+	else
+		fill_vectors(rows, in, from, b, to);
 }
 
 /* --- what nodes keep --- */
@@ -104,21 +167,40 @@ static void place_node(struct serve_engine *e, struct serve_request *r, int32_t 
 	r->row[id] = row;
 }
 
-/* The nodes whose rows it refers to have theirs. */
-static void fill_row(struct serve_engine *e, const struct serve_request *r, int32_t number, int32_t row,
-		     int32_t origin)
+static void place_nodes(struct serve_engine *e, struct serve_request *r, int32_t begin, int32_t end, int32_t row)
 {
-	int32_t id = r->order.order[number];
+	for (int32_t n = begin; n < end; n++)
+		place_node(e, r, n, row + n - begin);
+}
+
+/* The nodes whose rows these refer to have theirs. */
+static void fill_rows(struct serve_engine *e, const struct rows *rows)
+{
+	const struct lin_order *o = &rows->request->order;
 	int64_t edge = e->next_edge;
-	fill_children(e, r, id, row);
-	if (r->order.parent_begin)
-		fill_parents(e, r, number, row);
-	set_index(e, IMAGE_ORIGIN, row, origin);
-	if (r->order.case_of)
-		set_index(e, IMAGE_CASE, row, r->order.case_of[number]);
-	for (int i = 0; i < e->image->buffers; i++)
-		if (e->image->buffer[i].kind == IMAGE_TOKEN || e->image->buffer[i].kind == IMAGE_VECTOR)
-			fill_data(e, r, i, number, row, edge);
+	for (int slot = 0; slot < e->image->children; slot++)
+		if (e->child[slot])
+			fill_slot(rows, slot, e->child[slot]);
+	fill_edges(e, rows);
+	if (o->parent_begin)
+		fill_parents(e, rows);
+	for (int32_t n = 0; n < count_of(rows); n++) {
+		set_index(e, IMAGE_ORIGIN, rows->row + n, rows->origin);
+		if (o->case_of)
+			set_index(e, IMAGE_CASE, rows->row + n, o->case_of[rows->begin + n]);
+	}
+	for (int i = 0; i < e->data_buffers; i++)
+		fill_data(e, rows, e->data[i], edge);
+}
+
+/* The rows of one case of a pick, or of one of its levels; returns the row behind them. */
+static int32_t fill_case(struct serve_engine *e, const struct serve_pick *level, int node_case, int32_t row, int32_t origin)
+{
+	struct rows rows = {.request = level->request, .row = row, .origin = origin};
+	serve_case_range(level, serve_cases(e->image), node_case, &rows.begin, &rows.end);
+	if (rows.begin < rows.end)
+		fill_rows(e, &rows);
+	return row + count_of(&rows);
 }
 
 /* Several levels of a request have the rows of its order, so that a node may be read by one of the same
@@ -126,14 +208,14 @@ static void fill_row(struct serve_engine *e, const struct serve_request *r, int3
 static void fill_levels(struct serve_engine *e, const struct serve_part *p)
 {
 	const struct serve_pick *pick = &e->pick[p->first];
-	struct serve_request *r = pick->request;
-	int32_t shift = p->batch_begin[0] - pick->begin, b = pick->batch;
-	for (int32_t n = pick->begin; n < pick->end; n++)
-		place_node(e, r, n, n + shift);
-	for (int32_t n = pick->begin; n < pick->end; n++) {
-		while (n >= r->order.batch_begin[b + 1])
-			b++;
-		fill_row(e, r, n, n + shift, r->order.batch_begin[b] + shift);
+	const struct lin_order *o = &pick->request->order;
+	int32_t row = p->batch_begin[0];
+	int32_t shift = row - pick->begin;
+	place_nodes(e, pick->request, pick->begin, pick->end, row);
+	for (int32_t b = pick->batch; b < pick->batch + pick->batches; b++) {
+		struct serve_pick level = {pick->request, b, 1, o->batch_begin[b], o->batch_begin[b + 1], false};
+		for (int c = 0; c < serve_cases(e->image); c++)
+			row = fill_case(e, &level, c, row, level.begin + shift);
 	}
 }
 
@@ -143,17 +225,16 @@ static void fill_cells(struct serve_engine *e, int traversal)
 	const struct serve_part *p = &e->part[traversal];
 	int cases = serve_cases(e->image);
 	int32_t row = p->batch_begin[0];
-	for (int c = 0; c < cases; c++)
+	for (int c = 0; c < cases; c++) {
+		int32_t origin =
+		    p->batch_begin[!e->steps.traversal[traversal].down && serve_is_inner(e->image, c)];
 		for (size_t i = p->first; i < p->next; i++) {
-			int32_t begin, end,
-			    origin = p->batch_begin[!e->steps.traversal[traversal].down &&
-						    serve_is_inner(e->image, c)];
+			int32_t begin, end;
 			serve_case_range(&e->pick[i], cases, c, &begin, &end);
-			for (int32_t n = begin; n < end; n++, row++) {
-				place_node(e, e->pick[i].request, n, row);
-				fill_row(e, e->pick[i].request, n, row, origin);
-			}
+			place_nodes(e, e->pick[i].request, begin, end, row);
+			row = fill_case(e, &e->pick[i], c, row, origin);
 		}
+	}
 }
 
 void serve_fill_part(struct serve_engine *e, int traversal)

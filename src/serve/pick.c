@@ -32,7 +32,7 @@ static void pick_level(struct serve_engine *e, struct serve_request *r, int64_t 
 	int32_t batch = batch_of(e, r);
 	const int32_t *at = r->order.batch_begin + batch;
 	int32_t begin = at[0] + r->done, end = at[1] - begin < *left ? at[1] : begin + (int32_t)*left;
-	e->pick[e->picks++] = (struct serve_pick){r, batch, 1, begin, end};
+	e->pick[e->picks++] = (struct serve_pick){r, batch, 1, begin, end, false};
 	*left -= end - begin;
 }
 
@@ -111,7 +111,7 @@ static struct serve_pick levels_from(const struct serve_engine *e, struct serve_
 {
 	const struct lin_order *o = &r->order;
 	int32_t b = e->steps.traversal[r->traversal].down ? o->batches - r->level - levels : r->level;
-	return (struct serve_pick){r, b, levels, o->batch_begin[b], o->batch_begin[b + levels]};
+	return (struct serve_pick){r, b, levels, o->batch_begin[b], o->batch_begin[b + levels], false};
 }
 
 /* Takes as many levels as there are consecutive rows for; false when these are fewer than two. */

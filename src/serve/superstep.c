@@ -74,9 +74,12 @@ static void fill_arrays(struct serve_engine *e)
 	e->next_edge = e->next_parent = e->next_input = e->next_member = 0;
 	for (int t; (t = find_part(e, row)) >= 0; row = e->part[t].order.nodes)
 		serve_fill_part(e, t);
-	for (size_t i = 0; i < e->picks; i++)
-		if (is_last(e, &e->pick[i]))
-			serve_fill_inputs(e, e->pick[i].request);
+	for (size_t i = 0; i < e->picks; i++) {
+		struct serve_pick *p = &e->pick[i];
+		p->last = is_last(e, p);
+		if (p->last)
+			serve_fill_inputs(e, p->request);
+	}
 }
 
 /* --- behind them --- */
@@ -162,11 +165,10 @@ static void end_superstep(struct serve_engine *e)
 	int64_t input = 0;
 	for (size_t i = 0; i < e->picks; i++) {
 		const struct serve_pick *p = &e->pick[i];
-		bool last = is_last(e, p);
 		copy_nodes(e, p);
-		if (last)
+		if (p->last)
 			input = copy_inputs(e, p->request, input);
-		if (last && p->request->carry)
+		if (p->last && p->request->carry)
 			serve_store_carry(e, p->request);
 		if (serve_returns_rows(e, p->request->traversal))
 			return_rows(e, p);

@@ -218,6 +218,30 @@ static void test_sequence(void)
 	close_place(&p);
 }
 
+/* Downwards, so that the leaves are what nobody reads. */
+static void test_reuse(void)
+{
+	struct place p;
+	struct test_forest f;
+	int64_t rows[2] = {0};
+	open_place(&p, "tests/ra/good/down.ra", "D=9 E=10", continuous, (struct serve_limits){256, 0});
+	random_state = 17;
+	make_shaped_forest(&f, &p.run.image, 1, 60, FOREST_DEEP);
+	for (int i = 0; i < 2; i++) {
+		struct serve_request *r;
+		if (admit_forest(&p, &f, 0, &r) != SERVE_ADMITTED)
+			break;
+		rows[i] = p.engine->rows;
+		serve_until_idle(&p);
+		serve_release(p.engine, serve_take(p.engine));
+	}
+	tap_ok(rows[0] > 0 && rows[0] < f.nodes && rows[1] == rows[0],
+	       "a request in memory of another reserves %lld rows, as the first one: %lld", (long long)rows[1],
+	       (long long)rows[0]);
+	free_forest(&f);
+	close_place(&p);
+}
+
 /* --- the order --- */
 
 /* With one row a superstep the requests end one after the other, as their levels take turns only by rank
@@ -316,6 +340,7 @@ int main(void)
 	test_empty();
 	test_late();
 	test_sequence();
+	test_reuse();
 	test_order();
 	test_rows();
 	test_memory();
