@@ -62,7 +62,7 @@ static char *text_of(esp_program *program, bool (*work)(void *job), struct dumpi
 	job->arena = &arena;
 	job->text = str_in(&arena);
 	job->diags = diags;
-	if (api_guarded(&arena, diags, work, job))
+	if (api_guarded_deep(program->model ? program->model->graph : NULL, &arena, diags, work, job))
 		copy = api_text(program->object.context, str_text(&job->text), diags);
 	arena_free(&arena);
 	return copy;

@@ -23,6 +23,6 @@ EXTRA_DIST += %D%/espalier.map
 libespalier_internal_la_SOURCES += \
 	%D%/add_structures.c %D%/binding.c %D%/bodies.c %D%/build_model.c %D%/call.c %D%/call_arrays.c \
 	%D%/context.c %D%/error.c %D%/export.c %D%/forest.c %D%/objects.h %D%/linked.c %D%/find_machine.c \
-	%D%/message.c %D%/model.c %D%/onnx_model.c %D%/counted.c %D%/read_options.c %D%/read_options.h %D%/profile.c %D%/profile.h %D%/dump_program.c %D%/make_code.c %D%/program.c %D%/saved.c %D%/service.c %D%/session.c %D%/stream.c %D%/submit.h %D%/tensor.c %D%/copy_text.c %D%/treebank.c %D%/vocabulary.c \
+	%D%/message.c %D%/model.c %D%/onnx_model.c %D%/counted.c %D%/read_options.c %D%/read_options.h %D%/profile.c %D%/profile.h %D%/dump_program.c %D%/make_code.c %D%/program.c %D%/saved.c %D%/service.c %D%/session.c %D%/stream.c %D%/submit.h %D%/tensor.c %D%/copy_text.c %D%/deep_stack.c %D%/treebank.c %D%/vocabulary.c \
 	%D%/weights.c
 EXTRA_DIST += %D%/README.md

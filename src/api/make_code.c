@@ -82,7 +82,8 @@ static bool guarded_compile(esp_program *p, struct diags *diags)
 		p->options.threads = threads_of(p->object.context);
 	if (may_load_ahead(p))
 		jit_ahead_begin(&ahead, p->options.backend, p->options.threads);
-	bool ok = api_guarded(&p->code_arena, diags, compile_code, &(struct code_job){p, diags});
+	bool ok = api_guarded_deep(p->found ? NULL : p->model->graph, &p->code_arena, diags, compile_code,
+				   &(struct code_job){p, diags});
 	jit_ahead_end(&ahead);
 	return ok;
 }

@@ -124,6 +124,9 @@ bool api_take_struct(struct diags *, const char *function, const char *argument,
 
 /* Calls `work`.  When the arena escapes, adds a diagnostic and returns false.  The arena's owner frees it. */
 bool api_guarded(struct arena *, struct diags *, bool (*work)(void *job), void *job);
+/* The same for work that passes over a model (NULL: none): with a stack that is deep enough for its longest chain of
+ * operators, by a thread of its own where the caller's may not be. */
+bool api_guarded_deep(const struct ra_model *, struct arena *, struct diags *, bool (*work)(void *job), void *job);
 
 /* A copy of a text that esp_text_free takes; NULL after a diagnostic. */
 char *api_text(const struct esp_context *, const char *text, struct diags *);

@@ -243,7 +243,7 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 	if (!p)
 		return NULL;
 	struct creation c = {p, weights, options, diags, {.allocator = &context->allocator}};
-	bool ok = api_guarded(&p->arena, diags, create_program, &c);
+	bool ok = api_guarded_deep(model->graph, &p->arena, diags, create_program, &c);
 	program_log_notices(p, &c.notices);
 	if (ok)
 		return p;

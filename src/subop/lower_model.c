@@ -5,9 +5,6 @@
 
 /* --- bodies --- */
 
-/* The most operators from a result to a source: later passes recurse along them, and the stack is bounded. */
-enum { MAX_DEPTH = 1000 };
-
 /* The operators on the longest path from a node to a source; `depth` has those of its arguments. */
 static int depth_of(const struct ra_node *n, const int *depth)
 {
@@ -21,7 +18,7 @@ static bool refuse_depth(struct lowering *l, const struct ra_node *n)
 {
 	return diag_add(l->diags, DIAG_MODEL_LARGE, n->at,
 			"make a state of what is halfway, or group long sums by parentheses",
-			"more than %d operators follow one from another", MAX_DEPTH);
+			"more than %d operators follow one from another", SUB_MAX_DEPTH);
 }
 
 /* Lowers the marked nodes and their arguments, in the order of the graph: arguments come first. */
@@ -36,7 +33,7 @@ static bool lower_graph(struct lowering *l, bool *needed)
 		if (!needed[i])
 			continue;
 		depth[i] = depth_of(&m->nodes.at[i], depth);
-		if (depth[i] > MAX_DEPTH)
+		if (depth[i] > SUB_MAX_DEPTH)
 			return refuse_depth(l, &m->nodes.at[i]);
 		l->values[i] = sub_lower_node(l, &m->nodes.at[i]);
 		if (!l->values[i].i)

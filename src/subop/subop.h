@@ -428,6 +428,9 @@ struct sub_values sub_find_values(struct arena *, const struct sub_program *, co
 
 /* Which nodes have outputs. */
 enum sub_outputs_at { SUB_AT_MODEL /* as the model says */, SUB_AT_ROOT, SUB_AT_EVERY_NODE };
+/* The most operators from a result to a source: passes recurse along them, and whoever calls them on a model has a stack
+ * for as many (api_guarded_deep). */
+enum { SUB_MAX_DEPTH = 16000 };
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
 bool sub_lower_model(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_outputs_at,
 		     struct diags *);

@@ -103,7 +103,17 @@ taken "a sum of $most terms without products of matrices, within 100 MB"
 	printf '    h = x%d\ninner:\n    h = W @ left.h\noutput y = h at root\n' $most; } >"$tmp/large.ra"
 check
 taken "$most operators that become a table"
+# Longer chains get a stack of their own, as deep as they are long.
 stack=256
+chain $((layers * 4)) w 'tanh(W @ x)' >"$tmp/large.ra"
+check
+taken "$((layers * 4)) layers"
+chain $((layers * 4)) w 'tanh(x + right.h)' >"$tmp/large.ra"
+check
+taken "$((layers * 4)) sums, one within the other"
+chain 16000 w 'tanh(x)' >"$tmp/large.ra"
+bounded check "$tmp/large.ra" --weights "$tmp/tiny.safetensors" --operators 100000
+says model-too-large "more than 16000 operators one after another"
 chain 400 w 'W @ x' >"$tmp/large.ra"
 bounded check "$tmp/large.ra" --weights "$tmp/tiny.safetensors" --operators 100
 says model-too-large "but not when 100 operators are allowed"
