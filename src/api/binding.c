@@ -81,7 +81,7 @@ static void destroy_packed(void *object)
 bool binding_pack(struct rt_binding *to, const esp_program *p, const struct image *image,
 		  const esp_weights *w, struct diags *diags)
 {
-	struct rt_source source = {read_param, &(struct weights_reader){p, w->file}};
+	struct rt_source source = {read_param, &(struct weights_reader){p, w ? w->file : NULL}};
 	struct esp_context *c = p->object.context;
 	bool ok = rt_bind(to, &c->allocator, image, &source, &c->team, diags);
 	context_check_team(c);
@@ -100,14 +100,15 @@ static bool pack_lazily(struct packed *to, const esp_program *p, const esp_weigh
 	return ok;
 }
 
+/* Without weights: those that the program has, or none, where it has no parameters. */
 static bool pack_weights(struct packed *to, const esp_program *p, const esp_weights *w, bool lazy,
 			 struct diags *diags)
 {
 	double begin = times_clock();
 	struct esp_context *c = p->object.context;
-	bool ok = !w	 ? rt_bind_packed(&to->weights, &c->allocator, &p->image, diags)
-		  : lazy ? pack_lazily(to, p, w, diags)
-			 : binding_pack(&to->weights, p, &p->image, w, diags);
+	bool ok = !w && p->interface.packs ? rt_bind_packed(&to->weights, &c->allocator, &p->image, diags)
+		  : w && lazy		   ? pack_lazily(to, p, w, diags)
+					   : binding_pack(&to->weights, p, &p->image, w, diags);
 	to->seconds = times_clock() - begin;
 	return ok;
 }
@@ -160,7 +161,7 @@ esp_status esp_binding_create(esp_program *program, const esp_weights *weights, 
 	struct api_call call = api_begin(program ? (const void *)program : weights);
 	esp_binding *b = NULL;
 	if (api_need(&call, program) && api_need(&call, out) &&
-	    (program->interface.packs || api_need(&call, weights)) && (!weights || api_share(&call, weights)))
+	    (esp_program_has_weights(program) || api_need(&call, weights)) && (!weights || api_share(&call, weights)))
 		b = new_binding(program, weights, false, &call.diags);
 	if (out)
 		*out = b;
@@ -173,7 +174,7 @@ esp_status esp_binding_open(esp_program *program, const esp_weights *weights, es
 	struct api_call call = api_begin(program ? (const void *)program : weights);
 	esp_binding *b = NULL;
 	if (api_need(&call, program) && api_need(&call, out) &&
-	    (program->interface.packs || api_need(&call, weights)) && (!weights || api_share(&call, weights)))
+	    (esp_program_has_weights(program) || api_need(&call, weights)) && (!weights || api_share(&call, weights)))
 		b = new_binding(program, weights, true, &call.diags);
 	if (out)
 		*out = b;

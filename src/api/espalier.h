@@ -447,7 +447,8 @@ esp_status esp_program_load(esp_context *, const char *path, esp_program **out, 
  * all that is made of it, and begin at a multiple of 64 bytes, as linked ones and those of a file that the caller
  * maps do.  Processes that map one file share its weights. */
 esp_status esp_program_load_memory(esp_context *, const void *bytes, size_t n, esp_program **out, esp_error **error);
-/* Whether it was loaded with weights: then esp_binding_create takes NULL for them. */
+/* Whether it was loaded with weights, or has no parameters: then esp_binding_create and esp_binding_open take NULL for
+ * them. */
 int esp_program_has_weights(const esp_program *);
 
 /* The i-th dimension of the model by name, with its size (`size` may be NULL); NULL past the last. */

@@ -245,5 +245,5 @@ esp_status esp_program_load_memory(esp_context *context, const void *bytes, size
 
 int esp_program_has_weights(const esp_program *p)
 {
-	return p && p->interface.packs > 0;
+	return p && (p->interface.packs > 0 || p->interface.params == 0);
 }

@@ -396,6 +396,40 @@ static void test_sizes(void)
 	free_kit(&k);
 }
 
+/* --- a model without parameters --- */
+
+static void test_bare(void)
+{
+	static const char text[] = "model bare\nstructure none\ninput x[2]\noutput y = x + x\n";
+	const int64_t none[] = {0};
+	const size_t two = 2;
+	const float x[] = {3, 4};
+	const esp_array a = {"x", ESP_F32, 1, &two, x};
+	const esp_program_options o = {.size = sizeof o, .sizes = none};
+	struct kit k = {0};
+	esp_program *p = NULL;
+	const char *path = path_of("bare");
+	esp_context_create(&uncached, &k.context, NULL);
+	esp_model_parse(k.context, "bare.ra", text, strlen(text), &k.model, NULL);
+	esp_program_create(k.model, NULL, &o, &k.program, NULL);
+	tap_ok(!esp_program_save(k.program, path, NULL, NULL) && !esp_program_load(k.context, path, &p, NULL) &&
+		   esp_program_has_weights(p),
+	       "a program without parameters has all weights that it needs");
+	tap_ok(!esp_binding_open(p, NULL, &k.binding, NULL), "and is opened without any");
+	esp_binding_free(k.binding);
+	k.binding = NULL;
+	esp_error *error = NULL;
+	const float *y = NULL;
+	if (!esp_binding_create(p, NULL, &k.binding, &error) && !esp_session_create(k.binding, &k.session, &error) &&
+	    !esp_session_call(k.session, &a, 1, &error))
+		y = esp_session_root(k.session, 0, 0);
+	tap_ok(y && y[0] == 6 && y[1] == 8, "and run: %s", error ? esp_error_text(error) : "6 and 8");
+	esp_error_free(error);
+	esp_program_free(p);
+	free_kit(&k);
+	unlink(path);
+}
+
 /* --- memory --- */
 
 static esp_status save_and_load(const esp_context_options *c, esp_error **error)
@@ -463,6 +497,7 @@ int main(void)
 	}
 	test_refusals();
 	test_sizes();
+	test_bare();
 	test_accounts();
 	remove_folder(files, sizeof files / sizeof *files);
 	return tap_done();
