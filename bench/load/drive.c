@@ -104,6 +104,23 @@ static double median_lateness(const struct traffic *t, int64_t *time)
 	return (double)percentile(time, n, 0.5) * 1e-3;
 }
 
+/* Of those that were due from `begin` to `end` and submitted while no other was pending: what they take without any
+ * queue. */
+static double median_idle(const struct traffic *t, int64_t begin, int64_t end, int64_t *time)
+{
+	int64_t last = 0; /* when the last one of those before has ended */
+	size_t n = 0;
+	for (size_t i = 0; i < atomic_load(&t->next); i++) {
+		const struct arrival *a = &t->arrival[i];
+		bool counts = a->due >= begin && a->due < end && a->outcome == OUTCOME_DONE;
+		if (counts && a->submitted >= last)
+			time[n++] = a->ended - a->due;
+		last = a->ended > last ? a->ended : last;
+	}
+	qsort(time, n, sizeof *time, compare_times);
+	return (double)percentile(time, n, 0.5) * 1e-3;
+}
+
 /* Of what was due from `begin` to `end`, while the server computed so many nodes. */
 static bool summarize(const struct traffic *t, int64_t begin, int64_t end, uint64_t computed, struct figures *f)
 {
@@ -126,6 +143,7 @@ static bool summarize(const struct traffic *t, int64_t begin, int64_t end, uint6
 	f->good_nodes = (double)s.good_nodes / seconds;
 	f->useful = computed ? (double)s.all_good_nodes / (double)computed : 0;
 	f->late = median_lateness(t, s.time);
+	f->idle = median_idle(t, begin, end, s.time);
 	free(s.time);
 	return !f->outcome[OUTCOME_FAILED] || complain("%zu requests failed", f->outcome[OUTCOME_FAILED]);
 }

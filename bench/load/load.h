@@ -140,6 +140,7 @@ struct figures {
 	double jitter, jitter_most;	 /* lateness of a thread that only sleeps: 99th percentile, most [us] */
 	double generator;		 /* the generator's share of a processor */
 	double late;			 /* median of the time from when a request was due to its submission [us] */
+	double idle;			 /* median latency of those submitted while no other was pending [us] */
 };
 
 /* Keeps `flight` requests in flight for so long.  All requests have ended when these return; both are false

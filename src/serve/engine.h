@@ -143,7 +143,8 @@ void serve_count_uses(const struct serve_engine *, struct serve_request *);
 /* Called for each node whose row the cell of a node reads. */
 typedef void serve_visit(struct serve_request *, int32_t id, void *context);
 /* In the header, so that the visitor is inlined: each edge is visited twice. */
-static inline void serve_visit_read(struct serve_request *r, bool down, int32_t number, serve_visit *visit, void *context)
+static inline void serve_visit_read(struct serve_request *r, bool down, int32_t number, serve_visit *visit,
+				    void *context)
 {
 	const struct lin_order *o = &r->order;
 	const struct lin_forest *f = &r->minibatch.forest;

@@ -194,7 +194,8 @@ static void fill_rows(struct serve_engine *e, const struct rows *rows)
 }
 
 /* The rows of one case of a pick, or of one of its levels; returns the row behind them. */
-static int32_t fill_case(struct serve_engine *e, const struct serve_pick *level, int node_case, int32_t row, int32_t origin)
+static int32_t fill_case(struct serve_engine *e, const struct serve_pick *level, int node_case, int32_t row,
+			 int32_t origin)
 {
 	struct rows rows = {.request = level->request, .row = row, .origin = origin};
 	serve_case_range(level, serve_cases(e->image), node_case, &rows.begin, &rows.end);

@@ -43,6 +43,8 @@ tap_is "$(column share open | uniq | tr '\n' ' ')" "0.100 0.300 0.500 0.700 0.90
 tap_is "$(column share limit | wc -l)" 4 "and up to a limit of its latency"
 kept open
 tap_ok $? "each request ends once"
+# Those that find a server idle are told apart; in a closed loop of one all do.
+tap_is "$(column idle_us unloaded)" "$(column p50_us unloaded)" "alone each request finds its server idle"
 tap_is "$(grep -c 'jitter99' "$work/out")" 5 "lateness of an idle thread stands beside each table"
 
 load seconds=0.1 servers=cells,threads rate=500 burst=4 seed=7
