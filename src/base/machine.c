@@ -155,12 +155,12 @@ static bool set_iterations(struct target *t, const struct target *known, const s
 	return true;
 }
 
-/* The time until a thread wakes up [ns]. A busy machine makes it longer without a limit, so it is taken to be
- * within some times what is usual. */
-static double waking_time(const struct target *usual, const struct machine *m)
+/* The time until a thread runs that is woken or made [ns]. A busy machine makes it longer without a limit, so it is taken
+ * to be within some times what is usual. */
+static double starting_time(double usual, double measured)
 {
 	enum { SHORTER = 8, LONGER = 4 };
-	return fmax(usual->wake / SHORTER, fmin(usual->wake * LONGER, 1e9 * m->wake));
+	return fmax(usual / SHORTER, fmin(usual * LONGER, 1e9 * measured));
 }
 
 /* What several threads are needed for. */
@@ -169,7 +169,8 @@ static bool set_exchange(struct target *t, const struct machine *m)
 	return target_set(t, TARGET_AT_barrier, round_digits(m->barrier * 1e9)) &&
 	       target_set(t, TARGET_AT_skew, round_digits(m->skew * 1e9)) &&
 	       target_set(t, TARGET_AT_exchange_rate, round_digits(m->exchange * 1e-9)) &&
-	       target_set(t, TARGET_AT_wake, round_digits(waking_time(t, m)));
+	       target_set(t, TARGET_AT_wake, round_digits(starting_time(t->wake, m->wake))) &&
+	       target_set(t, TARGET_AT_create, round_digits(starting_time(t->create, m->create)));
 }
 
 static bool set_kept_share(struct target *t, const struct machine *m)

@@ -295,6 +295,37 @@ static double measure_waking(struct member *m)
 	return took;
 }
 
+/* Keeps when a thread began to run. */
+struct birth {
+	double at; /* when it has begun: the clock */
+	atomic_bool begun;
+};
+
+static void *note_birth(void *birth)
+{
+	struct birth *b = birth;
+	b->at = read_clock();
+	atomic_store(&b->begun, true);
+	return NULL;
+}
+
+/* Seconds from making a thread until it runs beside its maker, which goes on working; infinite where none can be made.
+ * Yields after about a millisecond: there may be no other processor. */
+static double measure_creating(void)
+{
+	enum { POLLS = 1000000 };
+	struct birth birth = {0};
+	pthread_t thread;
+	double begin = read_clock();
+	if (pthread_create(&thread, NULL, note_birth, &birth))
+		return INFINITY;
+	for (int i = 0; !atomic_load_explicit(&birth.begun, memory_order_acquire); i++)
+		if (i > POLLS)
+			sched_yield();
+	pthread_join(thread, NULL);
+	return birth.at - begin;
+}
+
 /* Reads a working set in pieces, from its first or from its last. */
 static double sweep_set(struct member *m, size_t set, bool back)
 {
@@ -434,6 +465,16 @@ static void measure_rates(struct member *m)
 	}
 }
 
+/* Before there is a team: its threads poll, and would not let go of their processors. */
+static double median_of_creating(void)
+{
+	enum { CREATIONS = 15 };
+	double time[CREATIONS];
+	for (int i = 0; i < CREATIONS; i++)
+		time[i] = measure_creating();
+	return median_of(time, CREATIONS);
+}
+
 /* Binds the thread to the index-th of the processors that the process may use. */
 static void pin_thread(int index)
 {
@@ -472,6 +513,8 @@ static bool run_team(struct team *c, char *memory)
 	int made = 0;
 	sigfillset(&all_signals);
 	pthread_sigmask(SIG_SETMASK, &all_signals, &before);
+	if (c->threads > 1)
+		c->found->create = median_of_creating();
 	for (; made < c->threads; made++) {
 		member[made] = (struct member){.team = c, .index = made, .memory = memory + made * c->bytes};
 		if (pthread_create(&member[made].thread, NULL, member_main, &member[made]))

@@ -19,11 +19,12 @@ struct machine {
 	double multiply_add;		/* seconds from one to the next that needs its result */
 	double bandwidth[MACHINE_SETS]; /* bytes that a core reads a second, from a working set of its own */
 	int sets;			/* how many of these were measured: as many as memory allows */
-	/* The next four are 0 of one thread, and `kept` where tiles are not measured. */
+	/* The next five are 0 of one thread, and `kept` where tiles are not measured. */
 	double barrier;	 /* seconds that threads which compute at the peak wait at a barrier */
 	double skew;	 /* seconds more that they wait at one after equal work, in the median */
 	double exchange; /* bytes that a core reads a second of what another has just written */
 	double wake;	 /* seconds from waking a thread that sleeps until it runs, in the median */
+	double create;	 /* seconds from making a thread until it runs, in the median */
 	double kept; /* bytes of a sweep over the set beyond the second level that are still near in a sweep back */
 	target_times iteration; /* seconds of an iteration of each tile; 0 = was not measured */
 };

@@ -66,7 +66,7 @@ const struct target *target_find(const char *name)
 /* --- numbers --- */
 
 static const struct target_number numbers[] = {
-#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids,      \
+#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids, zen5, \
 		      meaning)                                                                               \
 	{#member, unit, meaning, least, most},
 #include "base/target.def"
@@ -91,6 +91,10 @@ static const double known[][TARGET_NUMBERS] = {
 #undef TARGET_NUMBER
 #define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids, ...) \
 	[TARGET_SAPPHIRE_RAPIDS][TARGET_AT_##member] = (sapphire_rapids),
+#include "base/target.def"
+#undef TARGET_NUMBER
+#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids, zen5, ...) \
+	[TARGET_ZEN5][TARGET_AT_##member] = (zen5),
 #include "base/target.def"
 #undef TARGET_NUMBER
 };

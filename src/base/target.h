@@ -96,6 +96,12 @@ static inline double target_kernel_rate(const struct target *t)
 	return 0.87 * t->peak;
 }
 
+/* Nanoseconds of giving work to threads that poll for it and waiting for its end. */
+static inline double target_handing_time(const struct target *t)
+{
+	return t->barrier + t->skew;
+}
+
 static inline double target_load_time(const struct target *t)
 {
 	return 4 * t->lanes / t->l1_rate;

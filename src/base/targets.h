@@ -28,7 +28,7 @@ enum target_id { EACH_TARGET(TARGET_ID) TARGETS };
 /* Processors with numbers in target.def or times in iteration.def.
  *
  * X(ID, TARGET, "maker", family, first model, last model), as cpuid says it; several rows may be one
- * processor */
+ * processor.  Of family 0x1a those that compute on 512 bits at once */
 #define EACH_PROCESSOR(X)                                                                                    \
 	X(ZEN3, AVX2, "AuthenticAMD", 0x19, 0x00, 0x0f)                                                      \
 	X(ZEN3, AVX2, "AuthenticAMD", 0x19, 0x20, 0x2f)                                                      \
@@ -37,9 +37,11 @@ enum target_id { EACH_TARGET(TARGET_ID) TARGETS };
 	X(ZEN4, AVX512, "AuthenticAMD", 0x19, 0x60, 0x7f)                                                    \
 	X(ZEN4, AVX512, "AuthenticAMD", 0x19, 0xa0, 0xaf)                                                    \
 	X(SAPPHIRE_RAPIDS, AVX512, "GenuineIntel", 6, 0x8f, 0x8f)                                            \
-	X(SAPPHIRE_RAPIDS, AVX512, "GenuineIntel", 6, 0xcf, 0xcf)
+	X(SAPPHIRE_RAPIDS, AVX512, "GenuineIntel", 6, 0xcf, 0xcf)                                            \
+	X(ZEN5, AVX512, "AuthenticAMD", 0x1a, 0x00, 0x1f)                                                    \
+	X(ZEN5, AVX512, "AuthenticAMD", 0x1a, 0x40, 0x4f)
 
-enum target_processor { TARGET_ZEN3, TARGET_ZEN4, TARGET_SAPPHIRE_RAPIDS, TARGET_PROCESSORS };
+enum target_processor { TARGET_ZEN3, TARGET_ZEN4, TARGET_SAPPHIRE_RAPIDS, TARGET_ZEN5, TARGET_PROCESSORS };
 
 /* Where the loop of a product finds its weights: in the first level of the caches, in the second, or beyond
  * it. */

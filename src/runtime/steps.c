@@ -424,7 +424,7 @@ static bool run_domain(struct walk *w, int first, int next)
 /* Operations that take as long as giving them to a worker that spins, and waiting for their end. */
 static double handing_operations(const struct target *machine)
 {
-	return 2 * rt_item_overhead(machine, machine->barrier) * target_kernel_rate(machine);
+	return 2 * target_handing_time(machine) * target_kernel_rate(machine);
 }
 
 int rt_enter_team(struct rt_team *team, double operations)

@@ -20,8 +20,6 @@ enum {
 	/* A loss is taken for a single one when workers helped for so many times as long before; no pause is
 	 * longer than so many losses; and a run that is, is not delayed by much. */
 	RARE = 16,
-	/* Making threads takes as long as waking them so many times. */
-	MAKING = 4,
 	/* From one time to the next that workers are woken to see whether they have their processors again, at
 	 * first and at most [ns]: waking them takes some ten microseconds. */
 	LEAST_INTERVAL = 1000000,
@@ -72,7 +70,7 @@ double rt_wake_operations(const struct rt_team *t)
 
 double rt_make_operations(const struct rt_team *t)
 {
-	return MAKING * rt_wake_operations(t);
+	return t->machine->create * target_kernel_rate(t->machine);
 }
 
 /* With the lock held.  After a failed allocation the next caller tries again, after failed threads nobody. */

@@ -92,7 +92,7 @@ int rt_team_enter(struct rt_team *, double operations);
 void rt_team_run(struct rt_team *, const struct rt_work *);
 /* Operations that sleeping workers must have missed to be woken: those of one in the time to wake up. */
 double rt_wake_operations(const struct rt_team *);
-/* The same for a team that has not been made yet: making it takes longer. */
+/* The same for a team that has not been made yet, by the time in which a thread is made. */
 double rt_make_operations(const struct rt_team *);
 /* Whether all workers spin, waiting for work. */
 bool rt_team_awake(const struct rt_team *);

@@ -259,10 +259,12 @@ static int least_block(const struct subject *x, const struct sched_tile *t)
 	return rows > t->nodes[0] ? (int)ceil(rows) : t->nodes[0];
 }
 
-/* Whether a block of a node's rows, for one block of columns, is work enough for another thread. */
+/* Whether handing a block of a node's rows, for one block of columns, to another thread costs no more of its time than
+ * cutting rows into blocks may. */
 static bool is_worth_dividing(const struct subject *x, const struct sched_tile *t, double row_time)
 {
-	return t->block * row_time * count_repeats(x, t) >= x->s->target->enter;
+	double share = block_cost - 1;
+	return share * t->block * row_time * count_repeats(x, t) >= target_handing_time(x->s->target);
 }
 
 /* The smallest blocks of a tile's rows that cost little more than all rows at once: threads divide them.  Equal ones come

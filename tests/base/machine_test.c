@@ -159,6 +159,9 @@ static void test_known_iterations(void)
 	       "it reaches its peak with tiles that read few vectors for each multiply-add");
 	target_set_processor(&zen, TARGET_ZEN4);
 	tap_ok(!knows_iterations(&zen), "another processor does not keep them");
+	struct target wide = recognized("AuthenticAMD", 0x1a, 0x02), narrow = recognized("AuthenticAMD", 0x1a, 0x24);
+	tap_ok(knows_iterations(&wide) && wide.peak > 2 * target_find("avx2")->peak && !knows_iterations(&narrow),
+	       "a Zen 5 has its own as well, if it computes on 512 bits at once");
 }
 
 static void test_iterations(void)
@@ -266,6 +269,7 @@ static void test_describing(void)
 			    .skew = 21e-9,
 			    .exchange = 6.4e9,
 			    .wake = 45.67e-6,
+			    .create = 67.89e-6,
 			    .kept = 512 << 10};
 	t.l1_bytes = 32 << 10, t.l2_bytes = 1 << 20, t.l3_bytes = 32 << 20;
 	for (int set = 0; set < m.sets; set++)
@@ -275,17 +279,18 @@ static void test_describing(void)
 	tap_ok(t.l1_rate == 300 && t.l2_rate == 150 && t.l3_rate == 60 && t.memory_rate == 20,
 	       "each cache by working sets that only it holds");
 	tap_ok(t.skew == 21 && t.exchange_rate == 6.4 && t.kept_share == 0.5, "and what passes between cores");
-	tap_ok(t.wake == 45700, "and how long a thread sleeps on");
-	static const double wakes[] = {0, 1, INFINITY};
-	for (size_t i = 0; i < sizeof wakes / sizeof *wakes; i++) {
+	tap_ok(t.wake == 45700 && t.create == 67900, "and how long threads take to wake up, and to be made");
+	static const double times[] = {0, 1, INFINITY};
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
 		struct target other = *target_find("avx512");
-		double usual = other.wake;
-		m.wake = wakes[i];
-		tap_ok(machine_describe(&other, &m) && other.wake >= 0.12 * usual && other.wake <= 4 * usual &&
-			   (other.wake > usual) == (wakes[i] > 0),
-		       "but not without bounds: %g s", wakes[i]);
+		double wake = other.wake, create = other.create;
+		m.wake = m.create = times[i];
+		tap_ok(machine_describe(&other, &m) && other.wake >= 0.12 * wake && other.wake <= 4 * wake &&
+			   (other.wake > wake) == (times[i] > 0) && other.create >= 0.12 * create &&
+			   other.create <= 4 * create && (other.create > create) == (times[i] > 0),
+		       "but not without bounds: %g s", times[i]);
 	}
-	m.wake = 45.67e-6;
+	m.wake = 45.67e-6, m.create = 67.89e-6;
 	m.kept = 3 << 20;
 	tap_ok(machine_describe(&t, &m) && t.kept_share == 1, "no more is kept than a cache holds");
 	m.kept = 0;

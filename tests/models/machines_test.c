@@ -19,7 +19,7 @@ static void make_machines(struct machine_known machine[MACHINES])
 		       {TARGET_AT_multiply_add, {0.1, 40}},	 {TARGET_AT_l1_rate, {50, 9000}},
 		       {TARGET_AT_l2_rate, {5, 9000}},		 {TARGET_AT_l3_rate, {1, 9000}},
 		       {TARGET_AT_memory_rate, {0.1, 9000}},	 {TARGET_AT_barrier, {5, 40000}},
-		       {TARGET_AT_enter, {10, 1000000}},	 {TARGET_AT_wake, {100, 10000000}},
+		       {TARGET_AT_create, {1000, 10000000}},	 {TARGET_AT_wake, {100, 10000000}},
 		       {TARGET_AT_skew, {0, 40000}},		 {TARGET_AT_exchange_rate, {0.1, 9000}},
 		       {TARGET_AT_kept_share, {0, 1}},
 		       {TARGET_AT_line_bytes, {1024, 16}}};
@@ -159,8 +159,8 @@ static void test_blocks(void)
 	struct target t = *target_find("avx2");
 	tap_ok(!chooses(&t, model, "D=64 V=30 C=5", block) && chooses(&t, model, "D=128 V=30 C=5", block),
 	       "rows of a node are divided where a block is work enough for another thread");
-	t.enter = 10;
-	tap_ok(chooses(&t, model, "D=64 V=30 C=5", block), "which the machine says");
+	t.barrier = 5, t.skew = 0;
+	tap_ok(chooses(&t, model, "D=64 V=30 C=5", block), "as the machine's barrier says");
 }
 
 int main(void)
