@@ -156,17 +156,6 @@ static bool find_inputs(struct onnx_importer *im, struct onnx_op *o)
 	return true;
 }
 
-static bool check_extents(const struct onnx_op *o, int output)
-{
-	const struct onnx_shape *s = &o->out[output].shape;
-	for (int d = 0; d < s->rank; d++)
-		if (s->dim[d] > INT32_MAX)
-			return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL,
-					      "the extent of axis %d of its output %d is %lld, and the most is %d", d,
-					      output, (long long)s->dim[d], INT32_MAX);
-	return true;
-}
-
 static bool keep_outputs(struct onnx_importer *im, const struct onnx_op *o)
 {
 	for (int i = 0; i < o->outs; i++) {
@@ -175,7 +164,7 @@ static bool keep_outputs(struct onnx_importer *im, const struct onnx_op *o)
 		if (!o->out[i].given)
 			return onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "its output %d is not computed",
 					      i);
-		if (!check_extents(o, i))
+		if (!onnx_check_extents(o, &o->out[i].shape))
 			return false;
 		im->scope->operand[o->node->output[i]] = o->out[i];
 	}

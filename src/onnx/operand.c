@@ -32,6 +32,15 @@ int64_t onnx_elements(const struct onnx_shape *s)
 	return n;
 }
 
+bool onnx_has_extents(const struct onnx_shape *s)
+{
+	int64_t n = 1;
+	for (int d = 0; d < s->rank; d++)
+		if (s->dim[d] > INT32_MAX || __builtin_mul_overflow(n, s->dim[d], &n) || n > (int64_t)1 << 40)
+			return false;
+	return true;
+}
+
 bool onnx_same_shape(const struct onnx_shape *a, const struct onnx_shape *b)
 {
 	return a->rank == b->rank && !memcmp(a->dim, b->dim, sizeof a->dim[0] * a->rank);
@@ -262,6 +271,9 @@ bool onnx_take_input(struct arena *a, struct diags *diags, const struct onnx_gra
 		if (v->dim[d].size < 0)
 			return refuse_size(a, diags, g, v, d);
 	}
+	if (!onnx_has_extents(&x->shape))
+		return refuse_value(diags, g, v, DIAG_ONNX_SHAPE, NULL,
+				    "has an extent over 2147483647, or more than 2^40 elements");
 	x->source = ARENA_NEW(a, struct onnx_source);
 	x->source->input = v;
 	return true;

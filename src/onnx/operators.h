@@ -109,6 +109,10 @@ int64_t onnx_times(int64_t a, int64_t b);
 /* The nearest number within +-INT32_MAX: what is beyond means the end of an axis, or an extent that no value
  * has. */
 int64_t onnx_bounded(int64_t);
+/* Whether a value can have the extents, as far as they are not too large. */
+bool onnx_has_extents(const struct onnx_shape *);
+/* The same; false after a diagnostic. */
+bool onnx_check_extents(const struct onnx_op *, const struct onnx_shape *);
 bool onnx_same_shape(const struct onnx_shape *, const struct onnx_shape *);
 /* Whether a value is a tensor of a type and of a rank that values can have.  False after a diagnostic. */
 bool onnx_check_value(struct arena *, struct diags *, const struct onnx_graph *, const struct onnx_value *,

@@ -42,11 +42,25 @@ static void put_arguments(struct str *s, int n)
 	str_puts(s, ")");
 }
 
+static const char *shape_text(const struct onnx_op *o, const struct onnx_shape *shape)
+{
+	struct str s = str_in(o->arena);
+	for (int d = 0; d < shape->rank; d++)
+		str_printf(&s, "%s%lld", d ? ", " : "", (long long)shape->dim[d]);
+	return str_text(&s);
+}
+
+/* None where there is no argument: a fault was reported, or an input is left out. */
 static struct onnx_operand call_text(const struct onnx_op *o, enum onnx_type type,
 				     const struct onnx_shape *shape, struct onnx_operand *const *arg, int n,
 				     const char *text)
 {
 	uint32_t id[26];
+	for (int i = 0; i < n; i++)
+		if (!arg[i]->given)
+			return none;
+	if (!onnx_check_extents(o, shape))
+		return none;
 	for (int i = 0; i < n; i++)
 		id[i] = onnx_use(o, arg[i]);
 	return make_written(type, shape, ra_builder_indexed(o->target->builder, text, id, n));
@@ -109,12 +123,11 @@ void onnx_put_broadcast(const struct onnx_op *o, struct str *s, const struct onn
 	str_puts(s, from->rank ? "]" : "");
 }
 
-static const char *shape_text(const struct onnx_op *o, const struct onnx_shape *shape)
+bool onnx_check_extents(const struct onnx_op *o, const struct onnx_shape *shape)
 {
-	struct str s = str_in(o->arena);
-	for (int d = 0; d < shape->rank; d++)
-		str_printf(&s, "%s%lld", d ? ", " : "", (long long)shape->dim[d]);
-	return str_text(&s);
+	return onnx_has_extents(shape) ||
+	       onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "[%s] has an extent over %d, or more than 2^40 elements",
+			      shape_text(o, shape), INT32_MAX);
 }
 
 bool onnx_broadcast(const struct onnx_op *o, const struct onnx_shape *a, const struct onnx_shape *b,

@@ -258,10 +258,15 @@ static void leaves_large_values(void)
 	imports(&s, "in 1073741824", "so is one that is repeated often");
 	tap_ok(arena.bytes < 8 << 20, "and takes no memory of its size");
 	start(&s);
-	set_list(&s, 2, (int64_t[]){INT32_MAX, 1});
+	set_list(&s, 2, (int64_t[]){INT32_MAX, INT32_MAX - 1});
 	put(&s, "Pad", 2, (int[]){LIST, LIST}, RESULT);
-	refuses(&s, DIAG_ONNX_SHAPE, "node 0 'the_node' (Pad, opset 13): the extent of axis 0",
+	refuses(&s, DIAG_ONNX_SHAPE, "node 0 'the_node' (Pad, opset 13): [4294967295] has an extent over 2147483647",
 		"an extent that no value has is refused with its node");
+	start(&s);
+	s.value[X].dim[0].size = s.value[X].dim[1].size = (1 << 20) + 1;
+	put(&s, "Relu", 1, (int[]){X}, RESULT);
+	refuses(&s, DIAG_ONNX_SHAPE, "'x' has an extent over 2147483647, or more than 2^40 elements",
+		"so is an input of more elements than values have");
 	start(&s);
 	set_list(&s, 2, (int64_t[]){-1, -1});
 	put(&s, "ConstantOfShape", 1, (int[]){LIST}, RESULT);
