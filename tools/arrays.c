@@ -120,6 +120,14 @@ static bool load_arrays(struct arrays *a)
 	return true;
 }
 
+bool arrays_check(const struct options *o)
+{
+	if (o->input.n && o->operands > 1)
+		return complain("--input gives rows in place of the file '%s': leave one of both out", o->operand[1]);
+	return o->input.n || o->operands > 1 ||
+	       complain("there must be a file of structures or, for a model without a structure, --input NAME=FILE");
+}
+
 bool arrays_open(struct arrays **out, const struct words *files, esp_context *context, const esp_program *program)
 {
 	struct arrays *a = *out = calloc(1, sizeof *a);
@@ -152,6 +160,11 @@ esp_status arrays_next(struct arrays *a, esp_forest *forest, size_t most, size_t
 	if (!status)
 		a->next += *added;
 	return status;
+}
+
+bool arrays_are_single(const struct arrays *a)
+{
+	return a && a->inputs && a->of[0].single;
 }
 
 bool arrays_have_more(const struct arrays *a)

@@ -83,15 +83,6 @@ static bool check_export(const struct options *o)
 	return !o->tensor || complain("%s holds all tensors: --tensor NAME goes with .npy", o->export);
 }
 
-/* Structures come from a file, or rows from arrays. */
-static bool check_input(const struct options *o)
-{
-	if (o->input.n && o->operands > 1)
-		return complain("--input gives rows in place of the file '%s': leave one of both out", o->operand[1]);
-	return o->input.n || o->operands > 1 ||
-	       complain("run needs a file of structures or, for a model without a structure, --input NAME=FILE");
-}
-
 /* Checked before anything runs. */
 static bool has_tensor(const esp_program *p, const char *name)
 {
@@ -196,7 +187,7 @@ int command_run(const struct options *options)
 		complain("run needs --weights FILE");
 		return EXIT_USAGE;
 	}
-	if (!check_input(options) || !check_export(options))
+	if (!arrays_check(options) || !check_export(options))
 		return EXIT_USAGE;
 	struct options chosen = *options;
 	leave_out_tables(&chosen);

@@ -165,12 +165,16 @@ bool reading_check(const struct reading *, const struct objects *);
 /* --- rows of arrays, for models without a structure (arrays.c) --- */
 
 struct arrays;
+/* Whether the options give structures in a file or rows in arrays, and not both.  False after a message. */
+bool arrays_check(const struct options *);
 /* Opens the files NAME=FILE, .npy or .pb, one for each input of the program, and reads them whole.  False after a
  * message; *out is to be closed in any case. */
 bool arrays_open(struct arrays **out, const struct words *files, esp_context *, const esp_program *);
 /* Appends the next rows, `most` at most, to a forest. */
 esp_status arrays_next(struct arrays *, esp_forest *, size_t most, size_t *added, esp_error **error);
 bool arrays_have_more(const struct arrays *);
+/* Whether they have no axis of rows, and are one; `NULL` is none. */
+bool arrays_are_single(const struct arrays *);
 /* How much was appended, 0 to 1. */
 double arrays_progress(const struct arrays *);
 void arrays_close(struct arrays *);

@@ -55,6 +55,22 @@ says "$tmp/shape.safetensors: is neither a .npy file, which numpy.save writes, n
 esp check "$reshape/model.onnx" --constant "shape=$tmp/none.pb"
 says "$tmp/none.pb" "so does that of a file that is not there"
 
+# Compared with what another program computed: with rows of the batch, and as the graph has it.
+zeros=(--input "x=$tmp/x.npy" --input "y=$tmp/x.npy" --backend interpreter)
+esp run "$case" "${zeros[@]}" --export "$tmp/out.safetensors"
+esp compare "$case" "${zeros[@]}" --ref "$tmp/out.safetensors"
+tap_is "$status" 0 "what was exported is what is computed" || show
+esp compare "$case" "${zeros[@]}" --ref "$tmp/x.npy"
+tap_is "$status,$(grep -c equal <<<"$out")" "0,1" "an array of the shape of the output is compared" || show
+esp compare "$case" --input "x=$given" --input "y=$tmp/x.npy" --backend interpreter --ref "$tmp/x.npy"
+tap_is "$status" 1 "one that differs is told"
+[[ $out == *"sum[1,0,0] is -2.55298972, in the reference 0"* ]]
+tap_ok $? "with the element that is farthest" || printf '%s\n' "$out"
+esp compare "$case" "$tmp/x.npy" "${zeros[@]}" --ref "$tmp/x.npy"
+tap_is "$status" 2 "a file of structures and arrays exclude each other"
+esp compare "$case" --ref "$tmp/x.npy"
+tap_is "$status" 2 "and one of them is needed"
+
 esp dump ra "$case"
 tap_is "$status,$(tail -n 1 <<<"$out")" "0,output sum = x + y" "its text is shown"
 esp check "$case" --sizes N=3

@@ -105,13 +105,15 @@ static void close_all(struct comparison *c)
 
 int command_compare(const struct options *options)
 {
-	if (!options->weights || !options->ref) {
+	if (needs_weights(options, options->operand[0]) || !options->ref) {
 		complain("compare needs --weights FILE and --ref FILE");
 		return EXIT_USAGE;
 	}
+	if (!arrays_check(options))
+		return EXIT_USAGE;
 	struct options chosen = *options;
 	leave_out_tables(&chosen);
-	struct comparison c = {.options = &chosen, .model = options->operand[0], .input = options->operand[1]};
+	struct comparison c = {.options = &chosen, .model = options->operand[0], .input = options->operands > 1 ? options->operand[1] : options->input.word[0]};
 	int status = compare_files(&c);
 	close_all(&c);
 	return status;

@@ -67,10 +67,17 @@ static bool list_quantities(struct comparison *c)
 	return true;
 }
 
+/* An output of an ONNX graph has the name there as well. */
+static bool has_name(const struct comparison *c, const struct quantity *q, const char *name)
+{
+	return strcmp(q->name, name) == 0 ||
+	       (!q->is_state && esp_program_find_output(c->objects.program, name) == q->index);
+}
+
 static const struct quantity *find_quantity(const struct comparison *c, const char *name)
 {
 	for (size_t i = 0; i < c->quantities; i++)
-		if (strcmp(c->quantity[i].name, name) == 0)
+		if (has_name(c, &c->quantity[i], name))
 			return &c->quantity[i];
 	return NULL;
 }
@@ -96,10 +103,21 @@ bool computes_quantity(const struct comparison *c, const struct quantity *q, con
 
 /* --- shapes --- */
 
+/* Whether the tensor is the one row of arrays, and has no axis of rows either. */
+static bool is_single(const struct comparison *c, const struct quantity *q, const struct reference_tensor *t)
+{
+	bool same = arrays_are_single(c->batches.arrays) && t->rank == q->rank;
+	for (size_t d = 0; same && d < q->rank; d++)
+		same = t->shape[d] == q->shape[d];
+	return same;
+}
+
 /* Whether the tensor's rows have the quantity's shape; extents of 1 are ignored. */
-static bool fits_quantity(const struct quantity *q, const struct reference_tensor *t)
+static bool fits_quantity(const struct comparison *c, const struct quantity *q, const struct reference_tensor *t)
 {
 	size_t d = 0, e = 1;
+	if (is_single(c, q, t))
+		return true;
 	if (!t->rank)
 		return false;
 	for (;; d++, e++) {
@@ -210,13 +228,18 @@ static size_t trees_with(const struct trees *t, uint64_t nodes)
 	return t->begin[low] == nodes ? low : SIZE_MAX;
 }
 
+static size_t rows_of(const struct comparison *c, const struct reference_tensor *t, const struct pair *p)
+{
+	return is_single(c, &p->quantity, t) ? 1 : t->shape[0];
+}
+
 static bool refuse_rows(const struct comparison *c, const struct reference_tensor *t, const struct pair *p,
 			size_t trees, uint64_t nodes, const char *whose)
 {
 	return complain(
 	    "%s: '%s' has %zu rows, but %s has %zu trees with %llu nodes; rows of the first trees "
 	    "only must be all of their nodes, or given with --at root",
-	    c->reference.path, p->quantity.name, t->shape[0], whose, trees, (unsigned long long)nodes);
+	    c->reference.path, p->quantity.name, rows_of(c, t, p), whose, trees, (unsigned long long)nodes);
 }
 
 /* The reference contains its number of trees. */
@@ -225,8 +248,8 @@ static bool check_rows(const struct comparison *c, const struct reference_tensor
 	const struct reference *r = &c->reference;
 	uint64_t nodes = c->trees.begin[r->trees];
 	p->trees = r->trees;
-	p->roots = !(r->begin && t->shape[0] == nodes && c->options->rows != ROWS_ROOT);
-	if (!p->roots || (t->shape[0] == r->trees && c->options->rows != ROWS_ALL))
+	p->roots = !(r->begin && rows_of(c, t, p) == nodes && c->options->rows != ROWS_ROOT);
+	if (!p->roots || (rows_of(c, t, p) == r->trees && c->options->rows != ROWS_ALL))
 		return true;
 	return refuse_rows(c, t, p, r->trees, nodes, r->path);
 }
@@ -235,7 +258,7 @@ static bool check_rows(const struct comparison *c, const struct reference_tensor
  * trees. */
 static bool guess_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
 {
-	size_t rows = t->shape[0], trees = trees_with(&c->trees, rows);
+	size_t rows = rows_of(c, t, p), trees = trees_with(&c->trees, rows);
 	int at = c->options->rows;
 	bool nodes = trees != SIZE_MAX, roots = rows == c->trees.n;
 	if (at == ROWS_AUTO && nodes && roots && trees != rows)
@@ -252,7 +275,7 @@ static bool guess_rows(const struct comparison *c, const struct reference_tensor
 
 static bool find_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
 {
-	if (!t->shape[0])
+	if (!rows_of(c, t, p))
 		return complain("%s: '%s' has no rows", c->reference.path, p->quantity.name);
 	return c->reference.trees ? check_rows(c, t, p) : guess_rows(c, t, p);
 }
@@ -267,7 +290,7 @@ static bool add_pair(struct comparison *c, const struct quantity *q, size_t tens
 	for (size_t i = 0; i < c->pairs; i++)
 		if (c->pair[i].quantity.source == q->source)
 			return complain("%s: has two tensors '%s'", c->reference.path, q->name);
-	if (!fits_quantity(q, t))
+	if (!fits_quantity(c, q, t))
 		return refuse_shape(c, q, t);
 	if (!find_rows(c, t, p) || !reference_load(&c->reference, t))
 		return false;
@@ -296,7 +319,7 @@ static bool match_unnamed(struct comparison *c)
 	}
 	for (size_t i = 0; i < c->quantities; i++) {
 		const struct quantity *q = &c->quantity[i];
-		if (!fits_quantity(q, t) || (text && (q->is_state || found)))
+		if (!fits_quantity(c, q, t) || (text && (q->is_state || found)))
 			continue;
 		if (found)
 			return complain("%s: '%s' and '%s' have its shape: say which with --tensor NAME",
@@ -318,7 +341,7 @@ static bool match_tensor(struct comparison *c, size_t tensor)
 	size_t before = c->pairs;
 	for (size_t i = 0; i < c->quantities; i++) {
 		const struct quantity *q = &c->quantity[i];
-		if (strcmp(q->name, t->name) != 0 || (q->is_local && !fits_quantity(q, t)))
+		if (!has_name(c, q, t->name) || (q->is_local && !fits_quantity(c, q, t)))
 			continue;
 		if (!add_pair(c, q, tensor))
 			return false;
