@@ -329,7 +329,7 @@ static struct ra_def *parse_indexed(struct ra_builder *b, const char *text)
 	struct ra_def *def = ARENA_NEW(b->arena, struct ra_def);
 	def->param = map_in(b->arena);
 	def->name = ra_here_span(b, arena_string(b->arena, text));
-	return ra_expect_token(&p, '(', "'(' and the names of the values") && ra_parse_names(&p, def) &&
+	return ra_expect_token(&p, '(', "'(' and the names of the values") && ra_parse_names(&p, def, false) &&
 		       (def->body = ra_parse_assigned(&p, def->name)) && ra_arg_end(&p)
 		   ? def
 		   : NULL;

@@ -154,10 +154,69 @@ static bool check_count(struct ra_graph *g, const struct ra_expr *e, size_t leas
 			 n < least ? least : most, (n < least ? least : most) == 1 ? "" : "s", n);
 }
 
+/* The position of an argument that is given by its name; -1 after a diagnostic. */
+static int find_keyword(struct ra_graph *g, const struct ra_def *def, const struct ra_expr *e, struct ra_span keyword)
+{
+	int i = map_get(&def->param, keyword.text, keyword.length);
+	if (i >= 0)
+		return i;
+	struct ra_nearest near = ra_nearest_to(keyword.text, keyword.length);
+	for (size_t k = 0; k < def->params.n; k++)
+		ra_consider_name(&near, def->params.at[k].text, def->params.at[k].length);
+	ra_refuse(g, DIAG_MODEL_ARGUMENTS, keyword.at, ra_did_you_mean(g->arena, &near, "give it by its place"),
+		  "'%s' has no argument '%s'", ra_excerpt(g->arena, e->name), ra_excerpt(g->arena, keyword));
+	return -1;
+}
+
+/* Puts the arguments of a call in the order of the definition.  False after a diagnostic. */
+static bool place_arguments(struct ra_graph *g, const struct ra_def *def, const struct ra_expr *e, const ra_ref *args,
+			    ra_ref *bound, bool *given)
+{
+	bool named = false;
+	for (size_t i = 0; i < e->args.n; i++) {
+		struct ra_span keyword = i < e->keywords.n ? e->keywords.at[i] : (struct ra_span){0};
+		int at = keyword.length ? find_keyword(g, def, e, keyword) : (int)i;
+		if (at < 0)
+			return false;
+		if (named && !keyword.length)
+			return ra_refuse(g, DIAG_MODEL_ARGUMENTS, e->args.at[i]->span.at, "give it by its name, too",
+					 "an argument that is given by its place follows one that is given by its name");
+		if (given[at])
+			return ra_refuse(g, DIAG_MODEL_ARGUMENTS, keyword.at, NULL, "'%s' is given twice",
+					 ra_excerpt(g->arena, keyword));
+		named |= keyword.length > 0;
+		bound[at] = args[i];
+		given[at] = true;
+	}
+	return true;
+}
+
+/* The arguments of a definition, those that the call leaves out by their defaults; NULL after a diagnostic. */
+static ra_ref *bind_arguments(struct ra_graph *g, const struct ra_def *def, const struct ra_expr *e, const ra_ref *args)
+{
+	size_t n = def->params.n, least = 0;
+	while (least < n && !def->defaults.at[least])
+		least++;
+	ra_ref *bound = ARENA_ARRAY(g->arena, ra_ref, n + 1);
+	bool *given = ARENA_ARRAY(g->arena, bool, n + 1);
+	if (!check_count(g, e, least, n) || !place_arguments(g, def, e, args, bound, given))
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		const struct ra_expr *value = def->defaults.at[i];
+		if (!given[i] && !value)
+			return ra_refuse(g, DIAG_MODEL_ARGUMENTS, e->span.at, NULL, "'%s' lacks the argument '%s'",
+					 ra_excerpt(g->arena, e->name), ra_excerpt(g->arena, def->params.at[i])),
+			       NULL;
+		if (!given[i])
+			bound[i] = value->kind == RA_E_NUMBER
+				       ? ra_build_constant(g, value->number, value->span)
+				       : bound[map_get(&def->param, value->name.text, value->name.length)];
+	}
+	return bound;
+}
+
 static ra_ref expand_def(struct ra_graph *g, struct ra_def *def, ra_ref *args, const struct ra_expr *e)
 {
-	if (!check_count(g, e, def->params.n, def->params.n))
-		return none;
 	if (def->active)
 		return ra_refuse(g, DIAG_MODEL_RECURSIVE, e->span.at,
 				 "recursion follows the structure: states of children are left.h, right.h",
@@ -183,11 +242,11 @@ static int rank_of(const struct ra_graph *g, ra_ref r)
  * back in a value that still has that rank. */
 static ra_ref expand_along(struct ra_graph *g, struct ra_def *def, ra_ref *args, const struct ra_expr *e)
 {
-	int rank = e->args.n ? rank_of(g, args[0]) : -1;
+	int rank = def->params.n ? rank_of(g, args[0]) : -1;
 	int axis = rank < 0 ? -1 : ra_find_axis(g, args[0], e->axis, e->span);
 	if (axis < 0)
 		return none;
-	for (size_t i = 0; i < e->args.n; i++)
+	for (size_t i = 0; i < def->params.n; i++)
 		if (rank_of(g, args[i]) == rank)
 			args[i] = ra_build_moved_axis(g, args[i], axis, rank - 1, e->span);
 	ra_ref value = expand_def(g, def, args, e);
@@ -244,12 +303,53 @@ static ra_ref expand_cast(struct ra_graph *g, const struct ra_scope *scope, cons
 	return ra_build_cast(g, value, dtype, e->span);
 }
 
+/* Whether a condition compares two numbers that are known, and if so what it is. */
+static bool is_known(const struct ra_graph *g, ra_ref condition, bool *truth)
+{
+	const struct ra_node *n = ra_at(g->model, condition);
+	const struct ra_node *a = condition.i && n->op == RA_EQUAL ? ra_at(g->model, n->arg[0]) : NULL;
+	const struct ra_node *b = a ? ra_at(g->model, n->arg[1]) : NULL;
+	if (!b || a->op != RA_CONST || b->op != RA_CONST)
+		return false;
+	*truth = a->constant == b->constant;
+	return true;
+}
+
+/* where(groups == 1, ...) in the prelude: of a condition that is known, only the side that it chooses is expanded,
+ * as the other may have no shape.  False = it is no such call. */
+static bool expand_known_choice(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e,
+				ra_ref *value)
+{
+	bool truth;
+	if (!g->call || !g->call->def->prelude || !ra_span_is(e->name, "where") || e->args.n != 3 ||
+	    !is_known(g, ra_expand_expr(g, scope, e->args.at[0]), &truth))
+		return false;
+	*value = ra_expand_expr(g, scope, e->args.at[truth ? 1 : 2]);
+	return true;
+}
+
+/* Arguments of operators are given by their places. */
+static bool refuse_keywords(struct ra_graph *g, const struct ra_expr *e)
+{
+	for (size_t i = 0; i < e->keywords.n; i++)
+		if (e->keywords.at[i].length)
+			return !ra_refuse(g, DIAG_MODEL_ARGUMENTS, e->keywords.at[i].at, "give it by its place",
+					  "'%s' has no argument '%s'", ra_excerpt(g->arena, e->name),
+					  ra_excerpt(g->arena, e->keywords.at[i]));
+	return false;
+}
+
 /* Each argument is expanded once, however often the function uses it. */
 ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	const struct builtin *b = find_builtin(e->name);
+	if (b && refuse_keywords(g, e))
+		return none;
+	ra_ref chosen;
 	if (b && b->op == RA_CAST)
 		return expand_cast(g, scope, e);
+	if (b && expand_known_choice(g, scope, e, &chosen))
+		return chosen;
 	ra_ref *args = ARENA_ARRAY(g->arena, ra_ref, e->args.n + 1);
 	for (size_t i = 0; i < e->args.n; i++)
 		args[i] = ra_expand_expr(g, scope, e->args.at[i]);
@@ -258,5 +358,6 @@ ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const st
 	int def = map_get(&g->functions, e->name.text, e->name.length);
 	if (def < 0)
 		return refuse_function(g, e);
-	return (e->along ? expand_along : expand_def)(g, g->syntax->defs.at[def], args, e);
+	ra_ref *bound = bind_arguments(g, g->syntax->defs.at[def], e, args);
+	return bound ? (e->along ? expand_along : expand_def)(g, g->syntax->defs.at[def], bound, e) : none;
 }

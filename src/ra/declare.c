@@ -2,6 +2,8 @@
 /* Declarations: the names of a model, its dimensions, shapes and structure. */
 #include "ra/syntax.h"
 
+#include <math.h>
+
 const char *ra_name_kind_text(enum ra_name_kind kind)
 {
 	static const char *const texts[] = {
@@ -117,30 +119,114 @@ static int find_symbol(struct ra_graph *g, struct ra_span span, bool declare)
 	return -1;
 }
 
-static bool resolve_dim(struct ra_graph *, const struct ra_dim_text *, bool declare, struct ra_dim *);
+/* The dimension that a value is: a whole number, one below 0, or an extent. */
+static bool dim_of_value(const struct ra_graph *g, ra_ref value, struct ra_dim *out)
+{
+	const struct ra_node *n = ra_at(g->model, value);
+	int sign = 1;
+	if (value.i && n->op == RA_NEG) {
+		n = ra_at(g->model, n->arg[0]);
+		sign = -1;
+	}
+	if (value.i && n->op == RA_EXTENT && sign > 0)
+		return *out = n->begin, true;
+	if (!value.i || n->op != RA_CONST || fabs(n->constant) > INT32_MAX || n->constant != floor(n->constant))
+		return false;
+	*out = ra_dim_constant(sign * (int64_t)n->constant);
+	return true;
+}
 
-/* What a term counts: a symbol, or what is in parentheses; or the number that it is. */
-static bool resolve_factor(struct ra_graph *g, const struct ra_dim_term *t, bool declare, struct ra_dim *out)
+bool ra_find_number(const struct ra_graph *g, const struct ra_scope *scope, struct ra_span name, struct ra_dim *out)
+{
+	for (const struct ra_scope *s = scope; s; s = s->outer) {
+		int i = s->names ? map_get(s->names, name.text, name.length) : -1;
+		if (i >= 0)
+			return !s->index && dim_of_value(g, s->values[i], out);
+	}
+	return false;
+}
+
+bool ra_refuse_factor(struct ra_graph *g, struct ra_span name)
+{
+	return ra_refuse(g, DIAG_MODEL_DIMENSION, name.at,
+			 "dimensions are sums of numbers, names and multiples of names: 4*D, D + E, 2*D + 1; "
+			 "so are indices, 2*i + u - 1",
+			 "a dimension cannot be computed with '%s', which is no whole number", ra_excerpt(g->arena, name));
+}
+
+/* Where names of dimensions are resolved: in a declaration, which introduces symbols, or among local names. */
+struct dim_place {
+	bool declare;
+	const struct ra_scope *scope;
+};
+
+static bool resolve_dim(struct ra_graph *, const struct ra_dim_text *, const struct dim_place *, struct ra_dim *out);
+
+/* What a term counts: a symbol, a local name, or what is in parentheses; or the number that it is. */
+static bool resolve_factor(struct ra_graph *g, const struct ra_dim_term *t, const struct dim_place *place,
+			   struct ra_dim *out)
 {
 	if (t->group)
-		return resolve_dim(g, t->group, declare, out);
+		return resolve_dim(g, t->group, place, out);
 	if (!t->symbol.length)
 		return *out = ra_dim_constant(t->coefficient), true;
-	int symbol = find_symbol(g, t->symbol, declare);
+	if (ra_find_number(g, place->scope, t->symbol, out))
+		return true;
+	int symbol = find_symbol(g, t->symbol, place->declare);
 	*out = ra_dim_symbol(symbol);
 	return symbol >= 0;
 }
 
-static bool resolve_dim(struct ra_graph *g, const struct ra_dim_text *text, bool declare, struct ra_dim *out)
+/* Multiplies what a term counts by the name after it: one of the two must be a number. */
+static bool multiply_by_name(struct ra_graph *g, const struct ra_dim_term *t, const struct dim_place *place,
+			     struct ra_dim *counted, int64_t *coefficient)
+{
+	struct ra_dim second;
+	if (!t->by.length)
+		return true;
+	if (!ra_find_number(g, place->scope, t->by, &second)) {
+		const struct ra_name *n = ra_find_name(g, t->by.text, t->by.length);
+		if (place->declare || counted->terms || !n || n->kind != RA_N_SYMBOL)
+			return ra_refuse_factor(g, t->by);
+		second = ra_dim_symbol(n->index);
+	}
+	if (second.terms && counted->terms)
+		return ra_refuse_factor(g, t->by);
+	int64_t by = second.terms ? counted->constant : second.constant;
+	if (second.terms)
+		*counted = second;
+	*coefficient *= by;
+	return true;
+}
+
+/* The number that a term is divided by; 0 = none. */
+static bool find_divisor(struct ra_graph *g, const struct ra_dim_term *t, const struct dim_place *place, int *divisor)
+{
+	struct ra_dim named;
+	*divisor = t->divisor;
+	if (!t->divisor_name.length)
+		return true;
+	if (!ra_find_number(g, place->scope, t->divisor_name, &named) || named.terms || named.constant < 1 ||
+	    named.constant > RA_COEFFICIENT_LIMIT)
+		return ra_refuse_factor(g, t->divisor_name);
+	*divisor = (int)named.constant;
+	return true;
+}
+
+static bool resolve_dim(struct ra_graph *g, const struct ra_dim_text *text, const struct dim_place *place,
+			struct ra_dim *out)
 {
 	struct ra_dim sum = {0};
 	for (size_t i = 0; i < text->terms.n; i++) {
 		const struct ra_dim_term *t = &text->terms.at[i];
+		int64_t coefficient = t->symbol.length || t->group ? t->coefficient : 1;
 		struct ra_dim term;
-		if (!resolve_factor(g, t, declare, &term))
+		int divisor;
+		if (!resolve_factor(g, t, place, &term) || !multiply_by_name(g, t, place, &term, &coefficient) ||
+		    !find_divisor(g, t, place, &divisor))
 			return false;
-		bool fits = !t->divisor || ra_dim_divide(g, &term, t->divisor, &term);
-		if (!fits || !ra_dim_add(&sum, t->symbol.length || t->group ? t->coefficient : 1, &term, &sum))
+		bool fits = !divisor || ra_dim_divide(g, &term, divisor, &term);
+		if (!fits || !ra_dim_add(&sum, coefficient, &term, &sum))
 			return ra_refuse(g, DIAG_MODEL_DIMENSION, text->span.at,
 					 "at most 4 names, and factors up to 1048576",
 					 "the dimension '%s' is too complex",
@@ -150,22 +236,24 @@ static bool resolve_dim(struct ra_graph *g, const struct ra_dim_text *text, bool
 	return true;
 }
 
-bool ra_resolve_dim(struct ra_graph *g, const struct ra_dim_text *text, struct ra_dim *out)
+bool ra_resolve_dim(struct ra_graph *g, const struct ra_scope *scope, const struct ra_dim_text *text,
+		    struct ra_dim *out)
 {
-	return resolve_dim(g, text, false, out);
+	return resolve_dim(g, text, &(struct dim_place){.scope = scope}, out);
 }
 
-static bool resolve_extent(struct ra_graph *g, const struct ra_dim_text *text, bool declare,
+static bool resolve_extent(struct ra_graph *g, const struct ra_dim_text *text, const struct dim_place *place,
 			   struct ra_dim *out)
 {
-	if (!resolve_dim(g, text, declare, out))
+	if (!resolve_dim(g, text, place, out))
 		return false;
 	return !ra_dim_below(g->model, out, 1) ||
 	       ra_refuse(g, DIAG_MODEL_DIMENSION, text->span.at, "extents are at least 1",
 			 "the extent '%s' is not positive", ra_excerpt(g->arena, text->span));
 }
 
-static bool resolve_shape(struct ra_graph *g, const ra_dim_texts *dims, bool declare, struct ra_shape *shape)
+static bool resolve_shape(struct ra_graph *g, const ra_dim_texts *dims, const struct dim_place *place,
+			  struct ra_shape *shape)
 {
 	bool good = true;
 	*shape = (struct ra_shape){.rank = (int)dims->n};
@@ -173,14 +261,17 @@ static bool resolve_shape(struct ra_graph *g, const ra_dim_texts *dims, bool dec
 		return ra_refuse(g, DIAG_MODEL_RANK, dims->at[RA_MAX_RANK]->span.at, NULL,
 				 "values have at most %d axes, not %zu", RA_MAX_RANK, dims->n);
 	for (size_t i = 0; i < dims->n; i++)
-		good &= resolve_extent(g, dims->at[i], declare, &shape->dim[i]);
+		good &= resolve_extent(g, dims->at[i], place, &shape->dim[i]);
 	return good;
 }
 
-bool ra_resolve_shape(struct ra_graph *g, const ra_dim_texts *dims, struct ra_shape *shape)
+bool ra_resolve_shape(struct ra_graph *g, const struct ra_scope *scope, const ra_dim_texts *dims,
+		      struct ra_shape *shape)
 {
-	return resolve_shape(g, dims, false, shape);
+	return resolve_shape(g, dims, &(struct dim_place){.scope = scope}, shape);
 }
+
+static const struct dim_place declared = {.declare = true};
 
 /* The type of a declaration, of which nothing is said: f32. */
 static bool resolve_type(struct ra_graph *g, const struct ra_declaration *d, enum dtype *dtype)
@@ -210,7 +301,7 @@ static void declare_inputs(struct ra_graph *g)
 					 .edge = d->edge,
 					 .at = d->name.at};
 		bool good = resolve_type(g, d, &input.dtype);
-		if (!resolve_shape(g, &d->dims, true, &input.shape) || !good)
+		if (!resolve_shape(g, &d->dims, &declared, &input.shape) || !good)
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->inputs, input);
 	}
@@ -222,7 +313,7 @@ static void declare_params(struct ra_graph *g)
 		const struct ra_declaration *d = &g->syntax->params.at[i];
 		struct ra_param param = {.name = ra_span_string(g->arena, d->name), .at = d->name.at};
 		bool good = resolve_type(g, d, &param.dtype);
-		if (!resolve_shape(g, &d->dims, true, &param.shape) || !good)
+		if (!resolve_shape(g, &d->dims, &declared, &param.shape) || !good)
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->params, param);
 	}
@@ -281,7 +372,7 @@ static void declare_states(struct ra_graph *g)
 					 .traversal = traversal_at(g, d->traversal),
 					 .at = d->name.at};
 		bool good = resolve_state_type(g, d, &state.dtype);
-		if (!resolve_shape(g, &d->dims, true, &state.shape) || !good)
+		if (!resolve_shape(g, &d->dims, &declared, &state.shape) || !good)
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->states, state);
 	}

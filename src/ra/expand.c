@@ -106,23 +106,23 @@ static ra_ref expand_chain(struct ra_graph *g, const struct ra_scope *scope, con
 	return value;
 }
 
-static ra_ref expand_zeros(struct ra_graph *g, const struct ra_expr *e)
+static ra_ref expand_zeros(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	struct ra_shape shape;
-	return ra_resolve_shape(g, &e->dims, &shape) ? ra_build_zero(g, &shape, e->dtype, e->span) : none;
+	return ra_resolve_shape(g, scope, &e->dims, &shape) ? ra_build_zero(g, &shape, e->dtype, e->span) : none;
 }
 
-static ra_ref expand_dimension(struct ra_graph *g, const struct ra_expr *e)
+static ra_ref expand_dimension(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	struct ra_shape shape;
-	return ra_resolve_shape(g, &e->dims, &shape) ? ra_build_extent(g, &shape.dim[0], e->span) : none;
+	return ra_resolve_shape(g, scope, &e->dims, &shape) ? ra_build_extent(g, &shape.dim[0], e->span) : none;
 }
 
 static ra_ref expand_reshape(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	struct ra_shape shape;
 	ra_ref base = ra_expand_expr(g, scope, e->base);
-	return ra_resolve_shape(g, &e->dims, &shape) ? ra_build_reshape(g, base, &shape, e->span) : none;
+	return ra_resolve_shape(g, scope, &e->dims, &shape) ? ra_build_reshape(g, base, &shape, e->span) : none;
 }
 
 static ra_ref expand_slice(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
@@ -141,8 +141,8 @@ static ra_ref expand_slice(struct ra_graph *g, const struct ra_scope *scope, con
 	if (axis < 0 || (!e->begin && !e->end))
 		return axis < 0 ? none : base;
 	end = shape.dim[axis];
-	if ((e->begin && !ra_resolve_dim(g, e->begin, &begin)) ||
-	    (e->end && !ra_resolve_dim(g, e->end, &end)))
+	if ((e->begin && !ra_resolve_dim(g, scope, e->begin, &begin)) ||
+	    (e->end && !ra_resolve_dim(g, scope, e->end, &end)))
 		return none;
 	return ra_build_slice(g, base, axis, &begin, &end, e->span);
 }
@@ -232,9 +232,9 @@ static ra_ref expand_kind(struct ra_graph *g, const struct ra_scope *scope, cons
 	case RA_E_CALL:
 		return ra_expand_call(g, scope, e);
 	case RA_E_ZEROS:
-		return expand_zeros(g, e);
+		return expand_zeros(g, scope, e);
 	case RA_E_DIMENSION:
-		return expand_dimension(g, e);
+		return expand_dimension(g, scope, e);
 	case RA_E_RESHAPE:
 		return expand_reshape(g, scope, e);
 	case RA_E_SLICE:

@@ -131,6 +131,8 @@ static bool parse_divisor(struct ra_parser *p, struct ra_dim_term *term)
 {
 	struct diag_at at = p->token.span.at;
 	int64_t divisor = 0;
+	if (p->token.kind == RA_TOKEN_NAME)
+		return ra_expect_new_name(p, "a number", &term->divisor_name);
 	if (!ra_expect_count(p, RA_COEFFICIENT_LIMIT, &divisor))
 		return false;
 	term->divisor = (int)divisor;
@@ -150,8 +152,8 @@ static bool parse_group(struct ra_parser *p, struct ra_dim_term *term)
 	return term->group && ra_expect_token(p, ')', "')'");
 }
 
-/* NUMBER, NAME, ( a sum ), one of the last two divided by a number, and products of one with a number, times the
- * sign. */
+/* NUMBER, NAME, ( a sum ), one of the last two divided by a number, and products of one with numbers, of which one
+ * may have a name, times the sign. */
 static bool parse_dim_term(struct ra_parser *p, struct ra_dim_text *d, int sign)
 {
 	struct ra_dim_term term = {.coefficient = sign};
@@ -169,6 +171,9 @@ static bool parse_dim_term(struct ra_parser *p, struct ra_dim_text *d, int sign)
 						 : !ra_expect_new_name(p, "a dimension", &term.symbol))
 				return false;
 			if (!counted && ra_take_token(p, '/') && !parse_divisor(p, &term))
+				return false;
+		} else if (p->token.kind == RA_TOKEN_NAME && !term.by.length) {
+			if (!ra_expect_new_name(p, "a dimension", &term.by))
 				return false;
 		} else if (p->token.kind == RA_TOKEN_NAME || p->token.kind == RA_TOKEN_NUMBER ||
 			   p->token.kind == '(') {
@@ -351,6 +356,19 @@ static bool parse_axis(struct ra_parser *p, struct ra_expr *call)
 	return true;
 }
 
+/* `NAME =` before an argument, which is taken; its length is 0 where there is none. */
+static struct ra_span parse_keyword(struct ra_parser *p)
+{
+	struct ra_lexer ahead = p->lexer;
+	struct ra_span keyword = {0};
+	if (p->token.kind != RA_TOKEN_NAME || p->token.word || ra_next_token(&ahead).kind != '=')
+		return keyword;
+	keyword = p->token.span;
+	ra_advance_token(p);
+	ra_advance_token(p);
+	return keyword;
+}
+
 static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 {
 	struct ra_expr *call = ra_make_expr(p, RA_E_CALL, name);
@@ -362,12 +380,14 @@ static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 					return NULL;
 				break;
 			}
+			struct ra_span keyword = parse_keyword(p);
 			struct ra_expr *arg = ra_parse_expr(p);
 			if (!arg)
 				return NULL;
-			if (ra_at_word(p, RA_WORD_FOR) && !call->args.n)
+			if (ra_at_word(p, RA_WORD_FOR) && !call->args.n && !keyword.length)
 				return (at_each(p) ? parse_each : ra_parse_over)(p, name, arg);
 			vec_push(p->arena, &call->args, arg);
+			vec_push(p->arena, &call->keywords, keyword);
 		} while (ra_take_token(p, ','));
 		if (!ra_expect_token(p, ')', "',' or ')'"))
 			return NULL;

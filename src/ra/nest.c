@@ -79,13 +79,13 @@ static void add_variable(struct ra_graph *g, struct group *v, struct ra_span nam
 }
 
 /* The extent that the text gives to a variable. */
-static void give_extent(struct ra_graph *g, const struct ra_index_text *text)
+static void give_extent(struct ra_graph *g, const struct ra_scope *scope, const struct ra_index_text *text)
 {
 	struct variable *v = &g->nest->variables.at[g->nest->variables.n - 1];
 	struct ra_dim *extent = &g->model->indices.at[v->index].extent;
 	if (!text->extent)
 		return;
-	v->known = ra_resolve_dim(g, text->extent, extent);
+	v->known = ra_resolve_dim(g, scope, text->extent, extent);
 	v->from = text->extent->span;
 	g->nest->failed |= !v->known;
 	if (v->known && ra_dim_below(g->model, extent, 1))
@@ -111,7 +111,7 @@ static bool open_variables(struct ra_graph *g, struct group *v, const struct ra_
 			return ra_refuse(g, DIAG_MODEL_DUPLICATE, name.at, "give one of them another name",
 					 "'%s' is already an index", ra_excerpt(g->arena, name));
 		add_variable(g, v, name);
-		give_extent(g, &texts->at[i]);
+		give_extent(g, outer, &texts->at[i]);
 	}
 	v->scope.names = &v->names;
 	v->scope.spans = v->spans.at;
@@ -159,10 +159,11 @@ static int find_variable(struct ra_graph *g, const struct ra_scope *scope, struc
 
 static bool names_variable(const struct ra_scope *scope, const struct ra_dim_term *t)
 {
-	int which;
-	if (t->symbol.length) {
-		const struct ra_scope *s = find_scope(scope, t->symbol, &which);
-		return s && s->index;
+	const struct ra_span name[] = {t->symbol, t->by};
+	for (int i = 0, which; i < 2; i++) {
+		const struct ra_scope *s = name[i].length ? find_scope(scope, name[i], &which) : NULL;
+		if (s && s->index)
+			return true;
 	}
 	for (size_t i = 0; t->group && i < t->group->terms.n; i++)
 		if (names_variable(scope, &t->group->terms.at[i]))
@@ -209,6 +210,26 @@ static bool add_variable_term(struct ra_graph *g, struct ra_index_form *form, in
 	return true;
 }
 
+/* The variable of a term and what it is multiplied by: a number, perhaps one with a name.  -1 = there is no
+ * variable, -2 after a diagnostic. */
+static int find_term_variable(struct ra_graph *g, const struct ra_scope *scope, const struct ra_dim_term *t,
+			      int64_t *scale, bool *foreign)
+{
+	struct ra_span by = t->by;
+	struct ra_dim factor;
+	bool unused;
+	int index = t->symbol.length ? find_variable(g, scope, t->symbol, foreign) : -1;
+	*scale = t->coefficient;
+	if (index < 0 && by.length && (index = find_variable(g, scope, by, &unused)) >= 0)
+		by = t->symbol;
+	if (index < 0 || !by.length)
+		return index;
+	if (!ra_find_number(g, scope, by, &factor) || factor.terms)
+		return ra_refuse_factor(g, t->by), -2;
+	*scale *= factor.constant;
+	return index;
+}
+
 /* Reads an index: the terms that are variables, and the rest, a dimension. */
 static bool resolve_form(struct ra_graph *g, const struct ra_scope *scope, const struct ra_dim_text *text,
 			 struct ra_index_form *form)
@@ -218,20 +239,25 @@ static bool resolve_form(struct ra_graph *g, const struct ra_scope *scope, const
 	for (size_t i = 0; i < text->terms.n; i++) {
 		const struct ra_dim_term *t = &text->terms.at[i];
 		bool foreign = false;
-		int index = t->symbol.length ? find_variable(g, scope, t->symbol, &foreign) : -1;
-		if ((t->group || t->divisor) && names_variable(scope, t))
+		int64_t scale;
+		struct ra_dim number;
+		int index = find_term_variable(g, scope, t, &scale, &foreign);
+		if (index == -2)
+			return false;
+		if ((t->group || t->divisor || t->divisor_name.length) && names_variable(scope, t))
 			return ra_refuse(g, DIAG_MODEL_DIMENSION, text->span.at,
 					 "an index is a sum of variables, multiples of them and sizes: 2*i + u - 1",
 					 "'%s' is no sum of variables", ra_excerpt(g->arena, text->span));
 		const struct ra_name *n = ra_find_name(g, t->symbol.text, t->symbol.length);
-		if (index < 0 && t->symbol.length && (foreign || !n || n->kind != RA_N_SYMBOL))
+		bool known = index >= 0 || !t->symbol.length || ra_find_number(g, scope, t->symbol, &number);
+		if (!known && (foreign || !n || n->kind != RA_N_SYMBOL))
 			return refuse_name(g, scope, t->symbol, foreign);
 		if (index < 0)
 			vec_push(g->arena, &rest.terms, *t);
-		else if (!add_variable_term(g, form, index, t->coefficient, text->span))
+		else if (!add_variable_term(g, form, index, scale, text->span))
 			return false;
 	}
-	return ra_resolve_dim(g, &rest, &form->offset);
+	return ra_resolve_dim(g, scope, &rest, &form->offset);
 }
 
 /* What an element reads outside: the number that is written, or the neutral element of the reduction. */
@@ -291,7 +317,8 @@ static const struct ra_expr *find_value(struct ra_graph *g, const struct ra_scop
 	const struct ra_scope *s = find_scope(scope, name, &which);
 	const struct ra_name *n = s ? NULL : ra_find_name(g, name.text, name.length);
 	bool input = n && n->kind == RA_N_INPUT && !g->model->inputs.at[n->index].shape.rank;
-	if (s ? s->index != NULL : !input)
+	struct ra_dim number;
+	if (s ? s->index || ra_find_number(g, scope, name, &number) : !input)
 		return NULL;
 	struct ra_expr *e = ARENA_NEW(g->arena, struct ra_expr);
 	*e = (struct ra_expr){.kind = RA_E_NAME, .span = name, .name = name};

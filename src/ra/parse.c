@@ -206,18 +206,45 @@ bool ra_parse_traversal(struct ra_parser *p)
 
 /* --- functions, bodies, outputs --- */
 
-bool ra_parse_names(struct ra_parser *p, struct ra_def *def)
+/* `= NUMBER`, or `= NAME` of an argument before this one; nothing is read where there is no '='. */
+static bool parse_default(struct ra_parser *p, struct ra_def *def, struct ra_expr **e)
+{
+	struct ra_span begin = p->token.span;
+	*e = NULL;
+	if (!ra_take_token(p, '='))
+		return !def->defaults.n || !def->defaults.at[def->defaults.n - 1] ||
+		       ra_refuse_token(p, "'=' and a default, as the argument before has one");
+	begin = p->token.span;
+	if (p->token.kind == RA_TOKEN_NAME && map_get(&def->param, begin.text, begin.length) >= 0) {
+		*e = ra_make_expr(p, RA_E_NAME, begin);
+		(*e)->name = begin;
+		ra_advance_token(p);
+		return true;
+	}
+	bool negative = ra_take_token(p, '-');
+	if (p->token.kind != RA_TOKEN_NUMBER)
+		return ra_refuse_token(p, "a number or the name of an argument before this one");
+	*e = ra_parse_number(p);
+	(*e)->number *= negative ? -1 : 1;
+	(*e)->span = ra_span_from(p, begin);
+	return true;
+}
+
+bool ra_parse_names(struct ra_parser *p, struct ra_def *def, bool defaults)
 {
 	if (ra_take_token(p, ')'))
 		return true;
 	do {
 		struct ra_span name;
-		if (!ra_expect_new_name(p, "the name of an argument", &name))
+		struct ra_expr *value = NULL;
+		if (!ra_expect_new_name(p, "the name of an argument", &name) ||
+		    (defaults && !parse_default(p, def, &value)))
 			return false;
 		if (!map_add(&def->param, name.text, name.length, (int)def->params.n))
 			return ra_report(p->report, DIAG_MODEL_DUPLICATE, name.at, NULL,
 					 "two arguments are named '%s'", ra_excerpt(p->arena, name));
 		vec_push(p->arena, &def->params, name);
+		vec_push(p->arena, &def->defaults, value);
 	} while (ra_take_token(p, ','));
 	return ra_expect_token(p, ')', "',' or ')'");
 }
@@ -228,7 +255,7 @@ static bool parse_def(struct ra_parser *p)
 	def->param = map_in(p->arena);
 	def->prelude = p->prelude;
 	if (!ra_expect_new_name(p, "the name of a function", &def->name) ||
-	    !ra_expect_token(p, '(', "'(' and the arguments") || !ra_parse_names(p, def) ||
+	    !ra_expect_token(p, '(', "'(' and the arguments") || !ra_parse_names(p, def, true) ||
 	    !ra_expect_token(p, '=', "'=' and the value") || !(def->body = ra_parse_expr(p)))
 		return false;
 	vec_push(p->arena, &p->syntax->defs, def);

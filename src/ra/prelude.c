@@ -54,6 +54,34 @@ const struct ra_prelude_function ra_prelude[] = {
      "s = gain / sqrt(sum(sum(d * d)) / n + epsilon); "
      "d * spread(spread(s, r), x) + spread(spread(bias, r), x))",
      "of x[C, H, W], normalised along the last two axes, then scaled and shifted by channel"},
+    {"group_norm(x, groups, gain, bias, epsilon) = "
+     "(C = extent(x, axis=0); H = extent(x, axis=1); W = extent(x, axis=2); "
+     "r = reshape(x, groups, C/groups, H, W); n = extent(r, axis=1) * H * W; "
+     "m[g] = sum(r[g, c, i, j] for c, i, j) / n; d[g, c, i, j] = r[g, c, i, j] - m[g]; "
+     "s[g] = 1 / sqrt(sum(d[g, c, i, j] * d[g, c, i, j] for c, i, j) / n + epsilon); "
+     "t[g, c, i, j] = d[g, c, i, j] * s[g]; "
+     "reshape(t, C, H, W) * reshape(gain, C, 1, 1) + reshape(bias, C, 1, 1))",
+     "of x[C, H, W], whose channels are normalised in groups, then scaled and shifted each"},
+    {"pad(x, size) = (H = extent(x, axis=1); W = extent(x, axis=2); "
+     "y[c, i in H + 2*size, j in W + 2*size] = x[c, i - size, j - size] else 0; y)",
+     "x[C, H, W] with `size` rows and columns of zeros on each side"},
+    {"conv1d(x, W, stride=1, pad=0, dilation=1) = "
+     "(y[k, i] = sum(W[k, c, u] * x[c, stride*i + dilation*u - pad] for c, u); y)",
+     "the convolution of x[C, L] with W[K, C, U], with zeros around x"},
+    {"conv(x, W, stride=1, pad=0, dilation=1, groups=1) = where(groups == 1, "
+     "(y[k, i, j] = sum(W[k, c, u, v] * x[c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for c, u, v); y), "
+     "(K = extent(W, axis=0); C = extent(W, axis=1); U = extent(W, axis=2); V = extent(W, axis=3); "
+     "H = extent(x, axis=1); L = extent(x, axis=2); "
+     "w = reshape(W, groups, K/groups, C, U, V); r = reshape(x, groups, C, H, L); "
+     "y[g, k, i, j] = sum(w[g, k, c, u, v] * r[g, c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for c, u, v); "
+     "I = extent(y, axis=2); J = extent(y, axis=3); reshape(y, K, I, J)))",
+     "the convolution of x[C, H, W] with W[K, C/groups, U, V], with zeros around x"},
+    {"max_pool(x, size, stride=size, pad=0, dilation=1) = "
+     "(y[c, i, j] = max(x[c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for u in size, v in size); y)",
+     "of x[C, H, W] the maximum of each window of size * size"},
+    {"avg_pool(x, size, stride=size, pad=0) = "
+     "(y[c, i, j] = sum(x[c, stride*i + u - pad, stride*j + v - pad] for u in size, v in size) / (size * size); y)",
+     "of x[C, H, W] the mean of each window of size * size; zeros around x count"},
     {"global_avg_pool(x) = sum(sum(x)) / (extent(x) * extent(x, axis=-2))", "the mean along the last two axes"},
 };
 

@@ -421,7 +421,8 @@ static void print_zero(struct ra_printer *p, const struct ra_node *n)
 
 static void print_extent(struct ra_printer *p, const struct ra_dim *d)
 {
-	bool symbol = d->terms == 1 && d->term[0].coefficient == 1 && !d->constant;
+	bool symbol = d->terms == 1 && d->term[0].coefficient == 1 && !d->constant &&
+		      !p->m->symbols.at[d->term[0].symbol].divisor;
 	str_puts(p->s, symbol ? "" : "dimension(");
 	ra_dim_print(p->m, d, p->s);
 	str_puts(p->s, symbol ? "" : ")");

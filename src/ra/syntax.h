@@ -158,8 +158,10 @@ bool ra_expand_braces(struct arena *, struct ra_span pattern, ra_spans *, const 
 struct ra_dim_term {
 	int64_t coefficient;
 	struct ra_span symbol; /* length 0 = a constant, or a group */
+	struct ra_span by;	   /* a name that the symbol is multiplied by; one of them is a number; length 0 = none */
 	struct ra_dim_text *group; /* in parentheses; or NULL */
-	int divisor;		   /* of the symbol or group; 0 = none */
+	int divisor;		   /* of the symbol or group; 0 = none, or `divisor_name` */
+	struct ra_span divisor_name;
 };
 
 struct ra_dim_text {
@@ -175,7 +177,7 @@ enum ra_expr_kind {
 	RA_E_NAME,	/* name; the span may have parentheses around it */
 	RA_E_CHAIN,	/* chain: operators of one precedence, from the left */
 	RA_E_NEGATE,	/* base */
-	RA_E_CALL,	/* name, args; axis, if `along` */
+	RA_E_CALL,	/* name, args, keywords; axis, if `along` */
 	RA_E_ZEROS,	/* dims, dtype */
 	RA_E_DIMENSION, /* dims, one */
 	RA_E_RESHAPE,	/* base, dims */
@@ -224,7 +226,10 @@ struct ra_expr {
 			VEC(struct ra_expr *) operand;
 			VEC(enum ra_op) op; /* one less */
 		} chain;
-		VEC(struct ra_expr *) args;
+		struct {
+			VEC(struct ra_expr *) args;
+			ra_spans keywords; /* of each argument, if any has one; length 0 = it is given by its place */
+		};
 		struct {
 			ra_dim_texts dims;
 			enum dtype dtype;
@@ -251,6 +256,7 @@ struct ra_declaration {
 struct ra_def {
 	struct ra_span name;
 	ra_spans params;
+	VEC(struct ra_expr *) defaults; /* of each parameter: a number, or the name of one before it; NULL = none */
 	struct map param; /* name -> position */
 	struct ra_expr *body;
 	bool prelude;
@@ -365,8 +371,8 @@ struct ra_expr *ra_parse_element(struct ra_parser *, struct ra_expr *base, struc
 /* Whether `] else` stands here. */
 bool ra_at_fill(const struct ra_parser *);
 
-/* parse.c: after '(': the names of a function's arguments, and ')'. */
-bool ra_parse_names(struct ra_parser *, struct ra_def *);
+/* parse.c: after '(': the names of a function's arguments, which may have defaults, and ')'. */
+bool ra_parse_names(struct ra_parser *, struct ra_def *, bool defaults);
 /* parse.c: `CONDITION and ...`, of a case. */
 bool ra_parse_conditions(struct ra_parser *, struct ra_case_text *);
 /* parse.c: `sequence` or `none`, or tree or dag with its children. */
@@ -505,10 +511,14 @@ struct ra_graph {
 void ra_declare(struct ra_graph *);
 const char *ra_name_kind_text(enum ra_name_kind);
 const struct ra_name *ra_find_name(const struct ra_graph *, const char *name, size_t length);
-/* A dimension in an expression: its symbols must be declared. */
-bool ra_resolve_dim(struct ra_graph *, const struct ra_dim_text *, struct ra_dim *);
+/* A dimension in an expression: its symbols must be declared, or be local names of whole numbers or dimensions. */
+bool ra_resolve_dim(struct ra_graph *, const struct ra_scope *, const struct ra_dim_text *, struct ra_dim *);
 /* The same for a whole shape, whose extents must be at least 1. */
-bool ra_resolve_shape(struct ra_graph *, const ra_dim_texts *, struct ra_shape *);
+bool ra_resolve_shape(struct ra_graph *, const struct ra_scope *, const ra_dim_texts *, struct ra_shape *);
+/* The whole number or dimension that a local name stands for, such as an argument of a function; false = none. */
+bool ra_find_number(const struct ra_graph *, const struct ra_scope *, struct ra_span name, struct ra_dim *);
+/* Refuses a name that a dimension is multiplied or divided by. */
+bool ra_refuse_factor(struct ra_graph *, struct ra_span);
 /* The header of the body of a case alone, up or down: its word and how it is written. */
 enum ra_word ra_case_word(bool down, enum ra_case);
 const char *ra_word_text(enum ra_word);

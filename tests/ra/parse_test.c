@@ -192,7 +192,7 @@ int main(void)
 {
 	static const char *const models[] = {"treelstm", "childsum", "gru",   "lstm",	"dag",	   "matrix",
 					     "nests",	 "tensor",   "edges", "updown", "down",	   "members",
-					     "ones",	 "types",    "axes",  "graph",	"reshape", "gather", "among"};
+					     "ones",	 "types",    "axes",  "graph",	"reshape", "gather", "among",  "arguments"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		check_model(models[i]);
 	check_deep_chain(false);
