@@ -8,6 +8,7 @@
 Each part prints a table and appends its measurements to DIR/results.jsonl, one JSON object per line:
 
   floor       every case of cases.tsv: floor / time; two threads against one; the linearizer's share
+  linearizer  the share of linearizing in a run of every case, and what filling buffers takes
   summary     the table of the README: TreeLSTMs and an LSTM at hidden 256 against all peers, in one round
   torch       tree models against PyTorch per node, by levels, by levels with TorchScript and with torch.compile, against
               ONNX Runtime where it applies, and DyNet where it is built
@@ -52,7 +53,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 PEERS = os.path.join(HERE, "peers")
 SKIPPED = 77  # exit status of a program for other machines
-PARTS = ("floor", "summary", "torch", "rnn", "models", "memory", "cortex", "backends", "hand", "start", "batches", "nodes",
+PARTS = ("floor", "linearizer", "summary", "torch", "rnn", "models", "memory", "cortex", "backends", "hand", "start", "batches", "nodes",
          "load")
 WAITS = ("active", "passive")  # OMP_WAIT_POLICY
 SUMMARY = ("treelstm", "childsum", "lstm")  # cases
@@ -435,6 +436,21 @@ def run_cases(bench, part):
             run_case(bench, part, case, PEERS_OF[case.peer] if part != "floor" else None)
 
 
+def run_linearizer(bench):
+    """Records means over the minibatches of the least times of all rounds; each number of threads has a process of its own."""
+    for case in cases_of(bench.options):
+        for threads in threads_of(bench):
+            c = ours(bench, case, "espalier", threads)
+            for batch in map(int, bench.options.batches.split(",")):
+                firsts = [i * batch for i in range(bench.options.minibatches)]
+                runs = bench.options.rounds * bench.options.turns * bench.options.repeats
+                rows = [c.numbers(f"phases {first} {batch} {runs}") for first in firsts]
+                linearize, fill, whole = (statistics.fmean(column) / 1000 for column in zip(*rows))
+                bench.record("linearizer", case=case.name, hidden=case.hidden, batch=batch, threads=threads, linearize_ms=linearize,
+                             fill_ms=fill, min_ms=whole)
+            c.close()
+
+
 def run_summary(bench):
     bench.last_round = True
     for case in cases_of(bench.options):
@@ -644,7 +660,7 @@ def run_load(bench):
                 c.close()
 
 
-RUN = {"floor": lambda b: run_cases(b, "floor"), "summary": run_summary, "torch": lambda b: run_cases(b, "torch"),
+RUN = {"floor": lambda b: run_cases(b, "floor"), "linearizer": run_linearizer, "summary": run_summary, "torch": lambda b: run_cases(b, "torch"),
        "rnn": lambda b: run_cases(b, "rnn"), "models": lambda b: run_cases(b, "models"), "memory": run_memory, "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
        "batches": run_batches, "nodes": run_nodes,
        "load": run_load}

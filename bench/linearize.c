@@ -5,8 +5,9 @@
  *
  * Columns: the least and the median of the repeats, which reuse the memory of an order, and the least time
  * of a first call, whose memory is fresh.  Forests of parsers have binary trees of 1 to 38 leaves, divided at
- * random; children precede their parents.  NODES (a million) is rounded up to whole trees.  With NAME only rows
- * that contain it are measured. */
+ * random; children precede their parents.  Those of dependencies have a node for each of 1 to 38 words, in the
+ * order of the words: the head of a phrase is any of its words, and the rest are phrases.  NODES (a million) is
+ * rounded up to whole trees.  With NAME only rows that contain it are measured. */
 #include "bench/timing.h"
 #include "linearize/linearize.h"
 
@@ -90,6 +91,38 @@ static void make_even(int32_t nodes)
 	end_tree(add_tree((nodes + 1) / 2, divide_evenly));
 }
 
+/* Heads the words begin..end, which are divided before and behind the head into phrases that depend on it. */
+static int32_t add_phrase(int32_t begin, int32_t end, int32_t *head)
+{
+	int32_t top = begin + rand() % (end - begin);
+	for (int32_t at = begin, next; at < end; at = next) {
+		next = at + 1 + rand() % (end - begin);
+		next = at <= top && next > top ? top : next > end ? end : next;
+		if (at == top)
+			next = top + 1;
+		else
+			head[add_phrase(at, next, head)] = top;
+	}
+	return top;
+}
+
+static void make_dependencies(int32_t nodes)
+{
+	enum { WORDS = 38 };
+	while (forest.nodes < nodes) {
+		int32_t head[WORDS], words = 1 + rand() % WORDS, first = forest.nodes;
+		int32_t top = add_phrase(0, words, head);
+		head[top] = -1;
+		for (int32_t n = 0; n < words; n++) {
+			begin_node();
+			for (int32_t c = 0; c < words; c++)
+				if (head[c] == n)
+					children[edges++] = first + c;
+		}
+		end_tree(first + top);
+	}
+}
+
 /* Of squares of 10 by 10 nodes, each node has its left and its upper neighbour as children. */
 static void make_grids(int32_t nodes)
 {
@@ -130,6 +163,8 @@ static const struct measured {
     {"heap, children first", make_children_first, {.children = 2}},
     {"... in spans of 4 levels", NULL, {.children = 2, .span = 4}},
     {"heap, root first", make_root_first, {.children = 2}},
+    {"dependencies, by words", make_dependencies, {.children = -1}},
+    {"... in spans of 4 levels", NULL, {.children = -1, .span = 4}},
     {"grids of 10 x 10", make_grids, {.children = -1, .shared = true}},
     {"... with all parents", NULL, {.children = -1, .shared = true, .parents = true}},
 };

@@ -5,6 +5,7 @@
  *
  *     run FIRST COUNT REPEATS	  runs COUNT structures from FIRST on: REPEATS times in microseconds, on one line
  *     quiet FIRST COUNT REPEATS  microseconds undisturbed, from so many runs
+ *     phases FIRST COUNT REPEATS  the least microseconds of linearizing, of filling buffers, of a whole run
  *     root FIRST COUNT		  the first output of COUNT roots, on one line
  *     outputs FIRST COUNT	  all outputs of COUNT structures wherever they are computed, on one line: for
  *				  each structure its outputs, of each those of the root or of all nodes
@@ -50,6 +51,19 @@ static int serve_quiet(struct server *s, size_t first, size_t count, long repeat
 	if (!status)
 		status = subject_undisturbed(s->subject, repeats, &seconds);
 	printf("%.2f\n", seconds * 1e6);
+	return status;
+}
+
+static int serve_phases(struct server *s, size_t first, size_t count, long repeats)
+{
+	struct phases least = {0};
+	struct timing t;
+	int status = subject_fill(s->subject, first, count);
+	if (!status)
+		status = subject_run(s->subject, &t);
+	if (!status)
+		status = subject_phases(s->subject, repeats, &least);
+	printf("%.3f %.3f %.3f\n", least.linearize * 1e6, least.fill * 1e6, least.whole * 1e6);
 	return status;
 }
 
@@ -189,6 +203,8 @@ static int serve_line(struct server *s, const char *line)
 		return serve_run(s, first, count, repeats);
 	if (sscanf(line, "quiet %zu %zu %ld", &first, &count, &repeats) == 3)
 		return serve_quiet(s, first, count, repeats);
+	if (sscanf(line, "phases %zu %zu %ld", &first, &count, &repeats) == 3)
+		return serve_phases(s, first, count, repeats);
 	if (sscanf(line, "root %zu %zu", &first, &count) == 2)
 		return serve_root(s, first, count);
 	if (sscanf(line, "outputs %zu %zu", &first, &count) == 2)

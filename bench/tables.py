@@ -175,6 +175,31 @@ def show_linearizer(measured, cases):
               f"the mean, {100 * most:.1f} at most, {r['case']} batch {r['batch']} x{r['threads']} (wanted: 3 at most)")
 
 
+def show_phases(records, cases, cortex):
+    """What a run does before its steps, as shares of its least time."""
+    measured = chosen(records, "linearizer")
+    threads = sorted({r["threads"] for r in measured})
+    print_heading("linearizing")
+    rows = []
+    for key in keys_of(measured):
+        rows.append(list(key))
+        for t in threads:
+            for r in at(measured, key, threads=t):
+                times = [number_text(1000 * r[name]) for name in ("linearize_ms", "fill_ms", "min_ms")]
+                rows[-1] += ["{}, {}, {}".format(*times), f"{100 * linearizer_share(r):.1f} %"]
+    print_table(["case", "hidden", "batch"] + [word for t in threads for word in (
+        f"{threads_word(t)}: us of linearizing, of filling buffers, of a run", "linearizing")], rows)
+    if measured:
+        above = [r for r in measured if linearizer_share(r) > 0.03]
+        print(f"linearizing: {100 * statistics.fmean(map(linearizer_share, measured)):.1f} % in the mean, above 3 % in {len(above)} of "
+              f"{len(measured)}: " + ", ".join(f"{r['case']} {r['hidden']} batch {r['batch']} x{r['threads']} {100 * linearizer_share(r):.1f}"
+                                              for r in sorted(above, key=linearizer_share, reverse=True)))
+
+
+def linearizer_share(r):
+    return r["linearize_ms"] / r["min_ms"]
+
+
 def show_peers(records, part, kind, wanted):
     """Compares Espalier with the fastest peer, each with its best number of threads."""
     measured = chosen(records, part)
@@ -383,7 +408,7 @@ def show_load(records, cases, cortex):
                     [[*start, *cells] for start, cells in rows.items()])
 
 
-SHOW = {"floor": show_floor, "summary": show_summary, "torch": show_torch, "rnn": show_rnn, "models": show_models, "memory": show_memory, "cortex": show_cortex, "backends": show_backends,
+SHOW = {"floor": show_floor, "linearizer": show_phases, "summary": show_summary, "torch": show_torch, "rnn": show_rnn, "models": show_models, "memory": show_memory, "cortex": show_cortex, "backends": show_backends,
         "hand": show_hand,
         "start": show_start, "batches": show_batches, "nodes": show_nodes,
         "load": show_load}

@@ -160,6 +160,8 @@ cat >"$work/results/results.jsonl" <<JSON
 {"part": "summary", "case": "treernn", "kind": "torch 1.13 node", "threads": 1, "waits": null, "min_ms": 9.0, $record}
 {"part": "summary", "case": "treernn", "kind": "torch 1.13 level", "threads": 2, "waits": "passive", "min_ms": 5.0, $record}
 {"part": "summary", "case": "treernn", "kind": "torch 2.9 compile", "threads": 2, "waits": "active", "min_ms": 4.0, $record}
+{"part": "linearizer", "case": "treernn", "threads": 1, "linearize_ms": 0.002, "fill_ms": 0.001, "min_ms": 0.1, $record}
+{"part": "linearizer", "case": "treernn", "threads": 2, "linearize_ms": 0.002, "fill_ms": 0.001, "min_ms": 0.05, $record}
 {"part": "hand", "hidden": 256, "batch": 1, "threads": 2, "bits": 512, "hand_ms": 1.0, "min_ms": 1.04}
 JSON
 shown=$(python3 "$srcdir/bench/bench.py" --from "$work/results" 2>/dev/null)
@@ -184,6 +186,8 @@ tap_is "$(python3 "$srcdir/bench/bench.py" --from "$work/results,$work/results" 
 	"tables of several machines stand one after the other"
 shows 'two threads against one.* geometric mean 2\.00' "two threads against one"
 shows 'linearizer .* 4\.0 at most' "the linearizer's share"
+shows '^\| treernn \| 256 \| 10 \| 2, 1, 100 \| 2\.0 % \| 2, 1, 50 \| 4\.0 % \|$' "linearizing and filling beside the run"
+shows 'above 3 % in 1 of 2: treernn 256 batch 10 x2 4\.0$' "and where its share is too large"
 shows 'best torch peer takes: geometric mean 6\.00' "the best of the peers counts"
 shows '^TreeRNN +256 +10 +0\.142 / 0\.137 +1\.0000 / 0\.5000 +0\.14 / 0\.27' "Cortex beside it"
 shows '^MV-RNN +64 +10 +1\.49 / - +1\.0000 +1\.49 ' "and where it ran one thread alone"

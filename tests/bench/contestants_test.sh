@@ -68,7 +68,7 @@ tap_is "$(told 'c = Contestant(b, "p", 1, [f"{work}/peer"]); c.ask("a"); print(c
 tap_is "$(told 'print(pythons_with(b, "torch", "numpy"))')" "{'2.9': '$work/first'}" \
 	"the first interpreter of each version counts"
 tap_is "$(told 'torch_of(b)' 2>&1)" "# no PyTorch 1: packages python3-torch, python3-numpy" "what is missing is said"
-tap_is "$(python3 "$srcdir/bench/bench.py" --parts floors 2>&1 >/dev/null | grep -c 'parts are floor, summary')" 1 \
+tap_is "$(python3 "$srcdir/bench/bench.py" --parts floors 2>&1 >/dev/null | grep -c 'parts are floor, linearizer')" 1 \
 	"a part that there is not is refused"
 
 # --- the window batcher ---

@@ -146,6 +146,13 @@ int subject_stretches(struct subject *, long runs, struct stretches *);
 /* The seconds of an undisturbed run. */
 double stretches_sum(const struct stretches *);
 void stretches_free(struct stretches *);
+/* Of a run: ordering the nodes, with all checks; laying out buffers and what nodes carry; all of it. */
+struct phases {
+	double linearize, fill, whole;
+};
+
+/* The least seconds of each phase, over so many runs. */
+int subject_phases(struct subject *, long runs, struct phases *);
 /* The seconds of an undisturbed run, from so many runs. */
 int subject_undisturbed(struct subject *, long runs, double *seconds);
 

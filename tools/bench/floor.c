@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Computes the floor and the undisturbed time of a minibatch from recorded runs. */
+/* Computes the floor, the undisturbed time and the phases of a minibatch from recorded runs. */
 #include "bench/bench.h"
 #include "recording.h"
 
@@ -186,4 +186,25 @@ int subject_undisturbed(struct subject *s, long runs, double *seconds)
 	*seconds = stretches_sum(&x);
 	stretches_free(&x);
 	return status;
+}
+
+/* --- phases --- */
+
+int subject_phases(struct subject *s, long runs, struct phases *least)
+{
+	struct recording recording = {0};
+	struct timing t;
+	int status = record_runs(s, 1);
+	*least = (struct phases){INFINITY, INFINITY, INFINITY};
+	for (long i = 0; i < runs && !status; i++) {
+		status = run_recorded(s, &recording, &t);
+		if (!status) {
+			least->linearize = fmin(least->linearize, recording.facts.linearize * 1e-9);
+			least->fill = fmin(least->fill, recording.facts.fill * 1e-9);
+			least->whole = fmin(least->whole, t.whole);
+		}
+	}
+	recording_free(&recording);
+	int off = record_runs(s, 0);
+	return status ? status : off;
 }
