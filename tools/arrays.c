@@ -149,14 +149,24 @@ bool arrays_open(struct arrays **out, const struct words *files, esp_context *co
 
 /* --- rows --- */
 
+size_t arrays_rows(const struct arrays *a)
+{
+	return a->rows;
+}
+
+esp_status arrays_add(struct arrays *a, esp_forest *forest, size_t first, size_t count, esp_error **error)
+{
+	for (size_t i = 0; i < a->inputs; i++)
+		a->data[i] = (const char *)a->of[i].file.elements + first * a->of[i].row_bytes;
+	const esp_structures rows = {.size = sizeof rows, .structures = count, .data = a->data};
+	return esp_forest_add_many(forest, &rows, error);
+}
+
 esp_status arrays_next(struct arrays *a, esp_forest *forest, size_t most, size_t *added, esp_error **error)
 {
 	size_t left = a->rows - a->next;
 	*added = left < most ? left : most;
-	for (size_t i = 0; i < a->inputs; i++)
-		a->data[i] = (const char *)a->of[i].file.elements + a->next * a->of[i].row_bytes;
-	const esp_structures rows = {.size = sizeof rows, .structures = *added, .data = a->data};
-	esp_status status = esp_forest_add_many(forest, &rows, error);
+	esp_status status = arrays_add(a, forest, a->next, *added, error);
 	if (!status)
 		a->next += *added;
 	return status;

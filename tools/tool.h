@@ -170,6 +170,9 @@ bool arrays_check(const struct options *);
 /* Opens the files NAME=FILE, .npy or .pb, one for each input of the program, and reads them whole.  False after a
  * message; *out is to be closed in any case. */
 bool arrays_open(struct arrays **out, const struct words *files, esp_context *, const esp_program *);
+size_t arrays_rows(const struct arrays *);
+/* Appends the rows from `first` on, which must be there, to a forest of the program or of another one of its model. */
+esp_status arrays_add(struct arrays *, esp_forest *, size_t first, size_t count, esp_error **error);
 /* Appends the next rows, `most` at most, to a forest. */
 esp_status arrays_next(struct arrays *, esp_forest *, size_t most, size_t *added, esp_error **error);
 bool arrays_have_more(const struct arrays *);

@@ -71,6 +71,16 @@ tap_is "$status" 2 "a file of structures and arrays exclude each other"
 esp compare "$case" --ref "$tmp/x.npy"
 tap_is "$status" 2 "and one of them is needed"
 
+# A schedule is looked for over arrays.
+esp tune "$case" "${zeros[@]}" --threads 1 --seconds 1 --output "$tmp/tuned"
+tap_is "$status,$(head -n 1 "$tmp/tuned")" \
+	"0,# tuned by espalier tune for x.npy, 1 minibatch of 1 tree, 1 thread, outputs at the root" \
+	"a schedule is looked for" || show
+esp run "$case" "${zeros[@]}" --schedule "$tmp/tuned"
+tap_is "$status" 0 "and the model runs by it" || show
+esp tune "$case" --threads 1
+tap_is "$status" 2 "it needs arrays"
+
 esp dump ra "$case"
 tap_is "$status,$(tail -n 1 <<<"$out")" "0,output sum = x + y" "its text is shown"
 esp check "$case" --sizes N=3

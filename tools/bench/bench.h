@@ -96,8 +96,9 @@ struct subject {
 	esp_forest *forest;
 	const struct shapes *shapes;
 	const char *trees; /* a file of structures, read with the reading options; NULL = `shapes` */
+	struct arrays *arrays; /* rows in place of both, the caller's; NULL = none */
 	size_t first;	   /* of the minibatch, among `shapes` */
-	size_t structures; /* in the file, which then starts again; 0 = it is read once */
+	size_t structures; /* in the file or the arrays, which then start again; 0 = they are read once */
 	int at;		   /* where outputs are computed, ESP_AT_... */
 	long threads;
 	bool joined;	 /* it owns only the program of its objects */

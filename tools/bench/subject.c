@@ -50,6 +50,7 @@ esp_status subject_join(struct subject *s, const struct subject *with, const str
 	*s = (struct subject){.objects = with->objects,
 			      .shapes = with->shapes,
 			      .trees = with->trees,
+			      .arrays = with->arrays,
 			      .structures = with->structures,
 			      .at = with->at,
 			      .threads = with->threads,
@@ -205,6 +206,20 @@ static int fill_from_file(struct subject *s, size_t first, size_t count)
 	return status ? report_failure(status, error) : 0;
 }
 
+static int fill_from_arrays(struct subject *s, size_t first, size_t count)
+{
+	esp_error *error;
+	esp_status status = ESP_OK;
+	size_t rows = arrays_rows(s->arrays), at = s->structures ? first % rows : first;
+	while (count && at < rows && !status) {
+		size_t n = count < rows - at ? count : rows - at;
+		status = arrays_add(s->arrays, s->forest, at, n, &error);
+		count -= n;
+		at = s->structures ? 0 : rows;
+	}
+	return status ? report_failure(status, error) : 0;
+}
+
 /* Whether a structure could not be read because a vocabulary, a column or vectors are missing. */
 static bool lacks_data(esp_status status, const esp_error *error)
 {
@@ -235,6 +250,8 @@ int subject_fill(struct subject *s, size_t first, size_t count)
 	int status = 0;
 	esp_forest_clear(s->forest);
 	s->first = first;
+	if (s->arrays)
+		return fill_from_arrays(s, first, count);
 	if (s->trees)
 		return fill_from_file(s, first, count);
 	for (size_t i = 0; i < count && !status; i++)

@@ -16,6 +16,8 @@ struct tune {
 	struct subject first;
 	struct search search;
 	struct output output;
+	const char *input; /* the name of the file, or of the first array */
+	struct arrays *arrays;
 };
 
 /* Counts the trees of the file, `most` at most. */
@@ -24,7 +26,7 @@ static int count_trees(struct tune *t, size_t most, size_t *n)
 	int status = subject_fill(&t->first, 0, most);
 	*n = esp_forest_structures(t->first.forest);
 	if (!status && !*n) {
-		complain("'%s' has no trees", t->options.operand[1]);
+		complain("'%s' has no trees", t->input);
 		return EXIT_INPUT;
 	}
 	return status;
@@ -43,12 +45,15 @@ static int open_contest(struct tune *t)
 	const struct options *o = &t->options;
 	size_t trees, batch = o->batch ? o->batch : BATCH, most = MINIBATCHES;
 	int at = place_of(o);
-	if (!can_read_again(o->operand[1]))
+	if (!o->input.n && !can_read_again(t->input))
 		return EXIT_INPUT;
 	int status = subject_open(&t->first, o, at, o->threads, NULL);
 	if (status)
 		return status;
-	t->first.trees = o->operand[1];
+	if (o->input.n && !arrays_open(&t->arrays, &o->input, t->first.objects.context, t->first.objects.program))
+		return EXIT_INPUT;
+	t->first.arrays = t->arrays;
+	t->first.trees = t->input;
 	status = count_trees(t, batch * most, &trees);
 	if (trees < batch)
 		batch = trees;
@@ -98,7 +103,7 @@ static void put_header(const struct tune *t, double ratio, FILE *to)
 {
 	const struct contest *c = &t->search.contest;
 	fputs("# tuned by espalier tune for ", to);
-	put_masked(to, base_name(t->options.operand[1]));
+	put_masked(to, base_name(t->input));
 	fprintf(to, ", %zu minibatch%s of %zu tree%s, ", c->minibatches, c->minibatches == 1 ? "" : "es",
 		c->batch, c->batch == 1 ? "" : "s");
 	if (t->options.threads)
@@ -160,6 +165,7 @@ static int tune_model(struct tune *t)
 	if (status)
 		output_abort(&t->output);
 	search_free(&t->search);
+	arrays_close(t->arrays);
 	subject_close(&t->first);
 	return status;
 }
@@ -167,11 +173,14 @@ static int tune_model(struct tune *t)
 int command_tune(const struct options *options)
 {
 	static struct tune t;
-	if (!options->weights) {
+	if (needs_weights(options, options->operand[0])) {
 		complain("tune needs --weights FILE");
 		return EXIT_USAGE;
 	}
+	if (!arrays_check(options))
+		return EXIT_USAGE;
 	t.options = *options;
+	t.input = options->input.n ? options->input.word[0] : options->operand[1];
 	t.options.no_cache = true; /* only one of many programs is used again */
 	return tune_model(&t);
 }
