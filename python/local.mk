@@ -3,7 +3,7 @@
 EXTRA_DIST += \
 	%D%/README.md %D%/pyproject.toml %D%/setup.cfg %D%/setup.py \
 	%D%/bench/overhead.py %D%/bench/pytorch.py \
-	%D%/espalier/__init__.py %D%/espalier/_adapt.py %D%/espalier/_arrays.py %D%/espalier/_command.py %D%/espalier/_native.pyi \
+	%D%/espalier/__init__.py %D%/espalier/_adapt.py %D%/espalier/_arrays.py %D%/espalier/_command.py %D%/espalier/_native.pyi %D%/espalier/_onnx.py \
 	%D%/espalier/builder.py %D%/espalier/draw.py %D%/espalier/model.py %D%/espalier/profile.py %D%/espalier/py.typed \
 	%D%/espalier/ray.py %D%/espalier/result.py %D%/espalier/service.py \
 	%D%/espalier/torch/README.md %D%/espalier/torch/__init__.py %D%/espalier/torch/check.py %D%/espalier/torch/contract.py \

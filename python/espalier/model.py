@@ -10,7 +10,7 @@ from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, Union
 from weakref import WeakKeyDictionary
 
-from . import _adapt, _native
+from . import _adapt, _native, _onnx
 from .builder import Builder
 from .result import Result, StructureResult
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Input", "Model", "Output", "Result", "State", "StructureResult", "load"]
 
+_NO_WEIGHTS = "load() needs weights: only ONNX graphs and programs that were saved with weights have their own"
 PathLike = Union[str, "os.PathLike[str]"]
 MAGIC = b"espimg\r\n"  # of a saved program
 _AT: dict[str | None, int] = {None: 0, "root": 1, "all": 2}
@@ -111,26 +112,18 @@ def _read_model(context: _native.Context, source: Any) -> _native.ModelText:
     return _native.ModelText.parse(context, text, None)
 
 
-def _read_decided(context: _native.Context, source: Any, sizes: Any, constants: Any, outputs: Any) -> _native.ModelText:
-    """A model of a file, with what is decided about a graph of ONNX."""
-    if not isinstance(source, (str, os.PathLike)) or "\n" in os.fspath(source):
-        raise TypeError("sizes, constants and outputs are of ONNX files")
-    from ._arrays import constant
-
-    values = tuple(constant(name, value) for name, value in dict(constants or {}).items())
-    return _native.ModelText.read(context, source, tuple(dict(sizes or {}).items()), values, tuple(outputs or ()))
-
-
 def _own_weights(model: _native.ModelText) -> _native.Weights:
     try:
         return model.weights()
     except _native.ArgumentError:
-        raise TypeError("load() needs weights: only ONNX files and programs that were saved with weights have their own") from None
+        raise TypeError(_NO_WEIGHTS) from None
 
 
-def _read_weights(context: _native.Context, source: Any) -> _native.Weights | None:
+def _read_weights(context: _native.Context, source: Any, decisions: _onnx.Decisions) -> _native.Weights | None:
     if source is None or isinstance(source, _native.Weights):
         return source
+    if _onnx.is_graph(source):
+        return _onnx.read(context, source, decisions).weights()
     if isinstance(source, Mapping):
         from ._arrays import pack_weights
 
@@ -196,15 +189,15 @@ def load(
     cut_labels: bool = False,
     sizes: Mapping[str, int] | None = None,
     constants: Mapping[str, Any] | None = None,
-    outputs: Iterable[str] | None = None,
+    outputs: Iterable[str] | str | None = None,
 ) -> Model:
     """A model that is ready to run.
 
-        model       the path of a model text (.ra) or an ONNX file (.onnx), a text (which has newlines), a `Builder`, or a saved program:
-                    its path, or an object with its bytes.  Bytes that are read-only and begin at a multiple of 64 are used where they are and kept,
+        model       the path of a model text (.ra) or an ONNX file (.onnx), a text (which has newlines), a `Builder`, an ONNX graph in
+                    memory (an onnx.ModelProto, an io.BytesIO, bytes), or a saved program: its path, or an object with its bytes.  Bytes that are read-only and begin at a multiple of 64 are used where they are and kept,
                     so that processes that map them share the weights; others are copied
         weights     the path of a safetensors file, its bytes, or a mapping from names to arrays or tensors; None for a program
-                    that was saved with weights, and for an ONNX file, which has its own
+                    that was saved with weights, and for an ONNX graph, which has its own.  Another ONNX file of the same graph will do
         vocab       the path of a vocabulary, a word a line, or the words; of all token inputs, or a mapping from inputs to these
         context     threads, memory and cache (`espalier.Context`); None = one that the process shares
         at          where outputs are computed: "root", "all" (at every node), None = as the model says
@@ -220,16 +213,19 @@ def load(
     context = context or default_context()
     vocab = _listed_vocab(vocab)
     reading = (dict(columns or {}), _choose("graph", _GRAPH, graph), int(collapse), _choose("binarize", _BINARIZE, binarize), int(cut_labels))
-    bound = _read_weights(context, weights)
-    decided = sizes is not None or constants is not None or outputs is not None
-    if _is_saved(model):
-        if decided:
-            raise TypeError("sizes, constants and outputs are of ONNX files")
-        program = _native.Program.load(context, model, bound, lazy)
+    outputs = outputs if outputs is None or isinstance(outputs, str) else tuple(outputs)
+    decisions = _onnx.Decisions(sizes, constants, outputs)
+    is_graph = _onnx.is_graph(model)
+    if not is_graph and _is_saved(model):
+        if decisions and not _onnx.is_graph(weights):
+            raise TypeError("sizes, constants and outputs are of ONNX graphs")
+        bound = _read_weights(context, weights, decisions)
+        program = _load_program(context, model, bound, lazy)
     else:
-        text = _read_decided(context, model, sizes, constants, outputs) if decided else _read_model(context, model)
-        if bound is None:
-            bound = _own_weights(text)
+        text = _onnx.read(context, model, decisions) if is_graph or decisions else _read_model(context, model)
+        if is_graph and isinstance(weights, Mapping):
+            weights = _onnx.fit_weights(weights, text.weights())
+        bound = _read_weights(context, weights, decisions) or _own_weights(text)
         program = _native.Program.compile(
             context, text, bound, lazy=lazy, at=_choose("at", _AT, at), backend=backend, target=target, schedule=schedule,
             math=math, rules=rules, table_bytes=table_bytes, weights_as=weights_as, continuous=continuous,
@@ -237,17 +233,35 @@ def load(
     tokens = [name for name, is_token, *_ in program.inputs if is_token]
     vocabs = _read_vocabs(context, vocab, tokens)
     program.read(_adapt.structure, vocabs, *reading)
-    return Model(program, bound, vocab, reading)
+    return Model(program, bound, vocab, reading, decisions)
+
+
+def _load_program(context: _native.Context, saved: Any, weights: _native.Weights | None, lazy: bool) -> _native.Program:
+    try:
+        return _native.Program.load(context, saved, weights, lazy)
+    except _native.ArgumentError as error:
+        if weights is None and "'weights' must not be NULL" in str(error):
+            raise TypeError(_NO_WEIGHTS) from None
+        raise
+
+
+def _joined(batch: Any, arrays: dict[str, Any]) -> Any:
+    """A minibatch, or arrays that came by the names of inputs."""
+    if arrays and batch is not None:
+        raise TypeError("arrays come by their names, or as a dict")
+    return arrays or batch
 
 
 class Model:
     """A compiled model with its weights.  Any number of threads may call it at once."""
 
-    def __init__(self, program: _native.Program, weights: _native.Weights | None, vocab: Any, reading: tuple[Any, ...]) -> None:
+    def __init__(self, program: _native.Program, weights: _native.Weights | None, vocab: Any, reading: tuple[Any, ...],
+                 decisions: _onnx.Decisions = _onnx.Decisions()) -> None:
         self._program = program
         self._weights = weights
         self._vocab = vocab
         self._reading = reading
+        self._decisions = decisions
         self.inputs = tuple(Input(*each) for each in program.inputs)
         self.outputs = tuple(Output(*each) for each in program.outputs)
         self.states = tuple(State(*each) for each in program.states)
@@ -281,11 +295,7 @@ class Model:
         model({"x": array}), by the names of the graph.  Arrays have the shapes of their inputs: they are one row.  Or all have an
         axis more before it: a row for each of its indices.  out["y"] has a row for each, out[0].root("y") is the first.
         """
-        if arrays:
-            if batch is not None:
-                raise TypeError("arrays come by their names, or as a dict")
-            batch = arrays
-        return Result(self._program.run(batch), self)
+        return Result(self._program.run(_joined(batch, arrays)), self)
 
     @property
     def structure(self) -> str:
@@ -308,8 +318,11 @@ class Model:
         return self
 
     def swap(self, weights: Any) -> None:
-        """Exchanges the weights for others of the same shapes, while other threads run it."""
-        bound = _read_weights(self._program.context, weights)
+        """Exchanges the weights for others of the same shapes, while other threads run it; `weights` as `load` takes them.  Of an
+        ONNX graph another file of it, or its tensors by name."""
+        if self.structure == "none" and isinstance(weights, Mapping) and self._weights:
+            weights = _onnx.fit_weights(weights, self._weights)
+        bound = _read_weights(self._program.context, weights, self._decisions)
         if bound is None:
             raise TypeError("swap() needs weights")
         self._program.swap(bound)
@@ -327,11 +340,12 @@ class Model:
         """Where the time of compiling went."""
         return self._program.times()
 
-    def profile(self, batch: Any) -> Profile:
-        """Runs a minibatch and records where the time goes.  Run it before, so that nothing is compiled meanwhile."""
+    def profile(self, batch: Any = None, /, **arrays: Any) -> Profile:
+        """Runs a minibatch, or arrays by name, and records where the time goes.  Run it before, so that nothing is compiled
+        meanwhile."""
         from .profile import Profile
 
-        recorded = self._program.record(batch).profile
+        recorded = self._program.record(_joined(batch, arrays)).profile
         if recorded is None:
             raise _native.OutOfMemoryError("there was no memory for the record of the run")
         return Profile(recorded)
@@ -344,9 +358,10 @@ class Model:
 
         return Service(self, **options)
 
-    async def submit(self, batch: Any, *, priority: int = 0, deadline: float | None = None) -> Result:
-        """Submits a structure, or a minibatch, to the service that the running event loop has of this model, and waits.
-        Requests that are under way at the same time are computed together.  `deadline`: seconds from now."""
+    async def submit(self, batch: Any = None, /, *, priority: int = 0, deadline: float | None = None, **arrays: Any) -> Result:
+        """Submits a structure, a minibatch, or arrays by name (as a dict, where an input is called as an option is), to the service
+        that the running event loop has of this model, and waits.  Requests that are under way at the same time are computed
+        together.  `deadline`: seconds from now."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -355,7 +370,7 @@ class Model:
             from .service import AsyncService
 
             service = self._services[loop] = AsyncService(self, loop)
-        return await service.submit(batch, priority, deadline)
+        return await service.submit(_joined(batch, arrays), priority, deadline)
 
     # --- saving ---
 
@@ -374,7 +389,7 @@ class Model:
         """The program is a buffer of its own, which pickle's protocol 5 lets others put where no copy is needed; words are
         carried along, as another machine may lack their file."""
         saved = bytes(self)
-        return _unpickle, (PickleBuffer(saved) if int(protocol) >= 5 else saved, _carried_vocab(self._vocab), self._reading)
+        return _unpickle, (PickleBuffer(saved) if int(protocol) >= 5 else saved, _carried_vocab(self._vocab), self._reading, self._decisions)
 
 
 def _carried_vocab(vocab: Any) -> Any:
@@ -385,10 +400,12 @@ def _carried_vocab(vocab: Any) -> Any:
     return vocab if vocab is None else list(vocab)
 
 
-def _unpickle(saved: Any, vocab: Any, reading: tuple[Any, ...]) -> Model:
+def _unpickle(saved: Any, vocab: Any, reading: tuple[Any, ...], decisions: _onnx.Decisions) -> Model:
     columns, graph, collapse, binarize, cut_labels = reading
     graphs, sides = {n: str(w) for w, n in _GRAPH.items()}, {n: w for w, n in _BINARIZE.items()}
-    return load(
+    model = load(
         saved, vocab=vocab, columns=columns, graph=graphs[graph], collapse=bool(collapse), binarize=sides[binarize],
         cut_labels=bool(cut_labels),
     )  # fmt: skip
+    model._decisions = decisions
+    return model

@@ -57,9 +57,12 @@ class Service:
         self._model = model
         self._raw = model._program.service(**options)
 
-    def submit(self, batch: Any, *, priority: int = 0, deadline: float | None = None) -> Ticket:
-        """Submits a structure, or a minibatch, as one request; `deadline`: seconds from now.  BusyError: the service is full."""
-        return Ticket(self._raw.submit(batch, priority=priority, deadline=deadline), self._model)
+    def submit(self, batch: Any = None, /, *, priority: int = 0, deadline: float | None = None, **arrays: Any) -> Ticket:
+        """Submits a structure, a minibatch, or arrays by name (as a dict, where an input is called as an option is), as one
+        request; `deadline`: seconds from now.  BusyError: the service is full."""
+        from .model import _joined
+
+        return Ticket(self._raw.submit(_joined(batch, arrays), priority=priority, deadline=deadline), self._model)
 
     def stream(self, saved: bytes | None = None) -> Stream:
         """A sequence whose elements come later, from its beginning or from what `Stream.save` returned."""

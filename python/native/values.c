@@ -176,12 +176,14 @@ static PyObject *find_value(const struct reader *r, const struct view *v)
 	return found == Py_None ? NULL : found;
 }
 
-static bool refuse_missing(const struct reader *r, const struct view *v, struct place at)
+static bool refuse_missing(const struct py_program *p, const struct reader *r, const struct view *v,
+			   struct place at)
 {
 	return refuse_input(
 	    "missing-data", at.structure, at.node,
-	    v->value ? "give the node as a dict, {'input': value, ...}: the model has several inputs"
-		     : "give the node a value: a dict {'input': value, 'children': [...]}",
+	    p->rows    ? "give arrays by the names of the inputs: model(x=array, y=array)"
+	    : v->value ? "give the node as a dict, {'input': value, ...}: the model has several inputs"
+		       : "give the node a value: a dict {'input': value, 'children': [...]}",
 	    "node %lld of structure %lld carries no '%s'", (long long)at.node, (long long)at.structure,
 	    r->input->name);
 }
@@ -197,7 +199,7 @@ bool add_node_rows(struct py_program *p, struct flat *f, const struct view *v, i
 		if (PyErr_Occurred())
 			return false;
 		if (!value && (v->children ? r->input->at_inner : r->input->at_leaves))
-			return refuse_missing(r, v, at);
+			return refuse_missing(p, r, v, at);
 		Py_XINCREF(value);
 		bool ok = add_row(r, &f->data[i], value, at);
 		Py_XDECREF(value);

@@ -1,5 +1,7 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """Files of ONNX, written here field by field: y = Relu(x @ W + b), and z = Reshape(y, shape)."""
+import asyncio
+import io
 import pickle
 
 import numpy as np
@@ -99,8 +101,64 @@ def test_requests(layer):
     assert np.array_equal(model.service().submit({"in/x": X}).result()["y"][0], np.maximum(X @ W + B, 0))
 
 
+def layer_of(weights, bias):
+    nodes = [node("MatMul", ["in/x", "layer:W"], "p"), node("Add", ["p", "b"], "s"), node("Relu", ["s"], "y")]
+    inputs, outputs = [value("in/x", FLOAT, "N", 2)], [value("y", FLOAT, "N", 3)]
+    return onnx(nodes, inputs, outputs, [tensor("layer:W", weights), tensor("b", bias)])
+
+
+def test_other_weights(tmp_path):
+    first, second = tmp_path / "first.onnx", tmp_path / "second.onnx"
+    first.write_bytes(layer_of(W, B))
+    second.write_bytes(layer_of(2 * W, -B))
+    wanted, other = np.maximum(X @ W + B, 0), np.maximum(X @ (2 * W) - B, 0)
+    model = load(first, sizes={"N": 4})
+    for weights in (second, {"layer:W": 2 * W, "b": -B}, {"layer_W": 2 * W, "b": -B[None]}):
+        model.swap(weights)
+        assert np.array_equal(model(in_x=X)["y"][0], other)
+        model.swap(first)
+        assert np.array_equal(model(in_x=X)["y"][0], wanted)
+        assert np.array_equal(load(first, weights=weights, sizes={"N": 4})(in_x=X)["y"][0], other)
+    refused(lambda: model.swap({"layer:W": W.T, "b": B}), "extent-conflict", "layer_W")
+    compiled = espalier.load(first, sizes={"N": 4})
+    carried = pickle.loads(pickle.dumps(compiled))
+    carried.swap(second)
+    assert np.array_equal(carried(in_x=X)["y"][0], other)
+    compiled.save(tmp_path / "bare.espalier", pack=False)
+    bare = espalier.load(tmp_path / "bare.espalier", weights=second, sizes={"N": 4})
+    assert np.array_equal(bare(in_x=X)["y"][0], other)
+    with pytest.raises(TypeError, match="needs weights"):
+        espalier.load(tmp_path / "bare.espalier")
+    with pytest.raises(TypeError, match="ONNX"):
+        espalier.load(tmp_path / "bare.espalier", weights={"layer_W": W, "b": B}, sizes={"N": 4})
+
+
+def test_graphs_in_memory(layer):
+    class Proto:
+        def SerializeToString(self):
+            return layer.read_bytes()
+
+    for graph in (layer.read_bytes(), memoryview(layer.read_bytes()), io.BytesIO(layer.read_bytes()), Proto()):
+        out = load(graph, sizes={"N": 4}, outputs="p")(in_x=X)
+        assert out.keys() == ["p"] and np.array_equal(out["p"][0], X @ W)
+    refused(lambda: load(layer.read_bytes()[:60]), "bad-onnx", "graph")
+
+
+def test_arrays_by_name_everywhere(layer):
+    model = load(layer, sizes={"N": 4}, continuous=True)
+    wanted = model(in_x=X)["y"]
+    assert np.array_equal(model.service().submit(in_x=X).result()["y"], wanted)
+    assert np.array_equal(asyncio.run(model.submit(in_x=X, deadline=60))["y"], wanted)
+    assert "nodes" in repr(model.profile(in_x=X))
+    for call in (model.profile, model.service().submit):
+        with pytest.raises(TypeError, match="by their names"):
+            call({"in_x": X}, in_x=X)
+    with pytest.raises(espalier.InputError, match="by the names of the inputs"):
+        model([()])
+
+
 def test_refusals(layer, tmp_path):
-    refused(lambda: load(layer), "onnx-shape", "N")
+    refused(lambda: load(layer), "onnx-shape", "sizes={'N': ...}")
     refused(lambda: load(layer, sizes={"N": 4, "M": 1}), "onnx-choice", "M")
     cut = tmp_path / "cut.onnx"
     cut.write_bytes(layer.read_bytes()[:60])

@@ -18,7 +18,7 @@ def check(*arguments):
 
 @pytest.fixture(autouse=True)
 def needs_mypy():
-    pytest.importorskip("mypy", reason="mypy is missing")
+    pytest.importorskip("mypy.version", minversion="1.8", reason="mypy 1.8 is missing")
 
 
 def test_annotations():

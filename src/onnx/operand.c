@@ -254,9 +254,11 @@ static bool refuse_size(struct arena *a, struct diags *diags, const struct onnx_
 	struct str s = str_in(a), hint = str_in(a);
 	str_printf(&s, "has an axis %d of unknown size", axis);
 	if (v->dim[axis].param)
-		str_printf(&hint, "say it: --sizes %s=...", v->dim[axis].param);
+		str_printf(&hint, "say it: --sizes %s=..., in Python sizes={'%s': ...}", v->dim[axis].param,
+			   v->dim[axis].param);
 	else
-		str_printf(&hint, "say it: --sizes '%s[%d]=...'", v->name, axis);
+		str_printf(&hint, "say it: --sizes '%s[%d]=...', in Python sizes={'%s[%d]': ...}", v->name, axis,
+			   v->name, axis);
 	return refuse_value(diags, g, v, DIAG_ONNX_SHAPE, str_text(&hint), str_text(&s));
 }
 
