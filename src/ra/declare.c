@@ -195,7 +195,7 @@ static bool multiply_by_name(struct ra_graph *g, const struct ra_dim_term *t, co
 	int64_t by = second.terms ? counted->constant : second.constant;
 	if (second.terms)
 		*counted = second;
-	*coefficient *= by;
+	*coefficient = ra_multiply_factors(*coefficient, by);
 	return true;
 }
 

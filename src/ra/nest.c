@@ -226,7 +226,7 @@ static int find_term_variable(struct ra_graph *g, const struct ra_scope *scope, 
 		return index;
 	if (!ra_find_number(g, scope, by, &factor) || factor.terms)
 		return ra_refuse_factor(g, t->by), -2;
-	*scale *= factor.constant;
+	*scale = ra_multiply_factors(*scale, factor.constant);
 	return index;
 }
 

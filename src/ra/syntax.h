@@ -517,6 +517,12 @@ bool ra_resolve_dim(struct ra_graph *, const struct ra_scope *, const struct ra_
 bool ra_resolve_shape(struct ra_graph *, const struct ra_scope *, const ra_dim_texts *, struct ra_shape *);
 /* The whole number or dimension that a local name stands for, such as an argument of a function; false = none. */
 bool ra_find_number(const struct ra_graph *, const struct ra_scope *, struct ra_span name, struct ra_dim *);
+/* A factor times another one; what is beyond the limit stays beyond it. */
+static inline int64_t ra_multiply_factors(int64_t a, int64_t b)
+{
+	bool large = b > RA_COEFFICIENT_LIMIT || b < -RA_COEFFICIENT_LIMIT || a > INT32_MAX || a < -INT32_MAX;
+	return large ? RA_COEFFICIENT_LIMIT + 1 : a * b;
+}
 /* Refuses a name that a dimension is multiplied or divided by. */
 bool ra_refuse_factor(struct ra_graph *, struct ra_span);
 /* The header of the body of a case alone, up or down: its word and how it is written. */
