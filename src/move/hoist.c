@@ -373,5 +373,5 @@ void move_hoist(struct sub_program *to, const struct sub_program *from, enum mov
 
 bool move_is_hoisted(const struct sub_program *p)
 {
-	return p->inputs.n && p->inputs.at[p->inputs.n - 1].hoisted;
+	return (p->inputs.n && p->inputs.at[p->inputs.n - 1].hoisted) || move_is_flat(p);
 }

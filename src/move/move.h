@@ -29,7 +29,17 @@ const char *move_explain_tails(const struct sub_program *);
  * same arena (sub_init); `from` has been folded.  The trace may be NULL. */
 void move_hoist(struct sub_program *to, const struct sub_program *from, enum move_extent,
 		const struct rewrite_options *, struct rewrite_trace *);
-/* Whether hoisting moved a value of the program. */
+/* Flattening: a traversal whose nodes all compute the same, each without its neighbours, becomes one body ahead of it, over all
+ * nodes (SUB_AHEAD).  No bit of a result changes.  `to` is an empty program of the same arena (sub_init).  The trace may
+ * be NULL. */
+void move_flatten(struct sub_program *to, const struct sub_program *from, enum move_extent,
+		  const struct rewrite_options *, struct rewrite_trace *);
+/* Whether a body needs neighbours, edges, or a state that its traversal has yet to compute, and so runs in the order of
+ * the recursion. */
+bool move_needs_order(const struct sub_program *, const struct sub_body *);
+/* Whether a traversal of the program was flattened. */
+bool move_is_flat(const struct sub_program *);
+/* Whether hoisting moved a value of the program, or a traversal was flattened. */
 bool move_is_hoisted(const struct sub_program *);
 /* Padding: what a reduction reads through windows that may leave it is copied with a border, where each element is
  * read often.  No bit of a result changes.  `to` is an empty program of the same arena (sub_init).  The

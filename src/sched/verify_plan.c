@@ -174,8 +174,11 @@ static void check_body(struct verifier *v, int body)
 
 /* --- what is computed ahead --- */
 
+/* What stores a state ahead may read other nodes of the input; a hoisted value may not. */
 static bool needs_state(const struct verifier *v, int body)
 {
+	if (v->p->bodies.at[body].stores.at[0].to == SUB_TO_STATE)
+		return move_needs_order(v->p, &v->p->bodies.at[body]);
 	const bool *recursive = sub_find_recursive(v->p, v->p->bodies.at[body].traversal);
 	for (int i = 0; i < values_of(v, body)->n; i++)
 		if (recursive[values_of(v, body)->value[i].i])

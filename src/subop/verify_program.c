@@ -409,7 +409,8 @@ static bool is_target(const struct sub_program *p, const struct sub_body *b, con
 				   [SUB_TO_PARAM] = p->params.n,
 				   [SUB_TO_INPUT] = p->inputs.n};
 	bool gathered = b->domain == SUB_EVERY_NODE && s->to == SUB_TO_INPUT;
-	return (gathered || s->to == target_of(b->domain)) && s->which >= 0 && (size_t)s->which < declared[s->to];
+	bool flat = b->domain == SUB_AHEAD && s->to == SUB_TO_STATE;
+	return (gathered || flat || s->to == target_of(b->domain)) && s->which >= 0 && (size_t)s->which < declared[s->to];
 }
 
 static void check_store(struct verifier *v, const struct sub_body *b, const struct sub_store *s)

@@ -40,6 +40,7 @@ static const struct {
     {"tests/models/stacked.ra", "D=17 E=6 F=9 G=12 V=30"},
     {"tests/models/bilstm.ra", "D=9 X=6 V=30 C=4"},
     {"tests/models/parents.ra", "D=10 X=7"},
+    {"tests/models/flat.ra", "D=18 F=7 V=30"},
     {"tests/models/typedlayers.ra", "D=17 X=6 V=30 F=9 G=11"},
     {"tests/ra/good/updown.ra", "D=18 V=30"},
     {"tests/ra/good/down.ra", "D=9 E=10"},

@@ -28,6 +28,7 @@ static const struct {
     {"tests/models/members.ra", "V=30 D=18 A=10", 30},
     {"tests/models/stacked.ra", "D=17 E=6 F=9 G=12 V=30", 30},
     {"tests/models/parents.ra", "D=10 X=7", 30},
+    {"tests/models/flat.ra", "D=18 F=7 V=30", 30},
     {"tests/models/typedlayers.ra", "D=17 X=6 V=30 F=9 G=11", 30},
     {"tests/models/labels.ra", "V=30 D=18 R=4 F=5", 30},
     {"tests/models/ragged.ra", "D=21 R=4 F=3 K=6", 30},
