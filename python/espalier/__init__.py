@@ -4,7 +4,7 @@
     model = espalier.load("treelstm.ra", "w.safetensors", vocab="words.txt")
     out = model([(("A", "lovely"), "film"), ("Never", "boring")])
     out["sentiment"]            # a NumPy view: a row for each structure
-    out.label("sentiment")      # the names of the largest: ['positive', 'positive']
+    out.label("sentiment")      # the names of the largest: ['positive', 'neutral']
 
 `espalier.load` says what models, weights and options are, `Model.__call__` what structures are.
 """
