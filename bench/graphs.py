@@ -3,7 +3,7 @@
 """Runs whole ONNX graphs by Espalier and by ONNX Runtime: the same file and the same inputs, in one run.
 
   graphs.py FOLDER [NAME...] [--parts compare,time,compile,counts] [--threads 1,2] [--batches 1,8] [--lengths 128,32]
-                             [--seconds S] [--schedule TEXT] [--output FILE.jsonl]
+                             [--seconds S] [--priority P] [--schedule TEXT] [--output FILE.jsonl]
   graphs.py --from FILE.jsonl [FILE.jsonl...]      only the tables, in Markdown
 
 FOLDER has the files of graph_files.py. Prints a line for each measurement, then tables, and adds records to the output.
@@ -110,7 +110,14 @@ def random_inputs(path, sizes):
 # --- processes ---
 
 
-def serve(pipe, name, path, sizes, threads, options):
+def set_priority(priority):
+    """Gives all threads of this process a real-time priority, or with 0 none."""
+    policy = os.SCHED_FIFO if priority else os.SCHED_OTHER
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setscheduler(int(thread), policy, os.sched_param(priority))
+
+
+def serve(pipe, name, path, sizes, threads, priority, options):
     """Answers requests: "run" a number of times with seconds, "outputs" with arrays."""
     try:
         run = OPEN[name](path, sizes, threads, **options)
@@ -125,20 +132,22 @@ def serve(pipe, name, path, sizes, threads, options):
             pipe.send({output: np.array(array) for output, array in run(inputs).items()})
             continue
         taken = []
+        set_priority(priority)
         for _ in range(request + 1):
             begin = time.perf_counter()
             run(inputs)
             taken.append(time.perf_counter() - begin)
+        set_priority(0)
         pipe.send(taken[1:])
 
 
 class Contestant:
     """A process that is stopped but while it is asked."""
 
-    def __init__(self, name, path, sizes, threads, **options):
+    def __init__(self, name, path, sizes, threads, priority=0, **options):
         processes = multiprocessing.get_context("spawn")
         self.pipe, other = processes.Pipe()
-        self.process = processes.Process(target=serve, args=(other, name, path, sizes, threads, options), daemon=True)
+        self.process = processes.Process(target=serve, args=(other, name, path, sizes, threads, priority, options), daemon=True)
         self.process.start()
         other.close()
         self.repeats, self.taken = 1, []
@@ -168,8 +177,9 @@ class Contestant:
         self.process.join()
 
 
-def open_all(names, *setting, **options):
-    return {name: Contestant(name, *setting, **(options if name == "espalier" else {})) for name in names}
+def open_all(names, *setting, schedule, priority=0):
+    own = {"espalier": {"schedule": schedule}}
+    return {name: Contestant(name, *setting, priority=priority, **own.get(name, {})) for name in names}
 
 
 # --- parts: each returns what its record has ---
@@ -202,7 +212,7 @@ def compare(path, sizes, threads, options):
 
 def measure(path, sizes, threads, options):
     names = list(OPEN) if threads > 1 else list(OPEN)[:2]
-    all_of_them = open_all(names, path, sizes, threads, schedule=options.schedule)
+    all_of_them = open_all(names, path, sizes, threads, schedule=options.schedule, priority=options.priority)
     for each in all_of_them.values():
         each.take_turn()  # how often it runs in a turn
         each.taken.clear()
@@ -410,6 +420,7 @@ def main():
     parser.add_argument("--batches", type=numbers, default=[1, 8])
     parser.add_argument("--lengths", type=numbers, default=[128, 32])
     parser.add_argument("--seconds", type=float, default=2, help="of measuring, for each program")
+    parser.add_argument("--priority", type=int, default=0, help="real-time priority of what is timed, on a machine that others use")
     parser.add_argument("--schedule", help="of Espalier's programs")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--from", dest="sources", type=Path, nargs="+")

@@ -180,7 +180,8 @@ static void add_step(struct sched_graph *g, sub_ref step)
 	if (op_of(g, end) < 0)
 		return;
 	struct sched_operator *op = &g->ops.at[op_of(g, end)];
-	op->expensive |= sub_traits_of(v->op)->price == SUB_EXPENSIVE;
+	/* Elements whose index is a value come from anywhere: no product reads them again for each column. */
+	op->expensive |= sub_traits_of(v->op)->price == SUB_EXPENSIVE || v->op == SUB_GATHER;
 	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
 		if (!sub_reduces_ragged(g->p, v))

@@ -144,6 +144,22 @@ static bool plan_text(struct planned *p, const char *text, const char *sizes)
 	return ok;
 }
 
+/* A product that gathered each element anew for all its columns would have no vectors: rows of a table are brought
+ * together first. */
+static void test_gathered(void)
+{
+	static const char text[] = "model m\nstructure none\ninput ids[L] : i32\nparam E[V, D], P[L, D], U[D, D]\n"
+				   "node:\n x[l, d] = E[ids[l], d] + P[l, d]\n"
+				   "output y[l, k] = sum(x[l, d] * U[d, k] for d)\n";
+	struct planned p;
+	struct sched_counts c = {0};
+	if (tap_ok(plan_text(&p, text, "L=8 D=24 V=50"), "planned"))
+		c = sched_count(&p.plan, body_of(&p, SUB_EVERY_NODE));
+	tap_ok(c.groups == 2 && c.stored == 1, "what is gathered is stored before a product reads it again: %d groups",
+	       c.groups);
+	free_model(&p.model);
+}
+
 static void test_typed_bytes(void)
 {
 	static const char text[] =
@@ -393,6 +409,7 @@ int main(void)
 	test_baselines();
 	test_fused();
 	test_bytes();
+	test_gathered();
 	test_typed_bytes();
 	test_mappings();
 	test_table();
