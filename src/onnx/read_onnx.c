@@ -35,8 +35,8 @@ static bool read_opset(struct onnx_reading *r, const Onnx__OperatorSetIdProto *f
 	    ONNX_LAST_OPSET);
 }
 
-/* A model that imports nothing has version 1 of the standard's operators: so it was before version 3 of the
- * format. */
+/* Before version 3 of the format models imported nothing, and had version 1 of the standard's operators.  Later
+ * ones say it, at the end of most files. */
 static bool read_opsets(struct onnx_reading *r)
 {
 	size_t n = r->model->n_opset_import;
@@ -49,6 +49,9 @@ static bool read_opsets(struct onnx_reading *r)
 	for (size_t i = 0; i < n; i++)
 		if (!read_opset(r, r->model->opset_import[i], &opset[i]))
 			return false;
+	if (!n && r->model->ir_version >= 3)
+		return onnx_report(r, DIAG_ONNX_OPSET, "copy the file again: its end may be cut off",
+				   "the model says of no version of operators that it was written for");
 	if (!n)
 		opset[n++] = (struct onnx_opset){"", 1};
 	r->opsets = n;
