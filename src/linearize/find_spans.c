@@ -11,8 +11,9 @@
  *     work    the nodes of the span that are below the cut
  *
  * Pairs of children in post order have numbers and links already (fill.c): their ids are ranks, and only cuts are
- * found.  In any other forest one walk finds ranks, numbers, links and cuts.  Time is linear; the C stack is not
- * touched. */
+ * found.  Where nodes have any number of children and seem to be in post order they are numbered as without spans,
+ * and passes over levels find the rest.  In any other forest one walk finds ranks, numbers, links and cuts.  Time is
+ * linear; the C stack is not touched. */
 #include "linearize/linearize.h"
 
 #include <string.h>
@@ -78,6 +79,105 @@ static void find_cuts_of_pairs(struct lin_order *o)
 		stack[depth + 1] = stack[depth + 2] = span;
 		depth += 2 * (height[id] > 0);
 	}
+}
+
+/* --- lists that are a post order, as it seems: in passes over levels, without a branch on what is a leaf --- */
+
+enum { NEXT_SPAN, SAME_SPAN, NOBODY }; /* where a node's parent is */
+
+/* Finds, by id, which span parents are in.  True when ids are a post order: the subtree of each child ends
+ * where that of the next one begins, the last one's right before the parent. */
+static bool find_parents(struct lin_order *o, const struct lin_forest *f, uint8_t *parent_span)
+{
+	uint32_t *size = (uint32_t *)o->stack, nested = 1;
+	for (int32_t n = 0; n < o->nodes; n++)
+		size[n] = 1;
+	memset(parent_span, NOBODY, o->nodes);
+	for (int32_t span = 1; span < spans_of(o); span++) {
+		int32_t begin = span_begin(o, span), end = span_begin(o, span + 1);
+		for (int32_t n = begin; n < end; n++) {
+			int32_t id = o->order[n];
+			uint32_t last = id - 1;
+			for (int32_t i = f->child_begin[id + 1]; i-- > f->child_begin[id];) {
+				int32_t c = f->children[i];
+				nested &= (uint32_t)c == last;
+				last -= size[c];
+				parent_span[c] = o->number[c] >= begin ? SAME_SPAN : NEXT_SPAN;
+			}
+			size[id] = id - last;
+		}
+	}
+	return nested;
+}
+
+/* Finds the ids in post order: filled from the end, parents before children, the last child first. */
+static void find_post_order(struct lin_order *o, const struct lin_forest *f, const uint8_t *parent_span)
+{
+	int32_t *stack = o->stack + 2 * (int64_t)o->nodes, *post = o->stack + o->nodes, at = o->nodes, depth = 0;
+	for (int32_t root = o->nodes - 1; root >= 0; root--) {
+		if (parent_span[root] == NOBODY)
+			stack[depth++] = root;
+		while (depth) {
+			int32_t n = stack[--depth];
+			post[--at] = n;
+			for (int32_t i = f->child_begin[n]; i < f->child_begin[n + 1]; i++)
+				stack[depth++] = f->children[i];
+		}
+	}
+}
+
+static int32_t level_of(const struct lin_order *o, int32_t id)
+{
+	return o->height[id] & (o->batches > LIN_CHILD ? -1 : ~LIN_CHILD);
+}
+
+/* Numbers each batch, or each case of it, in post order.  Numbering advances the begin of each to its end. */
+static void renumber_nodes(struct lin_order *o)
+{
+	int32_t *begin = o->cases ? o->case_begin : o->batch_begin, cases = o->cases ? o->cases : 1;
+	const int32_t *post = o->stack + o->nodes;
+	for (int32_t r = 0; r < o->nodes; r++) {
+		int32_t id = post[r], c = o->cases ? o->case_of[o->number[id]] : 0;
+		int32_t to = begin[(int64_t)level_of(o, id) * cases + c]++;
+		o->number[id] = to;
+		o->order[to] = id;
+		o->rank[to] = r;
+	}
+	memmove(begin + 1, begin, (size_t)o->batches * cases * sizeof *begin);
+	begin[0] = 0;
+}
+
+static void find_cuts(struct lin_order *o, const uint8_t *parent_span, const int32_t *post)
+{
+	begin_cuts(o, o->batch_begin, 1);
+	for (int32_t r = o->nodes; r-- > 0;) {
+		int32_t id = post ? post[r] : r;
+		put_cut(o, o->work, lin_span_of(o, level_of(o, id)), r, parent_span[id] != SAME_SPAN);
+	}
+}
+
+bool lin_seem_nested(const struct lin_order *o, const struct lin_forest *f)
+{
+	const int32_t *end = f->child_begin + 1, *children = f->children;
+	bool all = !lin_links_spans(o) && o->edges && o->swept == o->nodes;
+	for (int32_t n = 0; all && n < o->nodes; n++) {
+		int32_t inner = -(end[n] > end[n - 1]);
+		all = !(inner & (children[(end[n] - 1) & inner] ^ (n - 1)));
+	}
+	return all;
+}
+
+void lin_find_spans(struct lin_order *o, const struct lin_forest *f)
+{
+	uint8_t *parent_span = (uint8_t *)(o->stack + 3 * (int64_t)o->nodes);
+	bool nested = find_parents(o, f, parent_span);
+	if (nested) {
+		o->rank = o->order;
+	} else {
+		find_post_order(o, f, parent_span);
+		renumber_nodes(o);
+	}
+	find_cuts(o, parent_span, nested ? NULL : o->stack + o->nodes);
 }
 
 /* --- any other order: numbers, links and cuts in one walk --- */

@@ -160,7 +160,8 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 /* Numbers all nodes, and gives them their links. */
 static void number_nodes(struct lin_order *o, const struct lin_forest *f)
 {
-	bool pairs = lin_are_pairs(o), lists = o->edge_begin, spans = o->span && !pairs;
+	bool pairs = lin_are_pairs(o), lists = o->edge_begin, nested = o->span && !pairs && lin_seem_nested(o, f),
+	     spans = o->span && !pairs && !nested;
 	if (pairs)
 		lin_number_pairs(o);
 	else if (spans)
@@ -173,6 +174,8 @@ static void number_nodes(struct lin_order *o, const struct lin_forest *f)
 		lin_end_cases(o);
 	if (pairs && o->span)
 		lin_find_cuts(o);
+	if (nested)
+		lin_find_spans(o, f);
 	if (!pairs && !lists && !(spans && lin_links_spans(o)))
 		lin_link(o, f);
 }

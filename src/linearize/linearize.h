@@ -185,7 +185,14 @@ void lin_number_pairs(struct lin_order *);
 void lin_end_cases(struct lin_order *);
 /* Finds spans of pairs that have their numbers. */
 void lin_find_cuts(struct lin_order *);
-/* Finds spans of other trees, and fills `order` and `number` in the same pass, and what lin_links_spans says. */
+/* Whether children precede their parents, the last one directly: lists of children that are not linked by
+ * lin_number_spans may then be a post order. */
+bool lin_seem_nested(const struct lin_order *, const struct lin_forest *);
+/* Finds spans of trees in any order that have their numbers; numbers the nodes of each batch anew when ids are no post
+ * order. */
+void lin_find_spans(struct lin_order *, const struct lin_forest *);
+/* Finds spans of trees without numbers, and fills `order` and `number` in the same pass, and what lin_links_spans
+ * says. */
 void lin_number_spans(struct lin_order *, const struct lin_forest *);
 /* Whether it also fills `child`, `place` and `parent`: with a fixed number of children. */
 static inline bool lin_links_spans(const struct lin_order *o)

@@ -59,6 +59,18 @@ static void name_nodes(struct trees *t, bool shuffle)
 		t->root[i] = t->id[t->root[i]];
 }
 
+/* Exchanges the first two of three or more children: each node still follows its last child, but ids are no post
+ * order. */
+static void swap_children(struct trees *t)
+{
+	for (int32_t n = 0; n < t->f.nodes; n++)
+		if (t->begin[n + 1] - t->begin[n] > 2) {
+			int32_t *first = t->list + t->begin[n], second = first[1];
+			first[1] = first[0];
+			first[0] = second;
+		}
+}
+
 /* --- what must hold --- */
 
 /* Cases rise within a level, and ranks within a case. */
@@ -275,6 +287,8 @@ static void test_agreement(int arity, const struct lin_cases *by, const char *wh
 					  .span = levels[i % (sizeof levels / sizeof *levels)]};
 		grow_trees(&t, 1 + random_below(NODES), arity);
 		name_nodes(&t, i / 4 % 2);
+		if (i / 8 % 2)
+			swap_children(&t);
 		wrong += !accepted(lin_linearize(&order, &t.f, rules, &diags)) || !has_ranks(&order, &t.f) ||
 			 !indices_right(&order, &t.f, rules) || !spans_right(&order, &t.f) ||
 			 !as_defined(&order, &t.f, by);
