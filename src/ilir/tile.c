@@ -25,6 +25,7 @@ struct check {
 	bool *bounded; /* by variable: it is of a loop with constant bounds */
 	uint32_t
 	    *follows; /* by variable of a let: the last checked loop whose variable its value depends on */
+	uint32_t *inside; /* by register: the variable of the last checked loop that it is allocated in */
 };
 
 /* Whether the index is var, or var plus a constant, which a recipe can express. */
@@ -60,7 +61,8 @@ static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v, con
 	return step == 1 || (by_step && step > 1 && step <= ILIR_MAX_STEP);
 }
 
-/* Whether a value differs between the iterations of the loop, perhaps through lets. */
+/* Whether a value differs between the iterations of the loop, perhaps through lets, or registers that each iteration
+ * has of its own. */
 struct dependence {
 	const struct check *c;
 	bool found;
@@ -71,6 +73,7 @@ static void find_dependence(const struct ilir_module *m, ilir_expr e, void *cont
 	struct dependence *d = context;
 	const struct ilir_node *n = ilir_at(m, e);
 	d->found |= n->op == ILIR_VAR && (n->var.i == d->c->var.i || d->c->follows[n->var.i] == d->c->var.i);
+	d->found |= n->op == ILIR_LOAD && d->c->inside[n->buffer.i] == d->c->var.i;
 }
 
 static bool differs(const struct ilir_module *m, ilir_expr e, const struct check *c)
@@ -143,10 +146,12 @@ static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, v
 {
 	struct check *c = context;
 	if (s->kind == ILIR_FOR) {
-		c->ok &= !ilir_uses_var(m, s->loop.begin, c->var) && !ilir_uses_var(m, s->loop.end, c->var);
+		c->ok &= !differs(m, s->loop.begin, c) && !differs(m, s->loop.end, c);
 		note_variable(m, s, c);
-	} else if (s->kind == ILIR_IF)
-		c->ok &= !ilir_uses_var(m, s->branch.condition, c->var);
+	} else if (s->kind == ILIR_ALLOC)
+		c->inside[s->alloc.i] = c->var.i;
+	else if (s->kind == ILIR_IF)
+		c->ok &= !differs(m, s->branch.condition, c);
 	else if (s->kind == ILIR_LET) {
 		note_variable(m, s, c);
 		if (differs(m, s->let.value, c))
@@ -184,10 +189,13 @@ struct tiler {
 	VEC(bool) is_row;
 	VEC(bool) bounded;
 	VEC(uint32_t) follows;
+	VEC(uint32_t) inside; /* by buffer */
 };
 
-static void reserve_vars(struct tiler *t, const struct ilir_module *m)
+static void reserve_facts(struct tiler *t, const struct ilir_module *m)
 {
+	while (t->inside.n < m->buffers.n)
+		vec_push(m->arena, &t->inside, 0);
 	while (t->is_row.n < m->vars.n) {
 		vec_push(m->arena, &t->is_row, false);
 		vec_push(m->arena, &t->bounded, false);
@@ -197,12 +205,13 @@ static void reserve_vars(struct tiler *t, const struct ilir_module *m)
 
 static bool can_vectorize(struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop)
 {
-	reserve_vars(t, m);
+	reserve_facts(t, m);
 	struct check c = {.var = loop->loop.var,
 			  .ok = true,
 			  .is_row = t->is_row.at,
 			  .bounded = t->bounded.at,
-			  .follows = t->follows.at};
+			  .follows = t->follows.at,
+			  .inside = t->inside.at};
 	ilir_visit_block(m, loop->loop.body, &(struct ilir_visit){check_stmt, check_expr, &c});
 	return c.ok;
 }
@@ -339,7 +348,7 @@ static struct ilir_stmt *cut_loop(struct ilir_module *m, struct ilir_stmt *s, vo
 void ilir_tile(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	struct tiler tiler = {.tiling = tiling};
-	reserve_vars(&tiler, m);
+	reserve_facts(&tiler, m);
 	struct check known = {.is_row = tiler.is_row.at, .bounded = tiler.bounded.at};
 	for (size_t k = 0; k < m->kernels.n; k++)
 		ilir_visit_block(m, m->kernels.at[k].body,

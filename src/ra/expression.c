@@ -620,7 +620,8 @@ static bool at_not(const struct ra_parser *p)
 	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, "not"))
 		return false;
 	struct ra_token next = ra_next_token(&ahead);
-	return (next.kind == RA_TOKEN_NAME && !next.word) || next.kind == RA_TOKEN_NUMBER;
+	bool operand = next.kind == RA_TOKEN_NAME && (!next.word || next.word == RA_WORD_CHILDREN);
+	return operand || next.kind == RA_TOKEN_NUMBER;
 }
 
 static struct ra_expr *parse_not(struct ra_parser *p)

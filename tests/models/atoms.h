@@ -72,6 +72,12 @@ static inline enum kind kind_of(const struct form *f)
 	return f->dtype == DTYPE_BOOL ? TRUTH : INTEGER;
 }
 
+/* Whether elements can be added up: sums of what is exact are rounded. */
+static inline bool has_sums(const struct form *f)
+{
+	return kind_of(f) == ROUNDED || kind_of(f) == INTEGER;
+}
+
 /* The same shape with elements of another type.  A jump asks for exact values, unless the model is not
  * careful. */
 static inline struct form with_type(struct generator *g, const struct form *f, enum dtype dtype)

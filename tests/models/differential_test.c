@@ -69,6 +69,8 @@ static const struct {
     {"tests/models/gather.ra", "N=5 D=9 V=11"},
     {"tests/models/gather.ra", "N=1 D=1 V=1"},
     {"tests/models/gather.ra", "N=8 D=32 V=40"},
+    {"tests/models/indexed.ra", "C=17 V=5"},
+    {"tests/models/indexed.ra", "C=4 V=1"},
     {"tests/models/reshape.ra", "D=8"},
     {"tests/models/reshape.ra", "D=1"},
     {"tests/models/reshape.ra", "D=5"},

@@ -4,6 +4,7 @@
 #ifndef ESPALIER_TESTS_MODELS_EXPRESSIONS_H
 #define ESPALIER_TESTS_MODELS_EXPRESSIONS_H
 
+#include "tests/models/index_notation.h"
 #include "tests/models/typed_operators.h"
 
 /* --- operators: each is tried, and puts nothing when the form does not suit it --- */
@@ -62,12 +63,6 @@ static inline bool put_binary(struct generator *g, const struct form *f, int dep
 	bool swap = which < 7 && random_below(2);
 	put_either(g, swap ? &less : &more, swap ? &more : &less, depth, around_two[which]);
 	return true;
-}
-
-/* Whether elements can be added up: sums of what is exact are rounded. */
-static inline bool has_sums(const struct form *f)
-{
-	return kind_of(f) == ROUNDED || kind_of(f) == INTEGER;
 }
 
 /* Of the axes of the form the last one can be the right argument's, the others are the left one's. */
@@ -405,89 +400,6 @@ static inline bool put_carried(struct generator *g, const struct form *f, int de
 	return true;
 }
 
-/* --- index notation --- */
-
-/* `yN[iNx0 in D, ...] = ` of a form. */
-static inline void put_left_side(struct generator *g, const struct form *f, int name)
-{
-	put(&g->body, "((y%d[", name); /* `not (` would be a call */
-	for (int d = 0; d < f->rank; d++) {
-		put(&g->body, "%si%dx%d in ", d ? ", " : "", name, d);
-		put_extent(&g->body, &f->dim[d]);
-	}
-	put(&g->body, "] = ");
-}
-
-/* The elements of a value with its axes turned, each perhaps from its end. */
-static inline bool put_turned(struct generator *g, const struct form *f, int depth)
-{
-	struct form turned = *f;
-	int name = g->names++, by = f->rank ? random_below(f->rank) : 0;
-	if (!f->rank)
-		return false;
-	for (int d = 0; d < f->rank; d++)
-		turned.dim[d] = f->dim[(d + by) % f->rank];
-	put_left_side(g, f, name);
-	put(&g->body, "(");
-	put_value(g, &turned, depth);
-	for (int d = 0; d < f->rank; d++) {
-		put(&g->body, d ? ", " : ")[");
-		if (random_below(3) == 0) {
-			put_extent(&g->body, &turned.dim[d]);
-			put(&g->body, " - 1 - ");
-		}
-		put(&g->body, "i%dx%d", name, (d + by) % f->rank);
-	}
-	put(&g->body, "]; y%d))", name);
-	return true;
-}
-
-/* The elements beside those of a value, and a number where there are none. */
-static inline bool put_shifted(struct generator *g, const struct form *f, int depth)
-{
-	int name = g->names++;
-	if (!f->rank)
-		return false;
-	put_left_side(g, f, name);
-	put(&g->body, "((");
-	put_value(g, f, depth);
-	for (int d = 0; d < f->rank; d++)
-		put(&g->body, "%si%dx%d%s", d ? ", " : ")[", name, d,
-		    random_below(2)   ? " - 1"
-		    : random_below(2) ? " + 1"
-				      : "");
-	put(&g->body, "] else %s); y%d))", random_below(2) ? "1" : "-1", name);
-	return true;
-}
-
-/* A reduction over one more axis and over a window along another one. */
-static inline bool put_window(struct generator *g, const struct form *f, int depth)
-{
-	static const char *const reductions[] = {"max", "min", "sum"};
-	struct form more = *f;
-	struct extent k = random_extent();
-	int name = g->names++, at = f->rank ? random_below(f->rank) : -1;
-	if (f->rank == RA_MAX_RANK || too_large(g, f, &k))
-		return false;
-	more.dim[more.rank++] = k;
-	if (f->rank)
-		put_left_side(g, f, name);
-	put(&g->body, "%s((", reductions[random_below(has_sums(f) ? 3 : 2)]);
-	put_value(g, &more, depth);
-	put(&g->body, ")[");
-	for (int d = 0; d < f->rank; d++) {
-		put(&g->body, "i%dx%d", name, d);
-		if (d == at)
-			put(&g->body, " + %d*w%d - %d", 1 + random_below(2), name, 1 + random_below(2));
-		put(&g->body, ", ");
-	}
-	put(&g->body, "u%d] for u%d", name, name);
-	if (at >= 0)
-		put(&g->body, ", w%d in %d", name, 1 + random_below(3));
-	put(&g->body, f->rank ? "); y%d))" : ")", name);
-	return true;
-}
-
 typedef bool put_operator(struct generator *, const struct form *, int depth);
 
 static put_operator *const rounded_operators[] = {
@@ -497,7 +409,8 @@ static put_operator *const rounded_operators[] = {
     put_over_nodes,    put_concat,	  put_transpose, put_prelude,	      put_part_of_local,
     put_part_of_local, put_part_of_local, put_gates,	 put_gates,	      put_gates,
     put_row,	       put_along,	  put_along,	 put_batch,	      put_cut,
-    put_turned,	       put_shifted,	  put_window,
+    put_turned,	       put_shifted,	  put_window,	 put_reshaped,	      put_gathered,
+    put_after,
 };
 
 static put_operator *const integer_operators[] = {
@@ -505,20 +418,20 @@ static put_operator *const integer_operators[] = {
     put_product,    put_product,   put_argmax, put_argmax,    put_over_neighbours, put_over_neighbours,
     put_over_nodes, put_reduction, put_along,  put_slice,     put_concat,	   put_part_of_local,
     put_bilinear,   put_batch,	   put_row,    put_transpose, put_spread,	   put_cut,
-    put_turned,	    put_shifted,   put_window,
+    put_turned,	    put_shifted,   put_window, put_reshaped,  put_gathered,	   put_after,
 };
 
 static put_operator *const exact_operators[] = {
     put_typed,	    put_typed,	   put_typed,  put_typed, put_typed,  put_over_neighbours,
     put_over_nodes, put_reduction, put_along,  put_slice, put_concat, put_part_of_local,
     put_row,	    put_transpose, put_spread, put_cut,	  put_turned, put_shifted,
-    put_window,
+    put_window,	    put_reshaped,  put_gathered, put_after,
 };
 
 static put_operator *const truth_operators[] = {
     put_typed, put_typed,  put_typed,	      put_typed, put_typed,	put_any,
     put_slice, put_concat, put_part_of_local, put_row,	 put_transpose, put_cut,
-    put_turned,
+    put_turned, put_reshaped, put_gathered,
 };
 
 #define OPERATORS(list) {list, sizeof(list) / sizeof *(list)}

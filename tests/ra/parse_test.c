@@ -146,6 +146,9 @@ static void check_precedence(void)
 	check_text("a sum over children that another uses has a name", HEAD
 		   "inner:\n s = sum(k.h for k in children)\n t = s + 1\n h = W @ sum(tanh(k.h * t) for k in "
 		   "children) + max(s for k in children)\noutput o = h\n");
+	check_text("what is not may be of a child by its number",
+		   "model m\nstructure tree(2)\ninput x[D]\nstate h[D] : bool\nleaf:\n h = x > 0\ninner:\n"
+		   " h = not children[0].h or children[1].h\noutput o = h\n");
 	check_text("labels hold quotes, backslashes and UTF-8", HEAD
 		   "inner:\n h = W @ left.h\noutput o = h[0:3] at root labels \"a \\\"b\\\"\", \"\\\\\", "
 		   "\"\xc3\xa9\"\n");
