@@ -350,7 +350,11 @@ def print_times(records):
         if record is not next(iter(of_threads.values())):
             continue
         row = [record["name"], size_text(record)]
-        for threads, each in sorted(of_threads.items()):
+        for threads in sorted({r["threads"] for r in records}):
+            each = of_threads.get(threads)
+            if not each:
+                row += ["", "", ""]
+                continue
             own, other = each["espalier"], fastest(each, "median")
             row += [f"{own['median']:.2f} ({own['least']:.2f})", f"{other:.2f} ({fastest(each, 'least'):.2f})",
                     f"{other / own['median']:.2f}"]
