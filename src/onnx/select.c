@@ -59,7 +59,7 @@ struct onnx_operand onnx_weighted_sum(const struct onnx_op *o, struct onnx_opera
 			p.at[d] = axis_name(o, d);
 		p.index_at[0] = axis_name(o, axis);
 		struct onnx_operand part = pick(o, &p, &shape);
-		if (!part.given)
+		if (!part.id)
 			return part;
 		bool plain = true;
 		for (int64_t i = 0; i < n; i++)

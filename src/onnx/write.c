@@ -50,17 +50,18 @@ static const char *shape_text(const struct onnx_op *o, const struct onnx_shape *
 	return str_text(&s);
 }
 
-/* None where there is no argument: a fault was reported, or an input is left out. */
+/* A value without a number, but with its shape, where an argument has none: a fault was reported, or an input is left
+ * out. */
 static struct onnx_operand call_text(const struct onnx_op *o, enum onnx_type type,
 				     const struct onnx_shape *shape, struct onnx_operand *const *arg, int n,
 				     const char *text)
 {
 	uint32_t id[26];
 	for (int i = 0; i < n; i++)
-		if (!arg[i]->given)
-			return none;
+		if (!arg[i]->source && !arg[i]->id)
+			return make_written(type, shape, 0);
 	if (!onnx_check_extents(o, shape))
-		return none;
+		return make_written(type, shape, 0);
 	for (int i = 0; i < n; i++)
 		id[i] = onnx_use(o, arg[i]);
 	return make_written(type, shape, ra_builder_indexed(o->target->builder, text, id, n));
