@@ -394,7 +394,7 @@ static void test_chosen_rows(void)
 		int across;
 		bool blocks;
 	} cases[] = {{"tests/golden/matrix.ra", "D=256 V=3", "inner.0", 0, true},
-		     {"tests/golden/matrix.ra", "D=128 V=3", "inner.0", 0, false},
+		     {"tests/golden/matrix.ra", "D=64 V=3", "inner.0", 0, false},
 		     {"examples/mvrnn/mvrnn.ra", "D=256 V=9 C=5", "inner.1", 1, true},
 		     {"examples/mvrnn/mvrnn.ra", "D=64 V=9 C=5", "inner.1", 1, false},
 		     {"examples/mvrnn/mvrnn.ra", "D=64 V=9 C=5", "inner.0", SCHED_NODES, false},
