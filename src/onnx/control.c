@@ -119,7 +119,7 @@ struct scan {
 static bool join_scanned(const struct iteration *t, int scanned, int64_t axis, bool backward, struct onnx_operand *out)
 {
 	const struct onnx_op *o = t->o;
-	if (!t->n)
+	if (!t->made.at)
 		return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "a scanned output of no iterations has no elements");
 	const struct onnx_shape shape = t->made.at[scanned].shape;
 	struct onnx_operand *part = ARENA_ARRAY(o->arena, struct onnx_operand, t->n);

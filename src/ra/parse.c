@@ -209,12 +209,11 @@ bool ra_parse_traversal(struct ra_parser *p)
 /* `= NUMBER`, or `= NAME` of an argument before this one; nothing is read where there is no '='. */
 static bool parse_default(struct ra_parser *p, struct ra_def *def, struct ra_expr **e)
 {
-	struct ra_span begin = p->token.span;
 	*e = NULL;
 	if (!ra_take_token(p, '='))
 		return !def->defaults.n || !def->defaults.at[def->defaults.n - 1] ||
 		       ra_refuse_token(p, "'=' and a default, as the argument before has one");
-	begin = p->token.span;
+	struct ra_span begin = p->token.span;
 	if (p->token.kind == RA_TOKEN_NAME && map_get(&def->param, begin.text, begin.length) >= 0) {
 		*e = ra_make_expr(p, RA_E_NAME, begin);
 		(*e)->name = begin;

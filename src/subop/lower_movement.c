@@ -104,7 +104,7 @@ static bool split_runs(struct lowering *l, sub_ref *r, struct axes *now, int *fi
 		       const int *end, int runs)
 {
 	struct axes next = {0};
-	int vars[RA_MAX_RANK], at[RA_MAX_RANK] = {0}, cut[RA_MAX_RANK], left[RA_MAX_RANK];
+	int vars[RA_MAX_RANK], at[RA_MAX_RANK] = {0}, cut[RA_MAX_RANK] = {0}, left[RA_MAX_RANK];
 	bool any = false;
 	for (int g = 0, i = 0; g < runs; g++) {
 		int begin = g ? end[g - 1] : 0, has = first[g];

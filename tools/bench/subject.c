@@ -208,7 +208,7 @@ static int fill_from_file(struct subject *s, size_t first, size_t count)
 
 static int fill_from_arrays(struct subject *s, size_t first, size_t count)
 {
-	esp_error *error;
+	esp_error *error = NULL;
 	esp_status status = ESP_OK;
 	size_t rows = arrays_rows(s->arrays), at = s->structures ? first % rows : first;
 	while (count && at < rows && !status) {
