@@ -29,7 +29,7 @@ void lower_open_cut(struct lowering *l)
 
 ilir_expr lower_cut_element(struct lowering *l, ilir_expr element)
 {
-	return l->piece.i ? ilir_binary(l->m, ILIR_ADD, ilir_var_ref(l->m, l->piece), element) : element;
+	return ilir_binary(l->m, ILIR_ADD, ilir_var_ref(l->m, l->piece), element);
 }
 
 /* The index of the current element in a buffer of parked sums, whose last dimension is that of columns. */

@@ -179,11 +179,13 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 			const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
 {
 	struct scope *saved = l->scope, *body = fresh ? loop->body : new_trial_scope(l, loop->body);
+	const bool is_cut = l->piece.i && loop->extent >= 0; /* sums over edges are added up by the last piece */
 	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0), element[SUB_MAX_VARS] = {{0}};
 	for (int i = 0; i < loop->outers; i++)
 		element[i] = ilir_var_ref(l->m, loop->outer[i].var);
 	element[loop->outers] = element_of(l, loop, sums->joined);
-	element[0] = lower_cut_element(l, element[0]);
+	if (is_cut)
+		element[0] = lower_cut_element(l, element[0]);
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = element_of(l, loop, false);
@@ -195,7 +197,7 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	loop->shared = shared;
 	loop->prologue = ilir_append(loop->prologue, ilir_alloc(l->m, acc));
 	struct ilir_stmt *first = ilir_store(l->m, acc, NULL, 0, start);
-	if (l->piece.i)
+	if (is_cut)
 		lower_cut_sum(l, loop, sums->of[0], acc, first);
 	else
 		loop->prologue = ilir_append(loop->prologue, first);

@@ -15,6 +15,7 @@ static const struct {
     {"tests/models/ternary.ra", "D=19 X=6 V=30"},
     {"tests/models/mixed.ra", "D=11 X=5"},
     {"tests/ra/good/childsum.ra", "D=13 E=10 V=30"},
+    {"bench/models/childsum.ra", "D=40 V=9"},
     {"tests/ra/good/gru.ra", "D=18 E=7"},
     {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4"},
     {"tests/ra/good/dag.ra", "D=9 E=10"},
@@ -116,6 +117,23 @@ static void test_targets(struct setting *s, const char *name, size_t model)
 	}
 }
 
+/* Schedules of single models: a reduction in pieces, beside a sum over edges that is not cut. */
+static void test_own_schedule(struct setting *s, const char *name, const char *path)
+{
+	static const struct {
+		const char *path, *schedule;
+	} own[] = {{"bench/models/childsum.ra", "tile inner.1 nodes 3 2 1 columns 1 unroll 2 cut 12"}};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+		struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = own[i].schedule};
+		if (strcmp(own[i].path, path) != 0)
+			continue;
+		tap_ok(agrees(s, &o), "%s: interpreted, %s", name, o.schedule);
+		o.backend = usual_backend();
+		o.target = "native";
+		tap_ok(agrees(s, &o), "%s: compiled, %s", name, o.schedule);
+	}
+}
+
 static void test_schedules(struct setting *s, const char *name, size_t model)
 {
 	static const char *const schedules[] = {"dynamic_batch off\n", "specialize none\n",
@@ -129,6 +147,7 @@ static void test_schedules(struct setting *s, const char *name, size_t model)
 		if ((i + model) % COMPILED_EACH == 0)
 			tap_ok(agrees(s, &o), "%s: compiled, schedule %zu", name, i);
 	}
+	test_own_schedule(s, name, models[model].path);
 }
 
 /* All rows of an output of the last run, in the arena of the run. */
