@@ -491,11 +491,21 @@ static bool is_local(const struct ra_scope *scope, struct ra_span name)
 	return false;
 }
 
+/* Whether a name is an input of the node that is an integer of another type than tokens: a value, which can be an index. */
+static bool is_integer_input(struct ra_graph *g, struct ra_span name)
+{
+	const struct ra_name *n = ra_find_name(g, name.text, name.length);
+	const struct ra_input *in = n && n->kind == RA_N_INPUT ? &g->model->inputs.at[n->index] : NULL;
+	if (!in || in->edge || in->shape.rank || ra_is_index(in))
+		return false;
+	return ra_widened(in->dtype) == DTYPE_I32 || ra_widened(in->dtype) == DTYPE_I64;
+}
+
 ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	int slot = 0;
-	if (e->index->kind == RA_E_NAME &&
-	    (ra_is_index_name(g, scope, e->index->name) || is_local(scope, e->index->name)))
+	if (e->index->kind == RA_E_NAME && (ra_is_index_name(g, scope, e->index->name) ||
+					    is_local(scope, e->index->name) || is_integer_input(g, e->index->name)))
 		return ra_expand_indexed(g, scope, e);
 	struct ra_nest *nest = g->nest;
 	g->nest = NULL;
