@@ -30,6 +30,10 @@ enum { HEAP_NOT_FOR_FORKS = 1 };
 enum { HEAP_NOT_FOR_FORKS = 0 };
 #endif
 
+/* ThreadSanitizer holds a lock of its own while a library is opened: a child of a process that opens one in another thread
+ * waits for it for ever, inside of the sanitizer. */
+enum { LIBRARIES_NOT_FOR_FORKS = RACES_SOUGHT };
+
 /* A sanitizer looks at the code that runs, not at numbers, and makes it several times slower.  Where a test
  * does the same to many things, and its own answer has been had without sanitizers, one in so many is enough:
  * which is in turn, so that each kind of thing, and each thing done, remains. */

@@ -69,8 +69,8 @@ static void test_under_way(void)
 	pthread_t thread[COMPILERS];
 	int compiled = 0, refused = 0;
 	const char *what = "children of a process that compiles: an answer, never a hang";
-	if (HEAP_NOT_FOR_FORKS) {
-		tap_skip("the sanitizer's heap is not for forks", "%s", what);
+	if (HEAP_NOT_FOR_FORKS || LIBRARIES_NOT_FOR_FORKS) {
+		tap_skip("the sanitizer's locks are not for forks", "%s", what);
 		return;
 	}
 	for (int i = 0; i < COMPILERS; i++)
