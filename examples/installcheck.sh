@@ -102,7 +102,7 @@ check_shared()
 check_archive()
 {
 	nm -g --defined-only "$archive" 2>"$work/said" | awk 'NF == 3 { print $3 }' | sort >"$work/defined"
-	grep -oh '\besp_[a-z0-9_]*(' "$destdir$(pkg-config --variable=includedir espalier | sed "s|^$destdir||")"/espalier{,_builder,_profile,_service}.h |
+	grep -oh '\besp_[a-z0-9_]*(' "$destdir$(pkg-config --variable=includedir espalier | sed "s|^$destdir||")"/espalier*.h |
 		tr -d '(' | sort -u >"$work/declared"
 	[ -s "$work/defined" ] || fail "$archive defines nothing"
 	grep -v '^esp_' "$work/defined" >&2 && fail "$archive defines these"
