@@ -439,13 +439,31 @@ static bool loses_columns(const struct grower *w, int op)
 	return false;
 }
 
+/* Finds which operators a reduction in another block would compute again for each of its columns, perhaps behind
+ * movement, which is slower than to read them, as it is within a block (may_fuse). */
+static void find_repeated(const struct grower *w, bool *repeated)
+{
+	bool measured;
+	for (int i = w->g.ops.n; i-- > 0;)
+		for (int e = 0; e < w->g.ops.at[i].outs; e++) {
+			const struct sched_edge *out = sched_edge_out(&w->g, i, e);
+			bool moves = w->g.ops.at[out->to].moves, apart = w->of[out->to].block != w->of[i].block;
+			if (moves)
+				repeated[i] |= repeated[out->to];
+			else if (out->again && out->last == SCHED_MANY_TO_MANY && (apart || w->g.ops.at[i].moves))
+				repeated[i] |= !may_fuse(w, w->of[i].reach, out, &measured);
+		}
+}
+
 /* Stores operators that cross the border of a block, and those that must be stored.  A cheap operator is
  * recomputed in each block instead. */
 static void store_crossing(struct grower *w)
 {
 	int *used_in = ARENA_ARRAY(w->g.arena, int, w->g.ops.n),
 	    *operators = ARENA_ARRAY(w->g.arena, int, w->g.ops.n);
+	bool *repeated = ARENA_ARRAY(w->g.arena, bool, w->g.ops.n);
 	find_using_blocks(w, used_in);
+	find_repeated(w, repeated);
 	for (int i = 0; i < (int)w->g.ops.n; i++) {
 		const struct sched_operator *op = &w->g.ops.at[i];
 		bool expensive = op->expensive;
@@ -461,7 +479,8 @@ static void store_crossing(struct grower *w)
 		}
 		w->of[i].expensive = expensive;
 		bool crosses = used_in[i] && used_in[i] != w->of[i].block;
-		bool cheap = !expensive && operators[i] <= MAX_RECOMPUTED && !loses_columns(w, i);
+		bool cheap = !expensive && operators[i] <= MAX_RECOMPUTED && !loses_columns(w, i) &&
+			     !repeated[i];
 		struct sched_fact *f = sched_fact(w->values, op->value);
 		f->stored = !op->moves && sub_has_rows(w->pl->p, op->value) &&
 			    (w->of[i].cut || w->of[i].too_slow || (crosses && !cheap));

@@ -160,6 +160,23 @@ static void test_gathered(void)
 	free_model(&p.model);
 }
 
+/* What several products read, in groups of their own, behind movement: computing it again for each of their columns
+ * costs more than reading it. */
+static void test_shared_operand(void)
+{
+	static const char text[] = "model m\nstructure none\ninput x[1, L, D]\nparam W[D, D], U[D, D], V[D, D], g[D], b[D]\n"
+				   "node:\n y = layer_norm(x + x @ V, g, b, 0.00001)\n"
+				   "output q = transpose(reshape(y @ W, 1, L, 4, D/4), 0, 2, 1, 3)\n"
+				   "output k = transpose(reshape(y @ U, 1, L, 4, D/4), 0, 2, 3, 1)\noutput r = y + 1\n";
+	struct planned p;
+	struct sched_counts c = {0};
+	if (tap_ok(plan_text(&p, text, "L=128 D=64"), "planned"))
+		c = sched_count(&p.plan, body_of(&p, SUB_EVERY_NODE));
+	tap_ok(c.groups == 6 && c.stored == 4, "what products read again is stored: %d groups, %d stored", c.groups,
+	       c.stored);
+	free_model(&p.model);
+}
+
 static void test_typed_bytes(void)
 {
 	static const char text[] =
@@ -410,6 +427,7 @@ int main(void)
 	test_fused();
 	test_bytes();
 	test_gathered();
+	test_shared_operand();
 	test_typed_bytes();
 	test_mappings();
 	test_table();
