@@ -17,7 +17,7 @@ static struct onnx_operand spread_list(const struct onnx_op *o, struct onnx_oper
 }
 
 /* Numbers as integers of a type, the nearest that it has.  Not given after a diagnostic. */
-static struct onnx_operand saturate(const struct onnx_op *o, struct onnx_operand x, enum onnx_type type)
+static struct onnx_operand saturate_value(const struct onnx_op *o, struct onnx_operand x, enum onnx_type type)
 {
 	if (type != ONNX_UINT8 && type != ONNX_INT8 && type != ONNX_INT16) {
 		onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "values are quantised to uint8, int8 or int16 here, not to %s",
@@ -30,8 +30,8 @@ static struct onnx_operand saturate(const struct onnx_op *o, struct onnx_operand
 }
 
 /* x / scale + zero, where `zero` may be left out. */
-static struct onnx_operand quantise(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand scale,
-				    struct onnx_operand zero, enum onnx_type type)
+static struct onnx_operand quantise_value(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand scale,
+					  struct onnx_operand zero, enum onnx_type type)
 {
 	struct onnx_shape shape;
 	x = onnx_cast(o, x, ONNX_FLOAT);
@@ -41,7 +41,7 @@ static struct onnx_operand quantise(const struct onnx_op *o, struct onnx_operand
 	struct onnx_operand *args[] = {&x, &scale, &zero};
 	x = onnx_formula(o, ONNX_FLOAT, &shape, args, 2 + zero.given,
 			 zero.given ? "round(a / b) + cast(c, f32)" : "round(a / b)");
-	return saturate(o, x, type);
+	return saturate_value(o, x, type);
 }
 
 static bool check_blocks(const struct onnx_op *o)
@@ -70,7 +70,7 @@ bool onnx_write_quantize_linear(struct onnx_op *o)
 	enum onnx_type type = zero.given			  ? o->in[2].type
 			      : onnx_int(o, "output_dtype") > 0 ? (enum onnx_type)onnx_int(o, "output_dtype")
 								  : ONNX_UINT8;
-	o->out[0] = quantise(o, o->in[0], scale, zero, type);
+	o->out[0] = quantise_value(o, o->in[0], scale, zero, type);
 	return o->out[0].given;
 }
 
@@ -98,8 +98,8 @@ bool onnx_write_dynamic_quantize_linear(struct onnx_op *o)
 			    most = onnx_reshape(o, onnx_reduce(o, x, "max", all, "$"), &single);
 	struct onnx_operand scale = onnx_two(o, least, most, ONNX_FLOAT, "(maximum(b, 0) - minimum(a, 0)) / 255");
 	struct onnx_operand zero = onnx_two(o, least, scale, ONNX_FLOAT, "round(-minimum(a, 0) / b)");
-	zero = saturate(o, zero, ONNX_UINT8);
-	o->out[0] = quantise(o, x, scale, zero, ONNX_UINT8);
+	zero = saturate_value(o, zero, ONNX_UINT8);
+	o->out[0] = quantise_value(o, x, scale, zero, ONNX_UINT8);
 	if (o->outs > 1)
 		o->out[1] = scale;
 	if (o->outs > 2)
@@ -138,7 +138,7 @@ static bool scale_product(struct onnx_op *o, struct onnx_operand sum, int a_axis
 			return false;
 	struct onnx_operand x =
 	    onnx_formula(o, ONNX_FLOAT, &shape, args, 5, "round(cast(a, f32) * (b * c / d)) + cast(e, f32)");
-	o->out[0] = saturate(o, x, o->in[Y_ZERO].type);
+	o->out[0] = saturate_value(o, x, o->in[Y_ZERO].type);
 	return o->out[0].given;
 }
 
