@@ -77,8 +77,8 @@ static double *const *make_outputs(struct onnx_importer *im, const struct onnx_o
 }
 
 /* Evaluates a model without inputs on one row, if that is affordable. */
-static bool evaluate(struct onnx_importer *im, struct onnx_op *o, const struct ra_model *model,
-		     double *const **outputs)
+static bool evaluate_model(struct onnx_importer *im, struct onnx_op *o, const struct ra_model *model,
+			   double *const **outputs)
 {
 	static const int32_t zeros[2];
 	struct sub_forest row = {
@@ -129,7 +129,7 @@ static bool compute_outputs(struct onnx_importer *im, struct onnx_op *o, bool *f
 {
 	struct ra_model *model = finish_model(o);
 	double *const *elements;
-	bool good = model && evaluate(im, o, model, &elements);
+	bool good = model && evaluate_model(im, o, model, &elements);
 	*folded = good && elements;
 	for (int i = 0, at = 0; i < o->outs && *folded; i++)
 		if (o->out[i].given)
