@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Functions of the prelude as each back end computes them: elementwise ones against libm in binary64, within the errors
- * that doc/performance.md states; of integers to the bit; normalisations against their formulas. */
+ * that doc/performance/kernels.md states; of integers to the bit; normalisations against their formulas. */
 #include "tests/api/called.h"
 #include "tests/floats.h"
 

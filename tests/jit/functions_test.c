@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* exp, log, log1p, sigmoid, tanh, both as in `fast`, erf, sin, cos, atan and sqrt as compiled, against libm in
- * binary64: the errors that doc/performance.md states.  One float in ESPALIER_STRIDE, 499 by default; `make
+ * binary64: the errors that doc/performance/kernels.md states.  One float in ESPALIER_STRIDE, 499 by default; `make
  * check-long` takes every one. */
 #include "tests/floats.h"
 #include "tests/jit/helper.h"

@@ -12,7 +12,7 @@
 #include <time.h>
 
 /* The passes that our own do not replace: registers become values (sroa), equal loads and row addresses are
- * computed once (early-cse), row addresses are hoisted out of the loop over k (licm).  doc/performance.md has
+ * computed once (early-cse), row addresses are hoisted out of the loop over k (licm).  doc/performance/kernels.md has
  * measurements of these and of others.  Lower levels of code generation are hardly faster; its loop strength
  * reduction finds nothing (emit.c). */
 static const char pipeline[] = "function(sroa,early-cse,loop-mssa(licm))";
