@@ -149,12 +149,12 @@ static bool is_paused(struct rt_team *t, double operations, int64_t now)
 	return t->lost;
 }
 
-/* With the lock held.  Runs that are far apart do not add up: workers would be asleep again. */
+/* With the lock held.  Runs that are far apart add up only where each is worth waking workers, who would be asleep again. */
 static bool prepare_crew(struct rt_team *t, double operations, int64_t now)
 {
 	if (is_paused(t, operations, now))
 		return false;
-	if (now - t->left > RT_SPIN_NANOSECONDS)
+	if (now - t->left > RT_SPIN_NANOSECONDS && operations < rt_wake_operations(t))
 		t->missed = 0;
 	if (!t->crew)
 		return missed_enough(t, operations) && rt_team_threads(t) > 1 && make_crew(t);

@@ -156,17 +156,32 @@ static void test_busy(void)
 	rt_team_stop(&t);
 }
 
-/* A little is not worth a thread; what is missed adds up unless it lies far apart. */
+/* Whether no thread is made for so many runs of so many operations, a second apart. */
+static bool stays_alone(struct rt_team *t, double operations, int runs)
+{
+	bool alone = true;
+	for (int i = 0; i < runs; i++) {
+		t->left -= 1000000000;
+		alone &= !rt_team_enter(t, operations) && !t->crew;
+	}
+	return alone;
+}
+
+/* A little is not worth a thread.  What is missed adds up; of runs that lie far apart where each is worth waking a thread. */
 static void test_when(void)
 {
 	struct rt_team t;
 	rt_team_init(&t, &allocator_default, 2);
-	const double third = rt_make_operations(&t) / 3 + 1;
-	tap_ok(!rt_team_enter(&t, third) && !t.crew, "for a little no thread is made");
+	const double third = rt_make_operations(&t) / 3 + 1, little = rt_wake_operations(&t) / 2;
+	tap_ok(stays_alone(&t, little, 100), "for a little now and then no thread is made");
+	tap_ok(stays_alone(&t, third, 2), "nor for what would be worth waking one, at first");
 	t.left -= 1000000000;
-	tap_ok(!rt_team_enter(&t, third) && !rt_team_enter(&t, third) && !t.crew,
-	       "nor for what comes a second later");
-	tap_ok(rt_team_enter(&t, third) == 2, "but for as much at once");
+	tap_ok(rt_team_enter(&t, third) == 2, "but when as much was missed as making it takes");
+	rt_team_leave(&t);
+	rt_team_stop(&t);
+	rt_team_init(&t, &allocator_default, 2);
+	bool alone = !rt_team_enter(&t, third) && !rt_team_enter(&t, third) && !t.crew;
+	tap_ok(alone && rt_team_enter(&t, third) == 2, "as for runs that follow each other");
 	rt_team_leave(&t);
 	rt_team_stop(&t);
 }
