@@ -307,17 +307,32 @@ int ra_find_axis(struct ra_graph *g, ra_ref a, int number, struct ra_span span)
 	return -1;
 }
 
-ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, int number, struct ra_span span)
+/* A node along an axis, of its argument's shape. */
+static bool make_along(struct ra_graph *g, enum ra_op op, ra_ref a, int number, struct ra_span span,
+		       const char *takes, struct ra_node *n)
 {
 	if (!a.i)
-		return none;
+		return false;
 	if (!shape_of(g, a)->rank)
-		return refuse_rank(g, op, a, span,
-				   "a vector or a matrix, or ranges over children ('for k in children')");
+		return refuse_rank(g, op, a, span, takes).i;
 	int axis = ra_find_axis(g, a, number, span);
-	if (axis < 0)
+	*n = (struct ra_node){.op = op, .arg = {a}, .shape = *shape_of(g, a), .at = span.at, .axis = axis};
+	return axis >= 0;
+}
+
+ra_ref ra_build_scan(struct ra_graph *g, enum ra_op op, ra_ref a, int number, struct ra_span span)
+{
+	struct ra_node n;
+	return make_along(g, op, a, number, span, "a vector or a matrix", &n) ? add_node(g, n) : none;
+}
+
+ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, int number, struct ra_span span)
+{
+	struct ra_node n;
+	if (!make_along(g, op, a, number, span,
+			"a vector or a matrix, or ranges over children ('for k in children')", &n))
 		return none;
-	struct ra_node n = {.op = op, .arg = {a}, .shape = *shape_of(g, a), .at = span.at, .axis = axis};
+	int axis = n.axis;
 	n.shape.rank--;
 	memmove(&n.shape.dim[axis], &n.shape.dim[axis + 1], (size_t)(n.shape.rank - axis) * sizeof *n.shape.dim);
 	return add_node(g, n);

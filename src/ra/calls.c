@@ -23,6 +23,13 @@ static ra_ref build_reduce(struct ra_graph *g, enum ra_op op, const ra_ref *args
 	return ra_build_reduce(g, op, args[0], axis, span);
 }
 
+static ra_ref build_scan(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
+			 struct ra_span span)
+{
+	(void)n;
+	return ra_build_scan(g, op, args[0], axis, span);
+}
+
 static ra_ref build_elementwise(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
 				struct ra_span span)
 {
@@ -85,6 +92,14 @@ static ra_ref build_extent(struct ra_graph *g, enum ra_op op, const ra_ref *args
 	return none;
 }
 
+/* The number of axes, which is known whatever the sizes. */
+static ra_ref build_rank(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
+			 struct ra_span span)
+{
+	(void)op, (void)n, (void)axis;
+	return args[0].i ? ra_build_constant(g, ra_at(g->model, args[0])->shape.rank, span) : none;
+}
+
 static ra_ref build_spread(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
 			   struct ra_span span)
 {
@@ -114,6 +129,7 @@ static const struct builtin {
 #define BUILTIN_MAP(name, spelling) {spelling, 1, 1, build_map, RA_##name, false},
 #define BUILTIN_ELEMENTWISE(name, spelling) {spelling, 2, 2, build_elementwise, RA_##name, false},
 #define BUILTIN_REDUCE(name, spelling) {spelling, 1, 1, build_reduce, RA_##name, true},
+#define BUILTIN_SCAN(name, spelling) {spelling, 1, 1, build_scan, RA_##name, true},
 #define BUILTIN_TRANSPOSE(name, spelling) {spelling, 1, 1 + RA_MAX_RANK, build_transpose, RA_##name, false},
 #define BUILTIN_SELECT(name, spelling) {spelling, 3, 3, build_where, RA_##name, false},
 #define BUILTIN_CAST(name, spelling) {spelling, 2, 2, NULL, RA_##name, false},
@@ -123,6 +139,7 @@ static const struct builtin {
 #define RA_OP(name, arity, spelling, types, function, lowering, sub) BUILTIN_##function(name, spelling)
 #include "ra/ra_ops.def"
     {"spread", 2, 2, build_spread, RA_ADD, false},
+    {"rank", 1, 1, build_rank, RA_CONST, false},
     {"dimension", 0, 0, NULL, RA_EXTENT, false},
 };
 

@@ -51,9 +51,33 @@ int ra_count_nests(const struct ra_model *m)
 	return nests;
 }
 
+/* What is reduced over indices, and what an element outside is to each. */
+static const struct reduction {
+	enum ra_op op;
+	double neutral;
+} reductions[] = {{RA_SUM_OVER, 0}, {RA_MAX_OVER, -INFINITY}, {RA_MIN_OVER, INFINITY}, {RA_PROD_OVER, 1}};
+
+enum { REDUCTIONS = sizeof reductions / sizeof *reductions };
+
+static const struct reduction *find_reduction(enum ra_op op)
+{
+	for (int i = 0; i < REDUCTIONS; i++)
+		if (reductions[i].op == op)
+			return &reductions[i];
+	return NULL;
+}
+
+enum ra_op ra_reduction_named(struct ra_span function)
+{
+	for (int i = 0; i < REDUCTIONS; i++)
+		if (ra_span_is(function, ra_op_spelling(reductions[i].op)))
+			return reductions[i].op;
+	return RA_CONST;
+}
+
 bool ra_introduces_indices(const struct ra_node *n)
 {
-	return n->op == RA_NEST || n->op == RA_SUM_OVER || n->op == RA_MAX_OVER || n->op == RA_MIN_OVER;
+	return n->op == RA_NEST || find_reduction(n->op);
 }
 
 static bool refuse_index(struct ra_graph *g, struct ra_span span, const char *hint, const char *message)
@@ -263,16 +287,16 @@ static bool resolve_form(struct ra_graph *g, const struct ra_scope *scope, const
 /* What an element reads outside: the number that is written, or the neutral element of the reduction. */
 static bool find_fill(struct ra_graph *g, struct ra_element *x, const struct ra_expr *fill, enum dtype dtype)
 {
-	enum ra_op reduction = g->nest ? g->nest->reduction : RA_CONST;
+	const struct reduction *reduction = g->nest ? find_reduction(g->nest->reduction) : NULL;
 	if (fill) {
 		ra_ref number = ra_build_constant(g, fill->number, fill->span);
 		x->written = true;
 		x->fill = fill->number;
 		return number.i && ra_build_typed_number(g, number, dtype, fill->span.at).i;
 	}
-	x->reduced = reduction != RA_CONST;
-	if (dtype != DTYPE_BOOL)
-		x->fill = reduction == RA_MAX_OVER ? -INFINITY : reduction == RA_MIN_OVER ? INFINITY : 0;
+	x->reduced = reduction;
+	if (reduction && dtype != DTYPE_BOOL)
+		x->fill = reduction->neutral;
 	return true;
 }
 
@@ -609,21 +633,19 @@ ra_ref ra_expand_nest(struct ra_graph *g, const struct ra_scope *scope, const st
 	return ra_build_indexed(g, n);
 }
 
-static enum ra_op reduction_of(const struct ra_expr *e)
-{
-	return ra_span_is(e->name, "sum") ? RA_SUM_OVER : ra_span_is(e->name, "max") ? RA_MAX_OVER : RA_MIN_OVER;
-}
-
 static ra_ref build_over(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	enum ra_op outer = g->nest->reduction;
 	struct group v;
-	g->nest->reduction = reduction_of(e);
+	g->nest->reduction = ra_reduction_named(e->name);
 	ra_ref value = open_variables(g, &v, scope, &e->indices) ? expand_number(g, &v, e) : none;
 	g->nest->reduction = outer;
 	if (!value.i)
 		return none;
-	struct ra_node n = {.op = reduction_of(e), .arg = {value}, .at = e->span.at, .indices = keep_indices(g, &v)};
+	struct ra_node n = {.op = ra_reduction_named(e->name),
+			    .arg = {value},
+			    .at = e->span.at,
+			    .indices = keep_indices(g, &v)};
 	n.free = ra_at(g->model, value)->free & ~v.mask;
 	return ra_build_indexed(g, n);
 }

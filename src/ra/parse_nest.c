@@ -42,10 +42,10 @@ struct ra_expr *ra_parse_assigned(struct ra_parser *p, struct ra_span name)
 
 struct ra_expr *ra_parse_over(struct ra_parser *p, struct ra_span function, struct ra_expr *base)
 {
-	if (!ra_span_is(function, "sum") && !ra_span_is(function, "max") && !ra_span_is(function, "min")) {
+	if (ra_reduction_named(function) == RA_CONST) {
 		ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at,
-			  "write sum(... for i, j), max(...) or min(...)", "'%s' does not range over indices",
-			  ra_excerpt(p->arena, function));
+			  "write sum(... for i, j), max(...), min(...) or prod(...)",
+			  "'%s' does not range over indices", ra_excerpt(p->arena, function));
 		return NULL;
 	}
 	struct ra_expr *e = ra_make_expr(p, RA_E_OVER, function);

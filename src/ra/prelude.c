@@ -12,7 +12,8 @@ const struct ra_prelude_function ra_prelude[] = {
     {"fmod(a, b) = (q = trunc(-a / b); r = a + b * q; s = where(a < 0, -abs(b), abs(b)); "
      "where(abs(a) < abs(b), a, where((r < 0 and a > 0) or (r > 0 and a < 0), r + s, "
      "where(abs(r) < abs(b), r, r - s))))",
-     "the remainder of f32, with the sign of a: exact in exact arithmetic where a / b is less than 2^22; NaN by 0"},
+     "the remainder of f32, with the sign of a: exact in exact arithmetic where a / b is less than 2^22; NaN "
+     "by 0"},
     {"tan(x) = sin(x) / cos(x)", "of an angle in radians, of less than 131072"},
     {"asin(x) = atan(x / sqrt((1 - x) * (1 + x)))", "the arc sine in radians; NaN outside of -1 to 1"},
     {"acos(x) = 2 * atan(sqrt((1 - x) / (1 + x)))", "the arc cosine in radians; NaN outside of -1 to 1"},
@@ -31,10 +32,12 @@ const struct ra_prelude_function ra_prelude[] = {
     {"square(x) = x * x", "the second power"},
     {"leaky_relu(x, slope) = maximum(x, 0) + slope * minimum(x, 0)", "x where positive, else slope * x"},
     {"silu(x) = x * sigmoid(x)", "x * sigmoid(x), also called swish"},
-    {"gelu(x) = 0.5 * x * (1 + erf(0.7071067811865476 * x))", "GELU: x times the normal distribution's share below x"},
+    {"gelu(x) = 0.5 * x * (1 + erf(0.7071067811865476 * x))",
+     "GELU: x times the normal distribution's share below x"},
     {"gelu_tanh(x) = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))",
      "the tanh form of GELU, an approximation"},
-    {"softplus(x) = maximum(x, 0) + log1p(exp(-abs(x)))", "log(1 + exp(x)), without overflow or cancellation"},
+    {"softplus(x) = maximum(x, 0) + log1p(exp(-abs(x)))",
+     "log(1 + exp(x)), without overflow or cancellation"},
     {"dot(a, b) = sum(a * b)", "the inner product of vectors; of matrices, row by row"},
     {"mean(x) = sum(x) / extent(x)", "the mean along the last axis"},
     {"softmax(x) = (e = exp(x - spread(max(x), x)); e / spread(sum(e), x))",
@@ -48,7 +51,8 @@ const struct ra_prelude_function ra_prelude[] = {
      "divided by the root of the mean square along the last axis, then scaled"},
     {"batch_norm(x, gain, bias, average, variance, epsilon) = "
      "(x - average) * (gain / sqrt(variance + epsilon)) + bias",
-     "normalised by known statistics of each element of the last axis, the channels, then scaled and shifted"},
+     "normalised by known statistics of each element of the last axis, the channels, then scaled and "
+     "shifted"},
     {"instance_norm(x, gain, bias, epsilon) = "
      "(r = sum(x); n = extent(x) * extent(x, axis=-2); d = x - spread(spread(sum(r) / n, r), x); "
      "s = gain / sqrt(sum(sum(d * d)) / n + epsilon); "
@@ -65,24 +69,47 @@ const struct ra_prelude_function ra_prelude[] = {
     {"pad(x, size) = (H = extent(x, axis=1); W = extent(x, axis=2); "
      "y[c, i in H + 2*size, j in W + 2*size] = x[c, i - size, j - size] else 0; y)",
      "x[C, H, W] with `size` rows and columns of zeros on each side"},
-    {"conv1d(x, W, stride=1, pad=0, dilation=1) = "
-     "(y[k, i] = sum(W[k, c, u] * x[c, stride*i + dilation*u - pad] for c, u); y)",
-     "the convolution of x[C, L] with W[K, C, U], with zeros around x"},
-    {"conv(x, W, stride=1, pad=0, dilation=1, groups=1) = where(groups == 1, "
-     "(y[k, i, j] = sum(W[k, c, u, v] * x[c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for c, u, v); y), "
+    {"conv1d(x, W, stride=1, pad=0, dilation=1, bias=0) = (K = extent(W, axis=0); "
+     "z = where(rank(x) == 3, "
+     "(y[b, k, i] = sum(W[k, c, u] * x[b, c, stride*i + dilation*u - pad] for c, u); y), "
+     "(y[k, i] = sum(W[k, c, u] * x[c, stride*i + dilation*u - pad] for c, u); y)); "
+     "where(rank(bias) == 0, z, z + reshape(bias, K, 1)))",
+     "the convolution of x[C, L], or x[B, C, L], with W[K, C, U], with zeros around x; bias[K] is added"},
+    {"conv(x, W, stride=1, pad=0, dilation=1, groups=1, bias=0) = "
      "(K = extent(W, axis=0); C = extent(W, axis=1); U = extent(W, axis=2); V = extent(W, axis=3); "
-     "H = extent(x, axis=1); L = extent(x, axis=2); "
-     "w = reshape(W, groups, K/groups, C, U, V); r = reshape(x, groups, C, H, L); "
-     "y[g, k, i, j] = sum(w[g, k, c, u, v] * r[g, c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for c, u, v); "
-     "I = extent(y, axis=2); J = extent(y, axis=3); reshape(y, K, I, J)))",
-     "the convolution of x[C, H, W] with W[K, C/groups, U, V], with zeros around x"},
-    {"max_pool(x, size, stride=size, pad=0, dilation=1) = "
-     "(y[c, i, j] = max(x[c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for u in size, v in size); y)",
-     "of x[C, H, W] the maximum of each window of size * size"},
-    {"avg_pool(x, size, stride=size, pad=0) = "
-     "(y[c, i, j] = sum(x[c, stride*i + u - pad, stride*j + v - pad] for u in size, v in size) / (size * size); y)",
-     "of x[C, H, W] the mean of each window of size * size; zeros around x count"},
-    {"global_avg_pool(x) = sum(sum(x)) / (extent(x) * extent(x, axis=-2))", "the mean along the last two axes"},
+     "H = extent(x, axis=-2); L = extent(x, axis=-1); "
+     "w = where(groups == 1, W, reshape(W, groups, K/groups, C, U, V)); "
+     "z = where(rank(x) == 4, where(groups == 1, "
+     "(y[b, k, i, j] = sum(w[k, c, u, v] * "
+     "x[b, c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for c, u, v); y), "
+     "(B = extent(x, axis=0); r = reshape(x, B, groups, C, H, L); "
+     "y[b, g, k, i, j] = sum(w[g, k, c, u, v] * "
+     "r[b, g, c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for c, u, v); "
+     "I = extent(y, axis=3); J = extent(y, axis=4); reshape(y, B, K, I, J))), "
+     "where(groups == 1, "
+     "(y[k, i, j] = sum(w[k, c, u, v] * x[c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for "
+     "c, u, v); y), "
+     "(r = reshape(x, groups, C, H, L); "
+     "y[g, k, i, j] = sum(w[g, k, c, u, v] * r[g, c, stride*i + dilation*u - pad, stride*j + dilation*v - "
+     "pad] for c, u, v); "
+     "I = extent(y, axis=2); J = extent(y, axis=3); reshape(y, K, I, J)))); "
+     "where(rank(bias) == 0, z, z + reshape(bias, K, 1, 1)))",
+     "the convolution of x[C, H, W], or x[B, C, H, W], with W[K, C/groups, U, V], with zeros around x; "
+     "bias[K] is added"},
+    {"max_pool(x, size, stride=size, pad=0, dilation=1) = where(rank(x) == 4, "
+     "(y[b, c, i, j] = max(x[b, c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for u in size, "
+     "v in size); y), "
+     "(y[c, i, j] = max(x[c, stride*i + dilation*u - pad, stride*j + dilation*v - pad] for u in size, v in "
+     "size); y))",
+     "of x[C, H, W], or x[B, C, H, W], the maximum of each window of size * size"},
+    {"avg_pool(x, size, stride=size, pad=0) = where(rank(x) == 4, "
+     "(y[b, c, i, j] = sum(x[b, c, stride*i + u - pad, stride*j + v - pad] for u in size, v in size) / (size "
+     "* size); y), "
+     "(y[c, i, j] = sum(x[c, stride*i + u - pad, stride*j + v - pad] for u in size, v in size) / (size * "
+     "size); y))",
+     "of x[C, H, W], or x[B, C, H, W], the mean of each window of size * size; zeros around x count"},
+    {"global_avg_pool(x) = sum(sum(x)) / (extent(x) * extent(x, axis=-2))",
+     "the mean along the last two axes"},
 };
 
 const int ra_prelude_functions = sizeof ra_prelude / sizeof *ra_prelude;

@@ -282,8 +282,8 @@ void ra_print_use(struct ra_printer *p, ra_ref r, enum ra_precedence least)
 static void print_axes(struct ra_printer *p, const struct ra_node *n)
 {
 	int rank = ra_at(p->m, n->arg[0])->shape.rank;
-	bool along = n->op == RA_SUM || n->op == RA_MAX || n->op == RA_MIN || n->op == RA_ARGMAX ||
-		     n->op == RA_ARGMIN || n->op == RA_CONCAT;
+	bool along = n->op == RA_SUM || n->op == RA_MAX || n->op == RA_MIN || n->op == RA_PROD ||
+		     n->op == RA_CUMSUM || n->op == RA_ARGMAX || n->op == RA_ARGMIN || n->op == RA_CONCAT;
 	if (along && n->axis != rank - 1)
 		str_printf(p->s, ", axis=%d", n->axis);
 	bool last = true;
@@ -497,6 +497,7 @@ static void print_definition(struct ra_printer *p, uint32_t i)
 	case RA_SUM_OVER:
 	case RA_MAX_OVER:
 	case RA_MIN_OVER:
+	case RA_PROD_OVER:
 		ra_print_over(p, i);
 		break;
 	case RA_CHILD_SUM:

@@ -82,8 +82,9 @@ struct ra_node {
 	struct ra_shape shape;
 	struct diag_at at;
 	uint64_t free; /* by position in their nest: the index variables that the value, then a number, depends on */
-	int axis;      /* SUM, MAX: the reduced axis; CONCAT: the joined axis; SLICE: the one of which it is a
-			* part; GATHER: the      one along which the index is a value */
+	int axis; /* SUM, MAX, MIN, PROD: the reduced axis; CUMSUM: that along which is added; CONCAT: the
+		   * joined axis; SLICE: the one of which it is a part; GATHER: the      one along which the
+		   * index is a value */
 	union {
 		double constant; /* CONST */
 		int param;       /* PARAM */
@@ -96,7 +97,8 @@ struct ra_node {
 		bool members;        /* CHILD_SUM, CHILD_MAX: over the nodes of the input, not over children */
 		int8_t order[RA_MAX_RANK]; /* TRANSPOSE: by axis, which one of the argument stands there */
 		const struct ra_element *element; /* ELEMENT, GATHER; the form of the axis of a GATHER is 0 */
-		const struct ra_indices *indices; /* SUM_OVER, MAX_OVER, MIN_OVER: what is reduced; NEST: by axis */
+		const struct ra_indices
+		    *indices; /* SUM_OVER, MAX_OVER, MIN_OVER, PROD_OVER: what is reduced; NEST: by axis */
 		struct ra_dim begin; /* SLICE: where it begins, its extent is in the shape; ROW: its number;
 				      * EXTENT: the dimension */
 	};

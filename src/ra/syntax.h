@@ -363,6 +363,8 @@ bool ra_expect_close(struct ra_parser *, char close);
 /* parse_nest.c: index notation.  Parses what is assigned to a name: `= value`, or `[i, j in 3] = value`. */
 struct ra_expr *ra_parse_assigned(struct ra_parser *, struct ra_span name);
 /* `base for i, u in 3)`, after sum, max or min. */
+/* The reduction over indices that a function name means; RA_CONST = none. */
+enum ra_op ra_reduction_named(struct ra_span function);
 struct ra_expr *ra_parse_over(struct ra_parser *, struct ra_span function, struct ra_expr *base);
 /* An index of an element: a dimension with indices, or a value. */
 struct ra_dim_text *ra_parse_index(struct ra_parser *);
@@ -610,11 +612,13 @@ ra_ref ra_build_cast(struct ra_graph *, ra_ref, enum dtype, struct ra_span);
 ra_ref ra_build_where(struct ra_graph *, const ra_ref arg[3], struct ra_span);
 ra_ref ra_build_elementwise(struct ra_graph *, enum ra_op, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
-/* ELEMENT, SUM_OVER, MAX_OVER, MIN_OVER, NEST: the node as it is given. */
+/* ELEMENT, SUM_OVER, MAX_OVER, MIN_OVER, PROD_OVER, NEST: the node as it is given. */
 ra_ref ra_build_indexed(struct ra_graph *, struct ra_node);
 /* The axis that a number means, from 0 or from the end; -1 after a diagnostic. */
 int ra_find_axis(struct ra_graph *, ra_ref, int number, struct ra_span);
-ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span); /* SUM, MAX, MIN, ARGMAX, ARGMIN */
+/* SUM, MAX, MIN, PROD, ARGMAX, ARGMIN */
+ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span);
+ra_ref ra_build_scan(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span); /* CUMSUM */
 ra_ref ra_build_slice(struct ra_graph *, ra_ref, int axis, const struct ra_dim *begin, const struct ra_dim *end,
 		      struct ra_span);
 /* x[number] of the first axis. */

@@ -210,13 +210,15 @@ static bool stays_inside(struct rewrite_match *m, const struct rewrite_term *con
 	return !rewrite_reads_fill(m, move_of(m, arg[0]));
 }
 
-/* The matched reduction of elements that are all the fill; NaN if it depends on their number.  A sum begins
- * with +0, and of edges there may be none. */
+/* The matched reduction of elements that are all the fill; NaN if it depends on their number.  Of edges there
+ * may be none. */
 static double reduce_fills(const struct rewrite_match *m, double fill)
 {
-	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
-	if (op == SUB_SUM)
-		return fill == 0 && !signbit(fill) ? fill : NAN;
+	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY], combine = sub_traits_of(op)->combine;
+	double one = sub_apply_op(combine, (float)sub_traits_of(op)->neutral, (float)fill, 0);
+	double two = sub_apply_op(combine, (float)fill, (float)fill, 0);
+	if (memcmp(&one, &fill, sizeof fill) != 0 || memcmp(&two, &fill, sizeof fill) != 0)
+		return NAN;
 	for (int i = 0; i < m->rule->indices; i++)
 		if (m->index[i].bound && m->w->p->vars.at[m->index[i].over.var[0]].set != SUB_DIM &&
 		    fill != sub_traits_of(op)->neutral)

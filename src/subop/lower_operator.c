@@ -512,6 +512,26 @@ static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 	return sub_add(l->p, least, l->diags);
 }
 
+/* Of n elements along the axis, element i is the sum of x[i + k - (n - 1)] for all k below n: zeros before
+ * the first element, then those up to its own in order. */
+static sub_ref lower_cumsum(struct lowering *l, const struct ra_node *n)
+{
+	static const double zero = 0;
+	int vars[RA_MAX_RANK + 1], rank = sub_lower_shape(l, &n->shape, vars);
+	int64_t extent = ra_dim_value(&n->shape.dim[n->axis], l->sizes);
+	struct sub_map map[RA_MAX_RANK];
+	vars[rank] = find_free_var(l, extent, vars, rank);
+	for (int d = 0; d < rank; d++)
+		map[d] = sub_affine_map(vars[d], 0);
+	map[n->axis].var2 = vars[rank];
+	map[n->axis].scale2 = 1;
+	map[n->axis].offset = 1 - extent;
+	sub_ref before = sub_move_filled(l, sub_expand_argument(l, n, 0), map, vars, rank + 1, &zero);
+	struct sub_value sum = {
+	    .op = SUB_SUM, .arg = {sub_as_is(l->p, before)}, .reduced = sub_one_var(vars[rank])};
+	return before.i ? sub_add(l->p, sum, l->diags) : before;
+}
+
 /* The value, repeated for each edge or member, `ragged`, if it does not depend on it. */
 static sub_ref repeat_per_edge(struct lowering *l, sub_ref r, int ragged)
 {

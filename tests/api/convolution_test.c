@@ -14,8 +14,10 @@ struct window {
 };
 
 static const char text[] =
-    "model windows\nstructure none\ninput image[4, 9, 7], full[6, 4, 3, 3], halves[6, 2, 3, 3], each[4, 1, 3, 3]\n"
+    "model windows\nstructure none\ninput image[4, 9, 7], full[6, 4, 3, 3], halves[6, 2, 3, 3], each[4, 1, "
+    "3, 3]\n"
     "input line[4, 9], taps[6, 4, 3], gain[4], bias[4]\n"
+    "input shift[6]\n"
     "def twice(x, by=2, again=by) = x * by * again\n"
     "output plain = conv(image, full)\n"
     "output strided = conv(image, full, stride=2, pad=1)\n"
@@ -31,11 +33,20 @@ static const char text[] =
     "output normal = group_norm(image, 2, gain, bias, 0.01)\n"
     "output eightfold = twice(gain, again=4)\n"
     "output fourfold = twice(gain)\n"
-    "output ninefold = twice(again=3, by=3, x=gain)\n";
+    "output ninefold = twice(again=3, by=3, x=gain)\n"
+    "node:\n"
+    "    images = reshape(concat(image, 2 * image, axis=0), 2, 4, 9, 7)\n"
+    "    lines = reshape(concat(line, 2 * line, axis=0), 2, 4, 9)\n"
+    "output shifted = conv(image, full, stride=2, bias=shift)\n"
+    "output both = conv(images, full, stride=2, pad=1)\n"
+    "output both_shifted = conv(images, halves, groups=2, bias=shift)\n"
+    "output both_lines = conv1d(lines, taps, stride=2, pad=1, bias=shift)\n"
+    "output both_largest = max_pool(images, 3, pad=1, stride=2)\n"
+    "output both_averaged = avg_pool(images, 2)\n";
 
 static struct {
-	float image[C][H][W], full[K][C][U][U], halves[K][C / 2][U][U], each[C][1][U][U], line[C][H], taps[K][C][U], gain[C],
-	    bias[C];
+	float image[C][H][W], full[K][C][U][U], halves[K][C / 2][U][U], each[C][1][U][U], line[C][H],
+	    taps[K][C][U], gain[C], bias[C], shift[K];
 } in;
 
 static double result[MOST];
@@ -134,6 +145,16 @@ static int scale(double by)
 	return C;
 }
 
+/* Appends the same of an image whose elements are doubled, then adds the shift of its channel to each. */
+static int batch(int n, bool shifted)
+{
+	for (int i = 0; i < 2 * n; i++)
+		result[i] = i < n ? result[i] : 2 * result[i - n];
+	for (int i = 0; shifted && i < 2 * n; i++)
+		result[i] += in.shift[i % n / (n / K)];
+	return 2 * n;
+}
+
 static size_t elements_of(const struct run *r, const char *output)
 {
 	for (size_t i = 0; esp_program_output(r->program, i); i++)
@@ -170,6 +191,14 @@ static void check_all(const struct run *r, const char *b)
 	check(r, "eightfold", scale(8), b);
 	check(r, "fourfold", scale(4), b);
 	check(r, "ninefold", scale(9), b);
+	check(r, "shifted",
+	      batch(convolve(&in.full[0][0][0][0], K, &(struct window){U, 2, 0, 1, 1}), true) / 2, b);
+	check(r, "both", batch(convolve(&in.full[0][0][0][0], K, &(struct window){U, 2, 1, 1, 1}), false), b);
+	check(r, "both_shifted",
+	      batch(convolve(&in.halves[0][0][0][0], K, &(struct window){U, 1, 0, 1, 2}), true), b);
+	check(r, "both_lines", batch(convolve_line(2, 1), true), b);
+	check(r, "both_largest", batch(pool(true, &(struct window){3, 2, 1, 1, 1}), false), b);
+	check(r, "both_averaged", batch(pool(false, &(struct window){2, 2, 0, 1, 1}), false), b);
 }
 
 static void test_backend(const char *backend)
@@ -182,9 +211,10 @@ static void test_backend(const char *backend)
 				    {"line", ESP_F32, 2, (const size_t[]){C, H}, in.line},
 				    {"taps", ESP_F32, 3, (const size_t[]){K, C, U}, in.taps},
 				    {"gain", ESP_F32, 1, (const size_t[]){C}, in.gain},
-				    {"bias", ESP_F32, 1, (const size_t[]){C}, in.bias}};
+				    {"bias", ESP_F32, 1, (const size_t[]){C}, in.bias},
+				    {"shift", ESP_F32, 1, (const size_t[]){K}, in.shift}};
 	if (open_run(&r, backend, "reassociate", text) &&
-	    tap_ok(esp_session_call(r.session, arrays, 8, NULL) == ESP_OK, "%s runs windows", backend))
+	    tap_ok(esp_session_call(r.session, arrays, 9, NULL) == ESP_OK, "%s runs windows", backend))
 		check_all(&r, backend);
 	close_run(&r);
 }

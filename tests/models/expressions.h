@@ -87,7 +87,7 @@ static inline bool put_reduction(struct generator *g, const struct form *f, int 
 {
 	static const char *const names[KINDS][6] = {[ROUNDED] = {"sum", "max", "mean", "max", "dot", "min"},
 						    [EXACT] = {"max", "min"},
-						    [INTEGER] = {"sum", "max", "sum", "min", "dot"}};
+						    [INTEGER] = {"sum", "max", "prod", "min", "dot"}};
 	const int counts[KINDS] = {[ROUNDED] = g->typed ? 6 : 5, [EXACT] = 2, [INTEGER] = 5};
 	struct form more = *f;
 	struct extent k = random_extent();
@@ -117,20 +117,20 @@ static inline bool put_row(struct generator *g, const struct form *f, int depth)
 	return true;
 }
 
-/* A sum or a maximum along any axis, or what keeps that axis. */
+/* A sum or a maximum along any axis, or, behind the fourth, what keeps that axis. */
 static inline bool put_along(struct generator *g, const struct form *f, int depth)
 {
-	static const char *const names[KINDS][5] = {
-	    [ROUNDED] = {"sum", "max", "mean", "softmax", "log_softmax"},
+	static const char *const names[KINDS][7] = {
+	    [ROUNDED] = {"sum", "max", "mean", "min", "softmax", "log_softmax", "cumsum"},
 	    [EXACT] = {"max", "min"},
-	    [INTEGER] = {"sum", "max", "min"}};
-	static const int counts[KINDS] = {[ROUNDED] = 5, [EXACT] = 2, [INTEGER] = 3};
+	    [INTEGER] = {"sum", "max", "min", "prod", "cumsum"}};
+	static const int counts[KINDS] = {[ROUNDED] = 7, [EXACT] = 2, [INTEGER] = 5};
 	int which = random_below(counts[kind_of(f)]), axis = random_below(f->rank + 1);
 	struct form more = *f;
 	struct extent k = random_extent();
-	if (which > 2 ? axis == f->rank : f->rank == RA_MAX_RANK || too_large(g, f, &k))
+	if (which > 3 ? axis == f->rank : f->rank == RA_MAX_RANK || too_large(g, f, &k))
 		return false;
-	if (which < 3)
+	if (which < 4)
 		insert_axis(&more, axis, k);
 	put(&g->body, "%s(", names[kind_of(f)][which]);
 	put_value(g, &more, depth);

@@ -63,7 +63,7 @@ static inline bool put_shifted(struct generator *g, const struct form *f, int de
 /* A reduction over one more axis and over a window along another one. */
 static inline bool put_window(struct generator *g, const struct form *f, int depth)
 {
-	static const char *const reductions[] = {"max", "min", "sum"};
+	static const char *const reductions[] = {"max", "min", "sum", "prod"};
 	struct form more = *f;
 	struct extent k = random_extent();
 	int name = g->names++, at = f->rank ? random_below(f->rank) : -1;
@@ -72,7 +72,7 @@ static inline bool put_window(struct generator *g, const struct form *f, int dep
 	more.dim[more.rank++] = k;
 	if (f->rank)
 		put_left_side(g, f, name);
-	put(&g->body, "%s((", reductions[random_below(has_sums(f) ? 3 : 2)]);
+	put(&g->body, "%s((", reductions[random_below(kind_of(f) == INTEGER ? 4 : has_sums(f) ? 3 : 2)]);
 	put_value(g, &more, depth);
 	put(&g->body, ")[");
 	for (int d = 0; d < f->rank; d++) {

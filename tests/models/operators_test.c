@@ -37,6 +37,22 @@ static double sum_of(const double *v)
 	return sum;
 }
 
+static double sum_before(const double *v, int last)
+{
+	double sum = 0;
+	for (int i = 0; i <= last; i++)
+		sum += v[i];
+	return sum;
+}
+
+static double product_of(const double *v)
+{
+	double all = 1;
+	for (int i = 0; i < D; i++)
+		all *= v[i];
+	return all;
+}
+
 static double most_of(const double *v)
 {
 	double most = v[0];
@@ -113,6 +129,8 @@ FORMULA(place_of_least, x[i] + 0.1 * place_of_most(negated(l)))
 FORMULA(summed, x[i] + 0.25 * sum_of(l))
 FORMULA(largest, x[i] + most_of(l))
 FORMULA(least, x[i] - most_of(negated(l)))
+FORMULA(multiplied, x[i] + product_of(l))
+FORMULA(sums_before, x[i] + 0.25 * sum_before(l, i))
 FORMULA(place, x[i] + 0.1 * place_of_most(l))
 FORMULA(matrix, product(p->W[i], l))
 FORMULA(lookup, l[i] + p->E[p->word][i])
@@ -182,7 +200,8 @@ static const struct row {
     {RA_SIN, SUB_SIN, "sin(5 * left.h)", sine},
     {RA_COS, SUB_COS, "cos(5 * left.h)", cosine},
     {RA_ATAN, SUB_ATAN, "atan(2 * left.h - x)", arc_tangent},
-    {RA_QUOTIENT, SUB_QUOTIENT, "0.1 * cast(quotient(cast(60 * left.h, i32), cast(5 * x, i32)), f32) + x", quotient},
+    {RA_QUOTIENT, SUB_QUOTIENT, "0.1 * cast(quotient(cast(60 * left.h, i32), cast(5 * x, i32)), f32) + x",
+     quotient},
     {RA_MIN, SUB_MIN, "x + min(left.h)", least},
     {RA_ARGMAX, SUB_INDEX, "x + 0.1 * cast(argmax(left.h), f32)", place},
     {RA_ARGMIN, SUB_INDEX, "x + 0.1 * cast(argmin(left.h), f32)", place_of_least},
@@ -196,6 +215,8 @@ static const struct row {
     {RA_TANH, SUB_TANH, "tanh(left.h + x)", hyperbolic},
     {RA_SUM, SUB_SUM, "x + 0.25 * sum(left.h)", summed},
     {RA_MAX, SUB_MAX, "x + max(left.h)", largest},
+    {RA_PROD, SUB_PROD, "x + prod(left.h)", multiplied},
+    {RA_CUMSUM, SUB_SUM, "x + 0.25 * cumsum(left.h)", sums_before},
     {RA_SLICE, SUB_ASSIGN, "concat(left.h[1:], right.h[:1])", slice},
     {RA_ROW, SUB_ASSIGN, "left.h * E[2]", row},
     {RA_CONCAT, SUB_COND, "concat(right.h, left.h)[3:3 + D]", joined},
@@ -208,6 +229,7 @@ static const struct row {
     {RA_SUM_OVER, SUB_SUM, "(y[i] = sum(W[u, i] * left.h[u] for u); y)", transposed},
     {RA_MAX_OVER, SUB_MAX, "(y[i] = max(left.h[i + u - 1] for u in 3); y)", largest_near},
     {RA_MIN_OVER, SUB_MIN, "(y[i] = min(left.h[u] for u) + x[i]; y)", least},
+    {RA_PROD_OVER, SUB_PROD, "(y[i] = prod(left.h[u] for u) + x[i]; y)", multiplied},
     {RA_NEST, SUB_ASSIGN, "(y[i] = left.h[D - 1 - i] * x[i]; y)", reversed},
     {RA_PARENT, SUB_STATE, "0.5 * parent.h - x", parent},
     {RA_PARENT_SUM, SUB_SUM, "sum(0.5 * k.h for k in parents) + x", parent_sum},

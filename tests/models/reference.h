@@ -251,8 +251,13 @@ static inline void refer_product(struct reference *r, const struct ra_node *n, d
 
 static inline void add_up(const struct ra_node *n, double *to, double x, bool first)
 {
-	bool sum = n->op == RA_SUM || n->op == RA_SUM_OVER || n->op == RA_CHILD_SUM || n->op == RA_PARENT_SUM;
-	enum ra_op op = sum ? RA_ADD : n->op == RA_MIN || n->op == RA_MIN_OVER ? RA_MINIMUM : RA_MAXIMUM;
+	static const enum ra_op combine[] = {
+	    [RA_SUM] = RA_ADD,		[RA_SUM_OVER] = RA_ADD,	      [RA_CHILD_SUM] = RA_ADD,
+	    [RA_PARENT_SUM] = RA_ADD,	[RA_CUMSUM] = RA_ADD,	      [RA_MAX] = RA_MAXIMUM,
+	    [RA_MAX_OVER] = RA_MAXIMUM, [RA_CHILD_MAX] = RA_MAXIMUM,  [RA_MIN] = RA_MINIMUM,
+	    [RA_MIN_OVER] = RA_MINIMUM, [RA_PARENT_MAX] = RA_MAXIMUM, [RA_PROD] = RA_MUL,
+	    [RA_PROD_OVER] = RA_MUL};
+	enum ra_op op = combine[n->op];
 	if (first)
 		*to = x;
 	else if (n->dtype == DTYPE_F32)
@@ -271,6 +276,17 @@ static inline void refer_reduction(struct reference *r, const struct ra_node *n,
 	for (int64_t i = 0; i < all; i++)
 		for (int64_t k = 0; k < extent; k++)
 			add_up(n, &to[i], a[(i / inner * extent + k) * inner + i % inner], k == 0);
+}
+
+static inline void refer_cumsum(struct reference *r, const struct ra_node *n, double *to)
+{
+	const double *a = refer(r, n->arg[0]);
+	int64_t extent = dim_of(r, n, n->axis), inner = 1, all = count_of(r, &n->shape);
+	for (int d = n->axis + 1; d < n->shape.rank; d++)
+		inner *= dim_of(r, n, d);
+	for (int64_t i = 0; i < all; i++)
+		for (int64_t k = 0, last = i / inner % extent; k <= last; k++)
+			add_up(n, &to[i], a[i - (last - k) * inner], k == 0);
 }
 
 static inline bool is_smaller(enum dtype dtype, double a, double b)
@@ -561,7 +577,11 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 	case RA_SUM:
 	case RA_MAX:
 	case RA_MIN:
+	case RA_PROD:
 		refer_reduction(r, n, to);
+		break;
+	case RA_CUMSUM:
+		refer_cumsum(r, n, to);
 		break;
 	case RA_ARGMAX:
 	case RA_ARGMIN:
@@ -585,6 +605,7 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 	case RA_SUM_OVER:
 	case RA_MAX_OVER:
 	case RA_MIN_OVER:
+	case RA_PROD_OVER:
 		refer_over(r, n, to);
 		break;
 	case RA_NEST:

@@ -151,6 +151,8 @@ static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 	case RA_SUM:
 	case RA_MAX:
 	case RA_MIN:
+	case RA_PROD:
+	case RA_CUMSUM:
 	case RA_ARGMAX:
 	case RA_ARGMIN:
 	case RA_CONCAT:

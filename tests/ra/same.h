@@ -40,6 +40,8 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 	case RA_SUM:
 	case RA_MAX:
 	case RA_MIN:
+	case RA_PROD:
+	case RA_CUMSUM:
 	case RA_ARGMAX:
 	case RA_ARGMIN:
 	case RA_CONCAT:
@@ -55,6 +57,7 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 	case RA_SUM_OVER:
 	case RA_MAX_OVER:
 	case RA_MIN_OVER:
+	case RA_PROD_OVER:
 	case RA_NEST:
 		return a->indices->n == b->indices->n &&
 		       memcmp(a->indices->index, b->indices->index,
