@@ -211,7 +211,7 @@ bool onnx_write_dropout(struct onnx_op *o)
 /* --- types --- */
 
 /* A number beyond the type is wrapped, as C does. */
-static struct onnx_operand cast_to(const struct onnx_op *o, struct onnx_operand x, enum onnx_type type)
+struct onnx_operand onnx_cast_to(const struct onnx_op *o, struct onnx_operand x, enum onnx_type type)
 {
 	if (onnx_type_traits_of(type)->dtype == DTYPES) {
 		onnx_op_refuse(o, DIAG_ONNX_TYPE, "export the model in 32-bit types",
@@ -224,12 +224,12 @@ static struct onnx_operand cast_to(const struct onnx_op *o, struct onnx_operand 
 
 bool onnx_write_cast(struct onnx_op *o)
 {
-	o->out[0] = cast_to(o, o->in[0], onnx_int(o, "to"));
+	o->out[0] = onnx_cast_to(o, o->in[0], onnx_int(o, "to"));
 	return o->out[0].given;
 }
 
 bool onnx_write_cast_like(struct onnx_op *o)
 {
-	o->out[0] = cast_to(o, o->in[0], o->in[1].type);
+	o->out[0] = onnx_cast_to(o, o->in[0], o->in[1].type);
 	return o->out[0].given;
 }

@@ -148,6 +148,8 @@ struct onnx_operand onnx_formula(const struct onnx_op *, enum onnx_type, const s
 /* `(a, b)[i0 in 2, i1 in 3] = TEXT`, of elements. */
 struct onnx_operand onnx_nest(const struct onnx_op *, enum onnx_type, const struct onnx_shape *,
 			      struct onnx_operand *const *, int n, const char *text);
+/* The text with the names of indices: @0 is that of axis 0 of the value, #0 one that is reduced. */
+const char *onnx_name_indices(const struct onnx_op *, const char *text);
 /* One argument. */
 struct onnx_operand onnx_map(const struct onnx_op *, struct onnx_operand, enum onnx_type, const char *text);
 struct onnx_operand onnx_two(const struct onnx_op *, struct onnx_operand, struct onnx_operand, enum onnx_type,
@@ -174,10 +176,12 @@ struct onnx_operand onnx_concat(const struct onnx_op *, struct onnx_operand *, i
 struct onnx_operand onnx_expand(const struct onnx_op *, struct onnx_operand, const struct onnx_shape *);
 /* In another type. */
 struct onnx_operand onnx_cast(const struct onnx_op *, struct onnx_operand, enum onnx_type);
+/* In the type that an attribute gives by its number; not given after a diagnostic. */
+struct onnx_operand onnx_cast_to(const struct onnx_op *, struct onnx_operand, enum onnx_type);
 /* A number as an operand of that type. */
 struct onnx_operand onnx_number(const struct onnx_op *, enum onnx_type, double);
-/* Of the axes in the mask: "sum", "max" or "min" of TEXT, in which $ is the element.  They are kept with an
- * extent of 1. */
+/* Of the axes in the mask: "sum", "prod", "max" or "min" of TEXT, in which $ is the element.  They are kept
+ * with an extent of 1. */
 struct onnx_operand onnx_reduce(const struct onnx_op *, struct onnx_operand, const char *function,
 				unsigned mask, const char *text);
 struct onnx_operand onnx_softmax(const struct onnx_op *, struct onnx_operand, unsigned mask, bool logarithm);

@@ -85,32 +85,6 @@ bool onnx_write_log_sum_exp(struct onnx_op *o)
 	    o, onnx_two(o, onnx_reduce(o, shifted, "sum", mask, "exp($)"), most, x.type, "log(a) + b"), mask);
 }
 
-/* There is no product over an index: the halves of an axis are multiplied until one element is left. */
-static struct onnx_operand multiply_axis(const struct onnx_op *o, struct onnx_operand x, int axis)
-{
-	for (int64_t n = x.shape.dim[axis]; n > 1; n = x.shape.dim[axis]) {
-		struct onnx_operand odd = n % 2 ? onnx_slice(o, x, axis, n - 1, n) : (struct onnx_operand){0};
-		struct onnx_operand low = onnx_slice(o, x, axis, 0, n / 2),
-				    high = onnx_slice(o, x, axis, n / 2, n / 2 * 2);
-		x = onnx_two(o, low, high, x.type, "a * b");
-		if (odd.given)
-			x = onnx_concat(o, (struct onnx_operand[]){x, odd}, 2, axis);
-	}
-	return x;
-}
-
-bool onnx_write_product(struct onnx_op *o)
-{
-	unsigned mask;
-	if (!find_mask(o, &mask))
-		return false;
-	struct onnx_operand x = o->in[0];
-	for (int d = 0; d < x.shape.rank; d++)
-		if (mask >> d & 1)
-			x = multiply_axis(o, x, d);
-	return keep_reduced(o, x, mask);
-}
-
 bool onnx_write_argmax(struct onnx_op *o)
 {
 	struct onnx_operand x = o->in[0];

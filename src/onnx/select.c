@@ -237,6 +237,7 @@ static const struct reduction {
     {"add", "sum", "0", "a + u"},
     {"max", "max", NULL, "maximum(a, u)"},
     {"min", "min", NULL, "minimum(a, u)"},
+    {"mul", "prod", "1", "a * u"},
 };
 
 static const struct reduction *find_reduction(const struct onnx_op *o)
@@ -245,7 +246,7 @@ static const struct reduction *find_reduction(const struct onnx_op *o)
 	for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
 		if (strcmp(reductions[i].name, name) == 0)
 			return &reductions[i];
-	onnx_op_refuse(o, DIAG_ONNX_ATTRIBUTE, "none, add, max and min are supported",
+	onnx_op_refuse(o, DIAG_ONNX_ATTRIBUTE, "none, add, mul, max and min are supported",
 		       "the reduction is '%s'", name);
 	return NULL;
 }

@@ -103,6 +103,17 @@ struct onnx_operand onnx_two(const struct onnx_op *o, struct onnx_operand x, str
 	return onnx_formula(o, type, &shape, (struct onnx_operand *[]){&x, &y}, 2, text);
 }
 
+const char *onnx_name_indices(const struct onnx_op *o, const char *text)
+{
+	struct str s = str_in(o->arena);
+	for (; *text; text++)
+		if (*text == '@' || *text == '#')
+			str_puts(&s, *text == '@' ? o->target->axis : o->target->reduced);
+		else
+			str_add(&s, text, 1);
+	return str_text(&s);
+}
+
 void onnx_put_axes(const struct onnx_op *o, struct str *s, int rank)
 {
 	for (int d = 0; d < rank; d++)
