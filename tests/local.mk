@@ -190,6 +190,7 @@ unit_tests = \
 	%D%/runtime/strategies_test \
 	%D%/serve/counters_test \
 	%D%/serve/forecast_test \
+	%D%/serve/random_company_test \
 	%D%/serve/refuse_requests_test \
 	%D%/serve/service_test \
 	%D%/serve/serve_test \
@@ -299,7 +300,7 @@ noinst_HEADERS = \
 	%D%/api/built.h %D%/api/called.h %D%/api/serving.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/options.h %D%/models/atoms.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/index_notation.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/runtime/crew_work.h %D%/sanitizers.h %D%/tools/served.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/runtime/crew_work.h %D%/sanitizers.h %D%/serve/company.h %D%/tools/served.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/mutation/README.md %D%/backends.sh %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

@@ -6,14 +6,16 @@
 
 PyObject *new_service(struct py_program *p, PyObject *args, PyObject *names)
 {
-	static char *known[] = {"rows", "step_rows", "requests", "bytes", "company", "head_start", NULL};
+	static char *known[] = {"rows",	   "step_rows",	 "requests",   "bytes",
+				"company", "head_start", "step_pairs", NULL};
 	esp_service_options o = {.size = sizeof o};
-	long long rows = 0, step_rows = 0, company = 0, head_start = 0;
+	long long rows = 0, step_rows = 0, company = 0, head_start = 0, step_pairs = 0;
 	Py_ssize_t requests = 0, bytes = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, names, "|$LLnnLL", known, &rows, &step_rows, &requests, &bytes,
-					 &company, &head_start))
+	if (!PyArg_ParseTupleAndKeywords(args, names, "|$LLnnLLL", known, &rows, &step_rows, &requests,
+					 &bytes, &company, &head_start, &step_pairs))
 		return NULL;
-	o.rows = rows, o.step_rows = step_rows, o.company = company, o.head_start = head_start;
+	o.rows = rows, o.step_rows = step_rows, o.company = company, o.head_start = head_start,
+	o.step_pairs = step_pairs;
 	o.requests = (size_t)requests, o.bytes = (size_t)bytes;
 	allocfunc take = PyType_GetSlot(types.service, Py_tp_alloc);
 	struct py_service *s = (struct py_service *)take(types.service, 0);

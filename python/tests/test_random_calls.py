@@ -407,7 +407,7 @@ class World:
 
     def serve(self):
         loaded = self.pick(self.loaded)
-        name = self.random.choice(("rows", "step_rows", "requests", "bytes", "company", "head_start", "none"))
+        name = self.random.choice(("rows", "step_rows", "requests", "bytes", "company", "head_start", "step_pairs", "none"))
         much = 10**7 if name in ("company", "head_start") else 2**40  # nanoseconds that requests wait
         options = {name: self.random.choice((0, 1, 7, 100, -1, much, 2**70, None, "x"))} if self.random.random() < 0.4 else {}
         self.services.append((loaded, loaded.model.service(**options)))

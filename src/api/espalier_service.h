@@ -56,6 +56,10 @@ typedef struct esp_service_options {
 	 * most so much later [ns].  So no request waits forever for others of higher priorities.  0 = 100 ms.
 	 */
 	int64_t head_start;
+	/* Pairs of a node and a node of its structure that one traversal computes in a superstep, where a
+	 * model ranges over nodes at nodes: memory is taken for those of the requests in flight, and for so
+	 * many at most.  0 = 262144. A structure of more nodes is refused then. */
+	int64_t step_pairs;
 } esp_service_options;
 
 /* A service with the program and the weights of a binding; the program must have been created with
@@ -104,8 +108,8 @@ esp_ticket *esp_service_next(esp_service *);
 /* Waits until the ticket has ended, or until a time (0 = does not wait, INT64_MAX = no limit), and says how
  * it ended: ESP_OK: there are results; ESP_ERROR_BUSY: it has not ended (request-pending); ESP_ERROR_EXPIRED:
  * its deadline passed; ESP_ERROR_CANCELLED; all else is why it failed, as esp_session_run, and
- * request-too-large (ESP_ERROR_INPUT). The calling thread may compute for others meanwhile, and returns at
- * the end of a superstep. */
+ * request-too-large and too-many-pairs (ESP_ERROR_INPUT). The calling thread may compute for others
+ * meanwhile, and returns at the end of a superstep. */
 esp_status esp_ticket_wait(esp_ticket *, int64_t until, esp_error **error);
 /* Ends it, if it has not ended, before anything more is computed of it. */
 void esp_ticket_cancel(esp_ticket *);

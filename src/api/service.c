@@ -45,13 +45,15 @@ static bool read_options(const esp_service_options *from, struct serve_service_o
 			 struct diags *diags)
 {
 	const char *function = "esp_service_create";
-	enum { ROWS = 4096, STEP_ROWS = 1024, REQUESTS = 4096, HEAD_START = 100000000 };
-	if (from->rows < 0 || from->step_rows < 0 || from->company < 0 || from->head_start < 0)
+	enum { ROWS = 4096, STEP_ROWS = 1024, STEP_PAIRS = 1 << 18, REQUESTS = 4096, HEAD_START = 100000000 };
+	if (from->rows < 0 || from->step_rows < 0 || from->step_pairs < 0 || from->company < 0 ||
+	    from->head_start < 0)
 		return api_bad_argument(diags, function, "options", "must not be negative");
 	if (from->head_start > 1000000000000)
 		return api_bad_argument(diags, function, "options->head_start", "must be below 1000 s");
 	o->limits.rows = from->rows ? from->rows : ROWS;
 	o->limits.step_rows = from->step_rows ? from->step_rows : STEP_ROWS;
+	o->limits.step_pairs = from->step_pairs ? from->step_pairs : STEP_PAIRS;
 	o->requests = from->requests ? (int64_t)(from->requests & INT64_MAX) : REQUESTS;
 	o->bytes = (int64_t)(from->bytes & INT64_MAX);
 	o->company = from->company;

@@ -208,8 +208,7 @@ static void *shared_array(const struct rt_session *s, const struct rt_binding *b
 	}
 }
 
-/* Where the nodes of the i-th input end. */
-static int64_t end_of_input(const struct lin_forest *f, int64_t i)
+int64_t rt_end_of_input(const struct lin_forest *f, int64_t i)
 {
 	return i + 1 < f->inputs && f->input_begin ? f->input_begin[i + 1] : f->nodes;
 }
@@ -217,8 +216,8 @@ static int64_t end_of_input(const struct lin_forest *f, int64_t i)
 int64_t rt_count_pairs(const struct lin_forest *f)
 {
 	int64_t all = 0;
-	for (int64_t i = 0, first = 0; i < f->inputs; i++, first = end_of_input(f, i - 1)) {
-		int64_t n = end_of_input(f, i) - first;
+	for (int64_t i = 0, first = 0; i < f->inputs; i++, first = rt_end_of_input(f, i - 1)) {
+		int64_t n = rt_end_of_input(f, i) - first;
 		all += n * n;
 		if (n > INT32_MAX / (n > 0 ? n : 1) || all > INT32_MAX)
 			return -1;
@@ -238,14 +237,14 @@ static void fill_members(const struct lin_forest *f, int32_t *begin)
 static void fill_input_of(const struct rt_session *s, const struct lin_forest *f, int32_t *input_of)
 {
 	for (int64_t i = 0, id = 0; i < f->inputs; i++)
-		for (; id < end_of_input(f, i); id++)
+		for (; id < rt_end_of_input(f, i); id++)
 			input_of[s->order.number[id]] = (int32_t)i;
 }
 
 static void fill_pairs(const struct rt_session *s, const struct lin_forest *f, int32_t *begin)
 {
 	for (int64_t i = 0, id = 0, pair = 0; i < f->inputs; i++)
-		for (int64_t n = end_of_input(f, i) - id, end = id + n; id < end; id++, pair += n)
+		for (int64_t n = rt_end_of_input(f, i) - id, end = id + n; id < end; id++, pair += n)
 			begin[s->order.number[id]] = (int32_t)pair;
 }
 

@@ -157,6 +157,8 @@ double rt_worker_operations(const struct image *, int64_t nodes);
 bool rt_need_all_code(const struct image *, int64_t most, int64_t *rows, struct diags *);
 /* Whether the image has a buffer of a kind. */
 bool rt_has_buffer(const struct image *, enum image_buffer_kind);
+/* Where the nodes of an input end. */
+int64_t rt_end_of_input(const struct lin_forest *, int64_t input);
 /* Pairs of a node and the nodes of its input; -1 = their numbers do not fit in 32 bits. */
 int64_t rt_count_pairs(const struct lin_forest *);
 /* Gives so many threads local buffers, of the session's sizes; the tables that go with them. */

@@ -136,16 +136,17 @@ static int64_t count_rows(const struct serve_engine *e, struct serve_request *r)
 /* --- deadlines --- */
 
 /* What a request adds to a superstep, about [nodes]. */
-static int64_t width_of(int64_t nodes, int64_t levels)
+static int64_t width_of(const struct serve_engine *e, int64_t nodes, int64_t levels)
 {
-	return nodes / (levels + 1) + 1;
+	int64_t supersteps = serve_count_supersteps(e, levels);
+	return (nodes * e->steps.traversals + supersteps - 1) / supersteps;
 }
 
 /* How long a request takes beside those in flight; 0 = unknown, or there are none. */
 static double expect_time(const struct serve_engine *e, int64_t nodes, int64_t levels)
 {
-	return e->in_flight.first ? serve_expect(&e->forecast, levels * e->steps.traversals,
-						 e->width + width_of(nodes, levels))
+	return e->in_flight.first ? serve_expect(&e->forecast, serve_count_supersteps(e, levels),
+						 e->width + width_of(e, nodes, levels))
 				  : 0;
 }
 
@@ -173,6 +174,17 @@ static int64_t most_edges(const struct serve_request *r)
 	return f->nodes ? f->child_begin[f->nodes] - f->child_begin[0] : 0;
 }
 
+static int64_t widest_input(const struct serve_request *r)
+{
+	const struct lin_forest *f = &r->minibatch.forest;
+	int64_t most = 1;
+	for (int64_t i = 0, first = 0, end; i < f->inputs; i++, first = end) {
+		end = rt_end_of_input(f, i);
+		most = end - first > most ? end - first : most;
+	}
+	return most;
+}
+
 static bool prepare_request(struct serve_engine *e, struct serve_request *r, const struct serve_entry *of,
 			    struct diags *diags)
 {
@@ -189,6 +201,15 @@ static enum serve_outcome reserve_request(struct serve_engine *e, struct serve_r
 	r->traversal = 0;
 	r->rows = count_rows(e, r);
 	r->edges = most_edges(r);
+	r->widest = widest_input(r);
+	r->pairs = rt_has_buffer(e->image, IMAGE_FIRST_PAIR) ? rt_count_pairs(&r->minibatch.forest) : 0;
+	if (r->pairs && r->widest > e->limits.step_pairs)
+		return diag_add(
+			   diags, DIAG_TOO_MANY_PAIRS, (struct diag_at){0},
+			   "raise the limit of pairs in a superstep, or divide the structure",
+			   "a node of the request reads %lld nodes, and a superstep has room for %lld pairs",
+			   (long long)r->widest, (long long)e->limits.step_pairs),
+		       SERVE_REFUSED;
 	if (r->rows > e->limits.rows)
 		return diag_add(diags, DIAG_REQUEST_TOO_LARGE, (struct diag_at){0},
 				"raise the limit of rows, or divide the structure",
@@ -197,7 +218,8 @@ static enum serve_outcome reserve_request(struct serve_engine *e, struct serve_r
 		       SERVE_REFUSED;
 	if (e->rows + r->rows > e->limits.rows)
 		return SERVE_FULL;
-	bool room = serve_reserve_rows(e, e->edges + r->edges, e->inputs + r->order.inputs, diags);
+	bool room = serve_reserve_rows(e, e->edges + r->edges, e->inputs + r->order.inputs,
+				       e->pairs + r->pairs, diags);
 	return room ? SERVE_ADMITTED : SERVE_REFUSED;
 }
 
@@ -224,15 +246,14 @@ static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t
 		r->row[n] = -1;
 	r->expected = expect_time(e, r->order.nodes, r->order.batches);
 	r->joined = rt_nanoseconds();
-	r->width = width_of(r->order.nodes, r->order.batches);
+	r->width = width_of(e, r->order.nodes, r->order.batches);
 	e->rows += r->rows;
 	e->edges += r->edges;
 	e->inputs += r->order.inputs;
+	e->pairs += r->pairs;
 	e->width += r->width;
-	if (r->carry && r->carry->begun) {
+	if (r->carry && r->carry->begun)
 		serve_load_carry(e, r);
-		r->level = 1;
-	}
 	serve_insert(&e->in_flight, r);
 }
 
@@ -267,7 +288,7 @@ enum serve_outcome serve_admit(struct serve_engine *e, const struct serve_entry 
 		join_engine(e, r, of->rank);
 		return SERVE_ADMITTED;
 	}
-	r->rows = r->edges = 0;
+	r->rows = r->edges = r->pairs = 0;
 	r->state = SERVE_ENDED;
 	serve_append(&e->ended, r);
 	return SERVE_ADMITTED;
@@ -283,6 +304,7 @@ void serve_end(struct serve_engine *e, struct serve_request *r, enum serve_state
 	e->rows -= r->rows;
 	e->edges -= r->edges;
 	e->inputs -= r->order.inputs;
+	e->pairs -= r->pairs;
 	e->width -= r->width;
 	serve_remove(&e->in_flight, r);
 	r->state = state;

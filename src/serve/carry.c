@@ -6,8 +6,12 @@
 
 bool serve_can_carry(const struct serve_engine *e, struct diags *diags)
 {
-	bool can = e->image->children == 1 && e->steps.traversals == 1 && !e->steps.traversal[0].down &&
-		   !e->has_members;
+	bool can = e->image->children == 1 && e->steps.traversals == 1 && !e->steps.traversal[0].down;
+	if (e->has_members)
+		return diag_add(
+		    diags, DIAG_NO_STREAM, (struct diag_at){0},
+		    "submit whole sequences as requests, or read the previous node instead of all",
+		    "it reads all nodes of a sequence, of which more may come");
 	return can ||
 	       diag_add(
 		   diags, DIAG_NO_STREAM, (struct diag_at){0},
@@ -33,6 +37,7 @@ void serve_load_carry(struct serve_engine *e, struct serve_request *r)
 	int64_t given, row = serve_give_rows(&e->pool, 1, &given);
 	const char *from = r->carry->states;
 	r->row[r->order.order[0]] = (int32_t)row;
+	*(serve_traversal_of(e, r)->flat ? &r->done : &r->level) = 1;
 	for (int i = 0; i < e->image->buffers; i++) {
 		const struct image_buffer *b = &e->image->buffer[i];
 		if (b->kind != IMAGE_STATE)

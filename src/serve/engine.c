@@ -43,13 +43,14 @@ void serve_remove(struct serve_list *l, struct serve_request *r)
 /* --- buffers --- */
 
 /* The size that the buffers of the engine have where a minibatch has this one. */
-static void set_sizes(struct serve_engine *e, int64_t edges, int64_t inputs)
+static void set_sizes(struct serve_engine *e, int64_t edges, int64_t inputs, int64_t pairs)
 {
 	const int64_t rows = e->limits.rows, step = e->limits.step_rows;
 	const int64_t sizes[IMAGE_SIZES] = {
 	    [IMAGE_ONE] = 1,	     [IMAGE_NODES] = rows,	  [IMAGE_LEAVES] = rows,
 	    [IMAGE_INPUTS] = inputs, [IMAGE_EDGES] = edges,	  [IMAGE_BATCHES] = 2,
 	    [IMAGE_WIDEST] = step,   [IMAGE_WIDEST_INNER] = step, [IMAGE_WIDEST_EDGES] = edges,
+	    [IMAGE_PAIRS] = pairs,
 	};
 	memcpy(e->session.sizes, sizes, sizeof sizes);
 }
@@ -107,15 +108,20 @@ static int64_t larger_size(int64_t had, int64_t wanted)
 	return wanted <= had ? had : wanted > 2 * had ? wanted : 2 * had;
 }
 
-bool serve_reserve_rows(struct serve_engine *e, int64_t edges, int64_t inputs, struct diags *diags)
+bool serve_reserve_rows(struct serve_engine *e, int64_t edges, int64_t inputs, int64_t pairs,
+			struct diags *diags)
 {
-	int64_t had_edges = e->session.sizes[IMAGE_EDGES], had_inputs = e->session.sizes[IMAGE_INPUTS];
-	if (edges <= had_edges && inputs <= had_inputs)
+	const int64_t *sizes = e->session.sizes, most = e->limits.step_pairs;
+	int64_t had_edges = sizes[IMAGE_EDGES], had_inputs = sizes[IMAGE_INPUTS],
+		had_pairs = sizes[IMAGE_PAIRS];
+	pairs = pairs < most ? pairs : most;
+	if (edges <= had_edges && inputs <= had_inputs && pairs <= had_pairs)
 		return true;
-	set_sizes(e, larger_size(had_edges, edges), larger_size(had_inputs, inputs));
+	int64_t all = larger_size(had_pairs, pairs);
+	set_sizes(e, larger_size(had_edges, edges), larger_size(had_inputs, inputs), all < most ? all : most);
 	if (reserve_buffers(e, diags))
 		return true;
-	set_sizes(e, had_edges, had_inputs);
+	set_sizes(e, had_edges, had_inputs, had_pairs);
 	return false;
 }
 
@@ -168,7 +174,7 @@ static bool init_engine(struct serve_engine *e, struct diags *diags)
 				"no memory for %lld rows", (long long)e->limits.rows);
 	find_data_buffers(e);
 	int64_t most = e->limits.rows;
-	return serve_reserve_rows(e, FIRST_EDGES, FIRST_INPUTS, diags) &&
+	return serve_reserve_rows(e, FIRST_EDGES, FIRST_INPUTS, 0, diags) &&
 	       rt_need_all_code(e->image, most, e->session.walk_state.rows, diags);
 }
 
@@ -183,6 +189,8 @@ struct serve_engine *serve_create(const struct allocator *a, const struct image 
 	limits.rows = limits.rows < 1 ? 1 : limits.rows > INT32_MAX / 2 ? INT32_MAX / 2 : limits.rows;
 	limits.step_rows =
 	    limits.step_rows < 1 || limits.step_rows > limits.rows ? limits.rows : limits.step_rows;
+	limits.step_pairs =
+	    limits.step_pairs < 1 || limits.step_pairs > INT32_MAX ? INT32_MAX : limits.step_pairs;
 	e->allocator = a;
 	e->image = image;
 	e->limits = limits;

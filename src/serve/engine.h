@@ -8,17 +8,20 @@
 #include "serve/serve.h"
 
 /* The steps of one traversal: what is hoisted ahead of it, the recursion, and behind the last one the outputs
- * of nodes. */
+ * of nodes.  A traversal of no steps gives nodes rows. */
 struct serve_traversal {
 	int first, next;
 	bool down;
+	bool flat;	  /* nodes need no other node of it, so that it has no levels */
+	bool reads_nodes; /* nodes read what all nodes of their input have of earlier traversals */
 };
 
-enum { SERVE_TRAVERSALS = 16 };
+enum { SERVE_TRAVERSALS = 64 };
 
 struct serve_plan_of_steps {
 	struct serve_traversal traversal[SERVE_TRAVERSALS];
 	int traversals;
+	int flat;   /* of these */
 	int inputs; /* the first of the steps over inputs, which are the last */
 };
 
@@ -41,7 +44,8 @@ struct serve_request {
 	int32_t *row;	     /* by id: the row of a node, -1 = it has none */
 	int32_t *uses;	     /* by id: how often the row will be read in the last traversal */
 	size_t capacity;     /* of both */
-	int64_t rows, edges; /* that were reserved for it */
+	int64_t rows, edges, pairs; /* that were reserved for it */
+	int64_t widest;		    /* nodes of its largest input */
 	int64_t width;	     /* what it adds to a superstep, about [nodes] */
 	int64_t joined;	     /* when [ns] */
 	double expected;     /* how long it was expected to take then [ns]; 0 = unknown */
@@ -57,7 +61,7 @@ struct serve_list {
 };
 
 /* Nodes of a request that are computed in this superstep: numbers begin .. end - 1 of its order, which are
- * some of one batch, or all of several. */
+ * some of one batch, or all of several; in a flat traversal some of all batches. */
 struct serve_pick {
 	struct serve_request *request;
 	int32_t batch, batches, begin, end;
@@ -71,6 +75,8 @@ enum { SERVE_LEVELS = 64, SERVE_LEVELS_TIME = 1000000 };
 /* The picks of a traversal, and their rows. */
 struct serve_part {
 	size_t first, next; /* picks */
+	int64_t pairs; /* of its rows; each part has numbers of its own, as no other reads what is stored of
+			  them */
 	struct lin_order order;
 	int32_t batch_begin[SERVE_LEVELS + 2]; /* one more, as batch 0 is that of leaves */
 	int32_t *case_begin;
@@ -83,14 +89,14 @@ struct serve_engine {
 	struct serve_limits limits;
 	struct lin_rules rules;
 	struct serve_plan_of_steps steps;
-	bool has_members;	   /* outputs read all nodes of an input */
+	bool has_members;	   /* something reads all nodes of an input */
 	struct rt_session session; /* the buffers of all requests, and the tables of threads */
 	/* index arrays among the buffers, by kind, NULL = the image has none; those of children by slot */
 	int32_t *index[IMAGE_BUFFER_KINDS];
 	int32_t **child;
 	int *data, data_buffers; /* the buffers of what nodes and edges carry */
 	struct serve_rows pool;
-	int64_t rows, edges, inputs; /* that are reserved for requests in flight */
+	int64_t rows, edges, inputs, pairs; /* that are reserved for requests in flight */
 	int64_t width;		     /* of these */
 	struct serve_list in_flight, ended, spare;
 	struct serve_pick *pick;
@@ -102,6 +108,7 @@ struct serve_engine {
 	int64_t ended_at;  /* when the last superstep ended, if requests were left in flight [ns]; 0 = none were */
 	int64_t step_begin, step_end; /* of the last superstep [ns] */
 	int64_t next_edge, next_parent, next_input, next_member; /* of the index arrays, in this superstep */
+	int64_t ending_inputs; /* of requests that end with it, whose numbers come first */
 	uint64_t supersteps, nodes, requests;
 };
 
@@ -117,11 +124,23 @@ static inline bool serve_is_inner(const struct image *image, int node_case)
 	return image->cases ? image->case_at[node_case].inner : node_case;
 }
 
-/* Whether rows are returned as soon as nothing reads them: in the last traversal, unless outputs read all
- * nodes. */
+/* Whether rows are returned as soon as nothing reads them: in the last traversal, unless something reads all
+ * nodes of an input. */
 static inline bool serve_returns_rows(const struct serve_engine *e, int traversal)
 {
 	return traversal + 1 == e->steps.traversals && !e->has_members;
+}
+
+/* Supersteps that a request of so many levels takes if none of its levels is cut. */
+static inline int64_t serve_count_supersteps(const struct serve_engine *e, int64_t levels)
+{
+	return levels * (e->steps.traversals - e->steps.flat) + e->steps.flat;
+}
+
+static inline const struct serve_traversal *serve_traversal_of(const struct serve_engine *e,
+							       const struct serve_request *r)
+{
+	return &e->steps.traversal[r->traversal];
 }
 
 /* Where a row of an output of the request is. */
@@ -135,9 +154,9 @@ void serve_prepend(struct serve_list *, struct serve_request *);
 void serve_insert(struct serve_list *, struct serve_request *);
 void serve_remove(struct serve_list *, struct serve_request *);
 
-/* Enlarges the buffers that have rows of edges or inputs.  Their content is lost.  False after a diagnostic.
- */
-bool serve_reserve_rows(struct serve_engine *, int64_t edges, int64_t inputs, struct diags *);
+/* Enlarges the buffers that have rows of edges, inputs or pairs; of the latter up to the limit.  Their
+ * content is lost.  False after a diagnostic. */
+bool serve_reserve_rows(struct serve_engine *, int64_t edges, int64_t inputs, int64_t pairs, struct diags *);
 /* Sets how often the rows of the current traversal will be read, by node. */
 void serve_count_uses(const struct serve_engine *, struct serve_request *);
 /* Called for each node whose row the cell of a node reads. */
@@ -188,7 +207,14 @@ static inline void serve_case_range(const struct serve_pick *p, int cases, int n
 }
 /* Fills the index arrays and the data of the rows of a part. */
 void serve_fill_part(struct serve_engine *, int traversal);
-/* Fills those of the inputs of a request. */
-void serve_fill_inputs(struct serve_engine *, const struct serve_request *);
+static inline void serve_set_index(struct serve_engine *e, enum image_buffer_kind kind, int64_t at,
+				   int64_t value)
+{
+	if (e->index[kind])
+		e->index[kind][at] = (int32_t)value;
+}
+/* Fills those of inputs, for picks that end their request or read all nodes of an input.  All nodes have the
+ * rows that they have in this superstep. */
+void serve_fill_inputs(struct serve_engine *);
 
 #endif

@@ -14,12 +14,6 @@ struct rows {
 	int32_t origin;
 };
 
-static void set_index(struct serve_engine *e, enum image_buffer_kind kind, int64_t at, int64_t value)
-{
-	if (e->index[kind])
-		e->index[kind][at] = (int32_t)value;
-}
-
 static int32_t id_of(const struct rows *rows, int32_t n)
 {
 	return rows->request->order.order[rows->begin + n];
@@ -44,14 +38,14 @@ static void fill_edges(struct serve_engine *e, const struct rows *rows)
 {
 	const struct serve_request *r = rows->request;
 	const struct lin_forest *f = &r->minibatch.forest;
-	set_index(e, IMAGE_CHILD_BEGIN, rows->row, e->next_edge);
+	serve_set_index(e, IMAGE_CHILD_BEGIN, rows->row, e->next_edge);
 	for (int32_t n = 0; n < count_of(rows); n++) {
 		const int32_t *begin = f->child_begin + id_of(rows, n);
 		for (int32_t i = begin[0]; i < begin[1]; i++, e->next_edge++) {
-			set_index(e, IMAGE_CHILD_LIST, e->next_edge, r->row[f->children[i]]);
-			set_index(e, IMAGE_EDGE_NODE, e->next_edge, rows->row + n);
+			serve_set_index(e, IMAGE_CHILD_LIST, e->next_edge, r->row[f->children[i]]);
+			serve_set_index(e, IMAGE_EDGE_NODE, e->next_edge, rows->row + n);
 		}
-		set_index(e, IMAGE_CHILD_BEGIN, rows->row + n + 1, e->next_edge);
+		serve_set_index(e, IMAGE_CHILD_BEGIN, rows->row + n + 1, e->next_edge);
 	}
 }
 
@@ -59,13 +53,15 @@ static void fill_parents(struct serve_engine *e, const struct rows *rows)
 {
 	const struct serve_request *r = rows->request;
 	const struct lin_order *o = &r->order;
-	set_index(e, IMAGE_PARENT_BEGIN, rows->row, e->next_parent);
+	serve_set_index(e, IMAGE_PARENT_BEGIN, rows->row, e->next_parent);
 	for (int32_t n = 0; n < count_of(rows); n++) {
 		int32_t first = o->parent_begin[rows->begin + n], end = o->parent_begin[rows->begin + n + 1];
-		set_index(e, IMAGE_PARENT, rows->row + n, first < end ? r->row[o->order[o->parent_list[first]]] : -1);
+		serve_set_index(e, IMAGE_PARENT, rows->row + n,
+				first < end ? r->row[o->order[o->parent_list[first]]] : -1);
 		for (int32_t i = first; i < end; i++)
-			set_index(e, IMAGE_PARENT_LIST, e->next_parent++, r->row[o->order[o->parent_list[i]]]);
-		set_index(e, IMAGE_PARENT_BEGIN, rows->row + n + 1, e->next_parent);
+			serve_set_index(e, IMAGE_PARENT_LIST, e->next_parent++,
+					r->row[o->order[o->parent_list[i]]]);
+		serve_set_index(e, IMAGE_PARENT_BEGIN, rows->row + n + 1, e->next_parent);
 	}
 }
 
@@ -185,9 +181,9 @@ static void fill_rows(struct serve_engine *e, const struct rows *rows)
 	if (o->parent_begin)
 		fill_parents(e, rows);
 	for (int32_t n = 0; n < count_of(rows); n++) {
-		set_index(e, IMAGE_ORIGIN, rows->row + n, rows->origin);
+		serve_set_index(e, IMAGE_ORIGIN, rows->row + n, rows->origin);
 		if (o->case_of)
-			set_index(e, IMAGE_CASE, rows->row + n, o->case_of[rows->begin + n]);
+			serve_set_index(e, IMAGE_CASE, rows->row + n, o->case_of[rows->begin + n]);
 	}
 	for (int i = 0; i < e->data_buffers; i++)
 		fill_data(e, rows, e->data[i], edge);
@@ -204,20 +200,30 @@ static int32_t fill_case(struct serve_engine *e, const struct serve_pick *level,
 	return row + count_of(&rows);
 }
 
-/* Several levels of a request have the rows of its order, so that a node may be read by one of the same
- * superstep: all have rows before any is filled. */
-static void fill_levels(struct serve_engine *e, const struct serve_part *p)
+/* The levels of a pick, whose nodes have rows in the order of their numbers, so that a node may be read by
+ * one of the same superstep: all have rows before any is filled. */
+static void fill_levels(struct serve_engine *e, const struct serve_pick *pick, int32_t row)
 {
-	const struct serve_pick *pick = &e->pick[p->first];
-	const struct lin_order *o = &pick->request->order;
-	int32_t row = p->batch_begin[0];
-	int32_t shift = row - pick->begin;
+	const int32_t *batch = pick->request->order.batch_begin;
 	place_nodes(e, pick->request, pick->begin, pick->end, row);
 	for (int32_t b = pick->batch; b < pick->batch + pick->batches; b++) {
-		struct serve_pick level = {pick->request, b, 1, o->batch_begin[b], o->batch_begin[b + 1], false};
+		struct serve_pick level = {pick->request, b, 1, batch[b], batch[b + 1], false};
+		level.begin = level.begin > pick->begin ? level.begin : pick->begin;
+		level.end = level.end < pick->end ? level.end : pick->end;
+		if (level.begin >= level.end)
+			continue;
+		int32_t origin = row;
 		for (int c = 0; c < serve_cases(e->image); c++)
-			row = fill_case(e, &level, c, row, level.begin + shift);
+			row = fill_case(e, &level, c, row, origin);
 	}
+}
+
+/* The picks of a flat traversal, one behind the other. */
+static void fill_flat(struct serve_engine *e, const struct serve_part *p)
+{
+	int32_t row = p->batch_begin[0];
+	for (size_t i = p->first; i < p->next; row += e->pick[i].end - e->pick[i].begin, i++)
+		fill_levels(e, &e->pick[i], row);
 }
 
 /* Cells of several requests: leaves, then cases in the order of the table. */
@@ -241,22 +247,10 @@ static void fill_cells(struct serve_engine *e, int traversal)
 void serve_fill_part(struct serve_engine *e, int traversal)
 {
 	const struct serve_part *p = &e->part[traversal];
-	if (e->pick[p->first].batches > 1)
-		fill_levels(e, p);
+	if (e->steps.traversal[traversal].flat)
+		fill_flat(e, p);
+	else if (e->pick[p->first].batches > 1)
+		fill_levels(e, &e->pick[p->first], p->batch_begin[0]);
 	else
 		fill_cells(e, traversal);
-}
-
-void serve_fill_inputs(struct serve_engine *e, const struct serve_request *r)
-{
-	const struct lin_forest *f = &r->minibatch.forest;
-	for (int64_t i = 0; i < f->inputs; i++, e->next_input++) {
-		int32_t first = f->input_begin ? f->input_begin[i] : 0;
-		int32_t end = f->input_begin && i + 1 < f->inputs ? f->input_begin[i + 1] : (int32_t)f->nodes;
-		set_index(e, IMAGE_ROOT, e->next_input, r->row[f->root[i]]);
-		set_index(e, IMAGE_MEMBER_BEGIN, e->next_input, e->next_member);
-		for (int32_t id = first; e->has_members && id < end; id++)
-			set_index(e, IMAGE_MEMBER_LIST, e->next_member++, r->row[id]);
-		set_index(e, IMAGE_MEMBER_BEGIN, e->next_input + 1, e->next_member);
-	}
 }

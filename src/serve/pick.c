@@ -1,12 +1,34 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which cells are computed in the next superstep: of each traversal those of the current level of each
- * request, by priority, then age, as many as there are rows for. */
+ * request, or of all its levels where the traversal is flat, by priority, then age, as many as there are rows
+ * for, and numbers of pairs where they read all nodes. */
 #include "serve/engine.h"
 
-static int32_t batch_of(const struct serve_engine *e, const struct serve_request *r)
+/* What is left of the limits of a part. */
+struct room {
+	int64_t rows, pairs;
+};
+
+/* Nodes of a request that are ready, of which there is one at least. */
+static struct serve_pick find_ready(const struct serve_engine *e, struct serve_request *r)
 {
-	bool down = e->steps.traversal[r->traversal].down;
-	return down ? r->order.batches - 1 - r->level : r->level;
+	const struct serve_traversal *t = serve_traversal_of(e, r);
+	int32_t batches = t->flat ? r->order.batches : 1,
+		batch = t->down ? r->order.batches - 1 - r->level : r->level;
+	const int32_t *begin = r->order.batch_begin + batch;
+	return (struct serve_pick){r, batch, batches, begin[0] + r->done, begin[batches], false};
+}
+
+/* Takes as many of the nodes as there is room for. */
+static void take_room(const struct serve_engine *e, struct serve_pick *p, struct room *room)
+{
+	const struct serve_request *r = p->request;
+	int64_t pairs = serve_traversal_of(e, r)->reads_nodes ? r->widest : 0, n = p->end - p->begin;
+	n = n < room->rows ? n : room->rows;
+	n = n * pairs <= room->pairs ? n : room->pairs / pairs;
+	p->end = p->begin + (int32_t)n;
+	room->rows -= n;
+	room->pairs -= n * pairs;
 }
 
 /* Whether a request takes part in this superstep, in a traversal. */
@@ -17,30 +39,50 @@ static bool takes_part(const struct serve_engine *e, const struct serve_request 
 
 static int64_t count_ready(const struct serve_engine *e, int traversal)
 {
-	int64_t ready = 0;
-	for (const struct serve_request *r = e->in_flight.first; r && ready < e->limits.step_rows;
-	     r = r->after)
+	struct room room = {e->limits.step_rows, e->limits.step_pairs};
+	for (struct serve_request *r = e->in_flight.first; r && room.rows; r = r->after)
 		if (takes_part(e, r, traversal)) {
-			const int32_t *begin = r->order.batch_begin + batch_of(e, r);
-			ready += begin[1] - begin[0] - r->done;
+			struct serve_pick p = find_ready(e, r);
+			take_room(e, &p, &room);
 		}
-	return ready < e->limits.step_rows ? ready : e->limits.step_rows;
+	return e->limits.step_rows - room.rows;
 }
 
-static void pick_level(struct serve_engine *e, struct serve_request *r, int64_t *left)
+/* Picks nodes of requests for so many rows. */
+static void pick_ready(struct serve_engine *e, int traversal, int64_t rows)
 {
-	int32_t batch = batch_of(e, r);
-	const int32_t *at = r->order.batch_begin + batch;
-	int32_t begin = at[0] + r->done, end = at[1] - begin < *left ? at[1] : begin + (int32_t)*left;
-	e->pick[e->picks++] = (struct serve_pick){r, batch, 1, begin, end, false};
-	*left -= end - begin;
+	struct room room = {rows, e->limits.step_pairs};
+	for (struct serve_request *r = e->in_flight.first; r && room.rows; r = r->after) {
+		struct serve_pick *p = &e->pick[e->picks];
+		if (!takes_part(e, r, traversal))
+			continue;
+		*p = find_ready(e, r);
+		take_room(e, p, &room);
+		e->picks += p->begin < p->end;
+	}
 }
 
-static void place_batches(const struct serve_engine *e, struct serve_part *p, const int32_t *count,
-			  int32_t first, bool down)
+/* All rows are one range. */
+static void place_flat(struct serve_part *p, int32_t first, int32_t end)
 {
+	p->batch_begin[0] = first;
+	p->batch_begin[1] = end;
+	p->order =
+	    (struct lin_order){.nodes = end, .leaves = end, .batches = 1, .batch_begin = p->batch_begin};
+}
+
+/* The rows of each case are a range, and those of leaves a batch unless the traversal goes down. */
+static void place_batches(const struct serve_engine *e, struct serve_part *p, int32_t first, bool down)
+{
+	int32_t count[IMAGE_MAX_CASES + 1] = {0};
 	int cases = serve_cases(e->image);
 	int32_t leaves = first, row = first;
+	for (size_t i = p->first; i < p->next; i++)
+		for (int c = 0; c < cases; c++) {
+			int32_t begin, end;
+			serve_case_range(&e->pick[i], cases, c, &begin, &end);
+			count[c] += end - begin;
+		}
 	for (int c = 0; c < cases; c++)
 		leaves += serve_is_inner(e->image, c) ? 0 : count[c];
 	for (int c = 0; c < cases; c++) {
@@ -72,11 +114,14 @@ static int32_t count_levels(const struct serve_engine *e, const struct serve_req
 	bool down = e->steps.traversal[r->traversal].down;
 	double most = e->level_time ? SERVE_LEVELS_TIME / e->level_time : SERVE_LEVELS;
 	int32_t levels = 0, left = o->batches - r->level;
+	int64_t pairs = serve_traversal_of(e, r)->reads_nodes ? r->widest : 0, nodes = 0;
 	left = left < most ? left : (int32_t)most;
 	left = left < SERVE_LEVELS ? left : SERVE_LEVELS;
 	for (; !r->done && levels < left; levels++) {
 		int32_t level = r->level + levels, b = down ? o->batches - 1 - level : level;
-		if (o->batch_begin[b + 1] - o->batch_begin[b] > e->limits.step_rows)
+		int32_t here = o->batch_begin[b + 1] - o->batch_begin[b];
+		nodes += here;
+		if (here > e->limits.step_rows || nodes * pairs > e->limits.step_pairs)
 			break;
 	}
 	return levels;
@@ -138,7 +183,7 @@ static bool pick_levels(struct serve_engine *e, struct serve_request *r)
 
 int32_t serve_levels_alone(const struct serve_engine *e)
 {
-	return e->picks == 1 ? e->pick[0].batches : 0;
+	return e->picks == 1 && !serve_traversal_of(e, e->pick[0].request)->flat ? e->pick[0].batches : 0;
 }
 
 static bool is_alone(const struct serve_engine *e, int traversal)
@@ -149,27 +194,22 @@ static bool is_alone(const struct serve_engine *e, int traversal)
 
 static void pick_traversal(struct serve_engine *e, int traversal)
 {
+	const struct serve_traversal *t = &e->steps.traversal[traversal];
 	struct serve_part *p = &e->part[traversal];
-	int64_t left, first = 0;
-	int32_t count[IMAGE_MAX_CASES + 1] = {0};
+	int64_t first = 0;
 	p->first = e->picks;
-	if (is_alone(e, traversal) && pick_levels(e, e->in_flight.first))
+	p->pairs = 0;
+	if (!t->flat && is_alone(e, traversal) && pick_levels(e, e->in_flight.first))
 		return;
 	int64_t ready = count_ready(e, traversal);
 	if (ready)
 		first = serve_give_rows(&e->pool, ready, &ready);
-	left = ready;
-	for (struct serve_request *r = e->in_flight.first; r && left; r = r->after)
-		if (takes_part(e, r, traversal))
-			pick_level(e, r, &left);
+	pick_ready(e, traversal, ready);
 	p->next = e->picks;
-	for (size_t i = p->first; i < p->next; i++)
-		for (int c = 0; c < serve_cases(e->image); c++) {
-			int32_t begin, end;
-			serve_case_range(&e->pick[i], serve_cases(e->image), c, &begin, &end);
-			count[c] += end - begin;
-		}
-	place_batches(e, p, count, (int32_t)first, e->steps.traversal[traversal].down);
+	if (t->flat)
+		place_flat(p, (int32_t)first, (int32_t)(first + ready));
+	else
+		place_batches(e, p, (int32_t)first, t->down);
 }
 
 /* The buffers are set even when it stays: the one of before may have been freed, and this one lie at

@@ -17,8 +17,10 @@
 #include <stdatomic.h>
 
 struct serve_limits {
-	int64_t rows;	   /* that nodes in flight may have at once */
-	int64_t step_rows; /* that one traversal may have in a superstep */
+	int64_t rows;	    /* that nodes in flight may have at once */
+	int64_t step_rows;  /* that one traversal may have in a superstep */
+	int64_t step_pairs; /* pairs of a node and a node of its input that one traversal may have in a
+			       superstep */
 };
 
 enum serve_outcome {

@@ -47,8 +47,8 @@ static int describe_parts(struct serve_engine *e, struct rt_part *part, struct l
 		if (e->part[t].first < e->part[t].next)
 			part[parts++] = (struct rt_part){e->steps.traversal[t].first,
 							 e->steps.traversal[t].next, &e->part[t].order};
-	*inputs = (struct lin_order){.inputs = (int32_t)e->next_input};
-	if (e->next_input && e->steps.inputs < e->image->steps)
+	*inputs = (struct lin_order){.inputs = (int32_t)e->ending_inputs};
+	if (e->ending_inputs && e->steps.inputs < e->image->steps)
 		part[parts++] = (struct rt_part){e->steps.inputs, e->image->steps, inputs};
 	return parts;
 }
@@ -71,15 +71,12 @@ static int find_part(const struct serve_engine *e, int32_t row)
 static void fill_arrays(struct serve_engine *e)
 {
 	int32_t row = 0;
-	e->next_edge = e->next_parent = e->next_input = e->next_member = 0;
+	e->next_edge = e->next_parent = 0;
 	for (int t; (t = find_part(e, row)) >= 0; row = e->part[t].order.nodes)
 		serve_fill_part(e, t);
-	for (size_t i = 0; i < e->picks; i++) {
-		struct serve_pick *p = &e->pick[i];
-		p->last = is_last(e, p);
-		if (p->last)
-			serve_fill_inputs(e, p->request);
-	}
+	for (size_t i = 0; i < e->picks; i++)
+		e->pick[i].last = is_last(e, &e->pick[i]);
+	serve_fill_inputs(e);
 }
 
 /* --- behind them --- */

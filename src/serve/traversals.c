@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The table of steps as traversals: hoisted steps begin one, so do leaves, and a traversal down.  Without a structure all
- * steps are one. */
+/* The table of steps as traversals: hoisted steps begin one, so do leaves, a traversal down, and what reads
+ * all nodes of an input.  Without a structure all other steps are one. */
 #include "serve/engine.h"
 
 static bool refuse_step(const struct image *image, int step, struct diags *diags)
@@ -22,13 +22,10 @@ static bool is_recursion(enum image_domain d)
 	return d == IMAGE_DOMAIN_LEAVES || d == IMAGE_DOMAIN_INNER || d == IMAGE_DOMAIN_BATCH_DOWN;
 }
 
-/* Whether a step begins a traversal, behind one of another domain or the first. */
-static bool begins_traversal(const struct image *image, int step)
+/* Whether a step begins another traversal than the one before it by its domain. */
+static bool changes_traversal(const struct image *image, int step)
 {
-	enum image_domain d = image->step[step].domain;
-	if (step == image->folds)
-		return true;
-	enum image_domain before = image->step[step - 1].domain;
+	enum image_domain d = image->step[step].domain, before = image->step[step - 1].domain;
 	if (is_ahead(d) || d == IMAGE_DOMAIN_LEAVES || d == IMAGE_DOMAIN_BATCH_DOWN)
 		return d != before && !is_ahead(before);
 	return false;
@@ -40,6 +37,40 @@ static bool has_recursion(const struct image *image, int step)
 	while (step < image->steps && is_ahead(image->step[step].domain))
 		step++;
 	return step < image->steps && is_recursion(image->step[step].domain);
+}
+
+static bool add_traversal(struct serve_plan_of_steps *s, int first, bool reads_nodes, struct diags *diags)
+{
+	if (s->traversals == SERVE_TRAVERSALS)
+		return diag_add(diags, DIAG_NOT_CONTINUOUS, (struct diag_at){0}, "run it with sessions",
+				"it has more than %d traversals", SERVE_TRAVERSALS);
+	s->traversal[s->traversals++] =
+	    (struct serve_traversal){.first = first, .next = first, .flat = true, .reads_nodes = reads_nodes};
+	return true;
+}
+
+/* Puts a step into the last traversal. */
+static void add_step(struct serve_plan_of_steps *s, const struct image *image, int step)
+{
+	struct serve_traversal *t = &s->traversal[s->traversals - 1];
+	t->next = step + 1;
+	t->down |= image->step[step].domain == IMAGE_DOMAIN_BATCH_DOWN;
+	t->flat &= image->step[step].domain == IMAGE_DOMAIN_NODES && !image->step[step].cases;
+}
+
+/* Nodes that read what all nodes of their input carry need these to have rows: a traversal of no steps gives
+ * them. */
+static bool begin_traversals(struct serve_plan_of_steps *s, const struct image *image, struct diags *diags)
+{
+	*s = (struct serve_plan_of_steps){.inputs = image->steps};
+	bool reads = image->folds < image->steps && image->step[image->folds].apart;
+	return !reads || add_traversal(s, image->folds, false, diags);
+}
+
+static bool begins_traversal(const struct serve_plan_of_steps *s, const struct image *image, int step)
+{
+	return !s->traversals || image->step[step].apart ||
+	       (step > image->folds && changes_traversal(image, step) && has_recursion(image, step));
 }
 
 static bool by_node(const struct image *image, struct diags *diags)
@@ -66,10 +97,8 @@ static bool by_node(const struct image *image, struct diags *diags)
 
 bool serve_find_traversals(const struct image *image, struct serve_plan_of_steps *s, struct diags *diags)
 {
-	*s = (struct serve_plan_of_steps){.inputs = image->steps};
-	if (rt_has_buffer(image, IMAGE_INPUT_OF))
-		return diag_add(diags, DIAG_NOT_CONTINUOUS, (struct diag_at){0}, "run it with sessions",
-				"its nodes read all nodes of their input");
+	if (!begin_traversals(s, image, diags))
+		return false;
 	for (int i = image->folds; i < image->steps; i++) {
 		enum image_domain d = image->step[i].domain;
 		if ((!is_ahead(d) && !is_recursion(d) && d != IMAGE_DOMAIN_INPUTS) || image->step[i].sort)
@@ -78,15 +107,13 @@ bool serve_find_traversals(const struct image *image, struct serve_plan_of_steps
 			s->inputs = i < s->inputs ? i : s->inputs;
 			continue;
 		}
-		if (begins_traversal(image, i) && (has_recursion(image, i) || !s->traversals)) {
-			if (s->traversals == SERVE_TRAVERSALS)
-				return refuse_step(image, i, diags);
-			s->traversal[s->traversals++].first = i;
-		}
-		if (!s->traversals || s->inputs < i)
+		if (s->inputs < i)
 			return refuse_step(image, i, diags);
-		s->traversal[s->traversals - 1].next = i + 1;
-		s->traversal[s->traversals - 1].down |= d == IMAGE_DOMAIN_BATCH_DOWN;
+		if (begins_traversal(s, image, i) && !add_traversal(s, i, image->step[i].apart, diags))
+			return false;
+		add_step(s, image, i);
 	}
+	for (int t = 0; t < s->traversals; t++)
+		s->flat += s->traversal[t].flat;
 	return by_node(image, diags);
 }

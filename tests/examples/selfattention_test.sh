@@ -1,5 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# Self-attention over sentences: what PyTorch's TransformerEncoder computes, and a sentence alone as among others.
+# Self-attention over sentences: what PyTorch's TransformerEncoder computes, and a sentence alone as among others, also of other
+# clients of a server.
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/backends.sh"
 tmp=$(mktemp -d)
@@ -41,4 +42,56 @@ echo "sat cat the on the mat" >"$tmp/sentence.txt"
 run_sentences "$tmp/sentence.txt" >"$tmp/exchanged"
 tap_is "$(head -n 6 "$tmp/together" | sort | comm -12 - <(sort "$tmp/exchanged") | wc -l)" 0 \
 	"every word's logits change when two others are exchanged"
+
+# Asks for each sentence at once, eight times, and for all of them in one request.
+ask_server()
+{
+	local address=$1 n i asked=()
+	for ((n = 0; n < 8; n++)); do
+		i=0
+		while read -r sentence; do
+			curl -s --data-binary "$sentence" "$address/v1/run" >"$tmp/answer.$n.$i" &
+			asked+=($!)
+			((i++))
+		done <"$example/sentences.txt"
+	done
+	curl -s --data-binary @"$example/sentences.txt" "$address/v1/run" >"$tmp/answer.all"
+	wait "${asked[@]}"
+}
+
+# Lines without the number of the sentence, each once.
+without_number()
+{
+	sed 's/"tree":[0-9]*,//' "$@" | sort -u
+}
+
+# Logits to four places: the server writes the shortest decimals of them, `run` nine digits.
+logits_of()
+{
+	sed 's/.*\[//; s/\].*//; s/,/\n/g' "$1" | xargs printf '%.4f\n'
+}
+
+if [[ $("$ESPALIER" serve 2>&1) == *"not part of this build"* ]]; then
+	tap_skip "no libmicrohttpd" "clients of a server get the same logits"
+elif ! command -v curl >/dev/null; then
+	tap_skip "no curl" "clients of a server get the same logits"
+else
+	"$ESPALIER" serve "$model" "${given[@]}" --backend interpreter --listen 0 >"$tmp/log" 2>"$tmp/messages" &
+	server=$!
+	for ((i = 0; i < 600; i++)); do
+		grep -q '^espalier: ready' "$tmp/messages" && break
+		kill -0 $server 2>/dev/null || break
+		read -r -t 0.1 <> <(:) || true
+	done
+	ask_server "$(sed -n 's/^espalier: listening on //p' "$tmp/messages")"
+	"$ESPALIER" run "$model" "$example/sentences.txt" "${given[@]}" --backend interpreter --format json >"$tmp/session"
+	tap_is "$(logits_of "$tmp/answer.all" | wc -l),$(cmp <(logits_of "$tmp/answer.all") <(logits_of "$tmp/session") 2>&1)" "30," \
+		"a client of a server gets the logits of a session" ||
+		sed 's/^/# /' "$tmp/messages"
+	tap_is "$(without_number "$tmp"/answer.*.* | wc -l),$(cmp <(without_number "$tmp"/answer.*.*) <(without_number "$tmp/answer.all") 2>&1)" "6," \
+		"clients that ask for one sentence at the same time get the same bits"
+	kill $server
+	wait $server
+	tap_is "$?,$(grep -c '"status":200' "$tmp/log")" "0,49" "the server ends with 0, and has answered all"
+fi
 tap_done

@@ -55,20 +55,20 @@ static void test_programs(void)
 	    {"states of leaves in a table", "examples/treefc/treefc.ra", "D=5 V=30", "leaves h table"},
 	    {"node by node", tree, sizes, "dynamic_batch off"},
 	    {"one kernel that tests each node", tree, sizes, "specialize none"},
-	    {"nodes that read all nodes", "tests/ra/good/among.ra", "V=30 D=18 F=5 H=3 K=6", ""},
 	};
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
 		struct place p;
 		struct option_texts o = {.continuous = true, .schedule = programs[i].schedule};
-		tap_ok(open_place(&p, programs[i].path, programs[i].sizes, o, (struct serve_limits){64, 0}) &&
-			   !p.engine && refused(&p, DIAG_NOT_CONTINUOUS),
-		       "%s: refused", programs[i].what);
+		tap_ok(
+		    open_place(&p, programs[i].path, programs[i].sizes, o, (struct serve_limits){64, 0, 0}) &&
+			!p.engine && refused(&p, DIAG_NOT_CONTINUOUS),
+		    "%s: refused", programs[i].what);
 		close_place(&p);
 	}
 	struct place p;
 	struct option_texts sorted = {.schedule = "sort all"};
 	tap_ok(open_place(&p, "examples/labelled/matrix.ra", "D=17 E=9 V=30 R=5 C=3", sorted,
-			  (struct serve_limits){64, 0}) &&
+			  (struct serve_limits){64, 0, 0}) &&
 		   !p.engine && refused(&p, DIAG_NOT_CONTINUOUS),
 	       "sorted rows of a program for sessions: refused");
 	close_place(&p);
@@ -102,7 +102,7 @@ static void test_requests(void)
 	struct place p;
 	struct test_forest f, large;
 	struct serve_request *r, *second;
-	open_place(&p, tree, sizes, continuous, (struct serve_limits){64, 0});
+	open_place(&p, tree, sizes, continuous, (struct serve_limits){64, 0, 0});
 	random_state = 3;
 	make_shaped_forest(&f, &p.run.image, 1, 40, FOREST_DEEP);
 	make_shaped_forest(&large, &p.run.image, 8, 60, FOREST_WIDE);
@@ -164,7 +164,7 @@ static void test_late(void)
 	struct place p;
 	struct test_forest f;
 	struct serve_request *r;
-	open_place(&p, tree, sizes, continuous, (struct serve_limits){640, 0});
+	open_place(&p, tree, sizes, continuous, (struct serve_limits){640, 0, 0});
 	random_state = 3;
 	make_shaped_forest(&f, &p.run.image, 1, 40, FOREST_DEEP);
 	tap_ok(admit_until(&p, &f.minibatch, 1) == SERVE_ADMITTED, "one without company is not late");
@@ -182,13 +182,41 @@ static void test_late(void)
 	close_place(&p);
 }
 
+/* Each node of the sentence of three words has three pairs. */
+static void test_pairs(void)
+{
+	static const int32_t begin[] = {0, 0, 1, 2}, children[] = {0, 1}, root[] = {2}, words[] = {0, 1, 2};
+	const void *data[MAX_INPUTS] = {words};
+	const struct rt_minibatch three = {
+	    {.nodes = 3, .inputs = 1, .child_begin = begin, .children = children, .root = root}, data};
+	struct place p;
+	struct serve_request *r;
+	const struct serve_entry entry = {&p.run.binding, &three, 0, NULL, 0};
+	open_place(&p, "examples/selfattention/selfattention.ra", "V=30 K=3 F=9 C=4", continuous,
+		   (struct serve_limits){64, 0, 2});
+	tap_ok(serve_admit(p.engine, &entry, &r, &p.diags) == SERVE_REFUSED &&
+		   refused(&p, DIAG_TOO_MANY_PAIRS),
+	       "more pairs of a node than there is room for in a superstep: refused");
+	close_place(&p);
+	open_place(&p, "examples/selfattention/selfattention.ra", "V=30 K=3 F=9 C=4", continuous,
+		   (struct serve_limits){4, 0, 3});
+	tap_ok(serve_admit(p.engine, &entry, &r, &p.diags) == SERVE_ADMITTED && serve_until_idle(&p) &&
+		   serve_take(p.engine) == r && serve_succeeded(r),
+	       "as many as there is room for: computed, node by node");
+	tap_ok(!serve_can_carry(p.engine, &p.diags) && refused(&p, DIAG_NO_STREAM) &&
+		   strstr(p.diags.at[0].message, "all nodes"),
+	       "no sequence goes on whose nodes read all of it");
+	serve_release(p.engine, r);
+	close_place(&p);
+}
+
 static void test_empty(void)
 {
 	struct place p;
 	struct serve_request *r;
 	const void *data[MAX_INPUTS] = {NULL};
 	struct rt_minibatch none = {.data = data};
-	open_place(&p, tree, sizes, continuous, (struct serve_limits){64, 0});
+	open_place(&p, tree, sizes, continuous, (struct serve_limits){64, 0, 0});
 	const struct serve_entry of = {&p.run.binding, &none, 0, NULL, 0};
 	tap_ok(serve_admit(p.engine, &of, &r, &p.diags) == SERVE_ADMITTED &&
 		   serve_take(p.engine) == r && serve_succeeded(r),
@@ -203,7 +231,8 @@ static void test_sequence(void)
 	struct place p;
 	struct test_forest f = {0};
 	struct serve_request *r;
-	open_place(&p, "examples/lstm/lstm.ra", "D=5 E=4 V=30 C=3", continuous, (struct serve_limits){3, 0});
+	open_place(&p, "examples/lstm/lstm.ra", "D=5 E=4 V=30 C=3", continuous,
+		   (struct serve_limits){3, 0, 0});
 	lin_collect_init(&f.collect, &allocator_default);
 	random_state = 5;
 	do {
@@ -224,7 +253,7 @@ static void test_reuse(void)
 	struct place p;
 	struct test_forest f;
 	int64_t rows[2] = {0};
-	open_place(&p, "tests/ra/good/down.ra", "D=9 E=10", continuous, (struct serve_limits){256, 0});
+	open_place(&p, "tests/ra/good/down.ra", "D=9 E=10", continuous, (struct serve_limits){256, 0, 0});
 	random_state = 17;
 	make_shaped_forest(&f, &p.run.image, 1, 60, FOREST_DEEP);
 	for (int i = 0; i < 2; i++) {
@@ -254,7 +283,7 @@ static void test_order(void)
 	struct test_forest f;
 	struct serve_request *r[N];
 	bool same = true;
-	open_place(&p, tree, sizes, continuous, (struct serve_limits){512, 1});
+	open_place(&p, tree, sizes, continuous, (struct serve_limits){512, 1, 0});
 	random_state = 9;
 	make_shaped_forest(&f, &p.run.image, 1, 20, FOREST_ANY);
 	for (int i = 0; i < N; i++)
@@ -294,7 +323,7 @@ static void test_rows(void)
 static bool serve_with_budget(struct place *p, const struct test_forest *f, const struct allocator *a,
 			      struct diags *diags)
 {
-	struct serve_engine *e = serve_create(a, &p->run.image, (struct serve_limits){256, 16}, diags);
+	struct serve_engine *e = serve_create(a, &p->run.image, (struct serve_limits){256, 16, 0}, diags);
 	struct serve_request *r = NULL;
 	const struct serve_entry of = {&p->run.binding, &f->minibatch, 0, NULL, 0};
 	bool ok = e && serve_admit(e, &of, &r, diags) == SERVE_ADMITTED;
@@ -313,7 +342,7 @@ static void test_memory(void)
 	struct test_forest f;
 	bool ok = false, reported = true, returned = true;
 	long budget = 0;
-	open_place(&p, tree, sizes, continuous, (struct serve_limits){256, 16});
+	open_place(&p, tree, sizes, continuous, (struct serve_limits){256, 16, 0});
 	random_state = 13;
 	make_shaped_forest(&f, &p.run.image, 2, 40, FOREST_ANY);
 	for (; !ok && budget < 1000; budget++) {
@@ -338,6 +367,7 @@ int main(void)
 	test_programs();
 	test_requests();
 	test_empty();
+	test_pairs();
 	test_late();
 	test_sequence();
 	test_reuse();

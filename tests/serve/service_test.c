@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Tickets from several threads: every one ends once, with the bits of a session, whatever company it had, and
- * of the weights that it came with. */
+ * of the weights that it came with; also where nodes read all nodes of their input. */
 #include "serve/service.h"
 #include "tests/models/helper.h"
 
@@ -21,7 +21,12 @@ struct place {
 	atomic_int released;
 };
 
-static const char path[] = "examples/treelstm/treelstm.ra", sizes[] = "D=9 E=6 V=30";
+struct source {
+	const char *path, *sizes;
+};
+
+static const struct source tree = {"examples/treelstm/treelstm.ra", "D=9 E=6 V=30"},
+			   sentence = {"examples/selfattention/selfattention.ra", "V=30 K=3 F=9 C=4"};
 
 static size_t output_bytes(const struct place *p)
 {
@@ -56,16 +61,16 @@ static bool note_expected(struct place *p, int generation)
 	return true;
 }
 
-static bool open_place(struct place *p, const char *backend, int64_t requests)
+static bool open_place(struct place *p, struct source from, const char *backend, int64_t requests)
 {
 	struct option_texts o = {.backend = backend,
 				 .target = strcmp(backend, "interpreter") == 0 ? "avx2" : "native"};
-	struct serve_service_options so = {.limits = {4096, 256}, .requests = requests};
+	struct serve_service_options so = {.limits = {4096, 256, 400}, .requests = requests};
 	bool ok = true;
 	memset(p, 0, sizeof *p);
 	diags_init(&p->diags, &allocator_default);
 	random_state = 17;
-	if (!load_model(&p->model, path, sizes) || !start_run(&p->plain, &p->model, &o))
+	if (!load_model(&p->model, from.path, from.sizes) || !start_run(&p->plain, &p->model, &o))
 		return false;
 	o.continuous = true;
 	if (!start_run(&p->joined[0], &p->model, &o))
@@ -128,7 +133,7 @@ static bool has_bits(const struct place *p, const struct serve_ticket *t, int fo
 struct client {
 	struct place *place;
 	unsigned state;
-	int done, cancelled, freed, wrong;
+	int done, cancelled, expired, freed, wrong;
 };
 
 static unsigned draw(struct client *c, unsigned n)
@@ -137,7 +142,18 @@ static unsigned draw(struct client *c, unsigned n)
 	return (c->state >> 16) % n;
 }
 
-/* Most requests are waited for, some are cancelled first, some are freed at once. */
+/* What came of a ticket with such a fate. */
+static void note_answer(struct client *c, enum serve_answer answer, int fate, bool right)
+{
+	c->done += answer == SERVE_DONE;
+	c->cancelled += answer == SERVE_CANCELLED;
+	c->expired += answer == SERVE_EXPIRED;
+	c->wrong += answer == SERVE_DONE	? !right
+		    : answer == SERVE_CANCELLED ? fate != 0 || right
+						: answer != SERVE_EXPIRED || fate != 2 || right;
+}
+
+/* Most requests are waited for, some are cancelled first, some are freed at once, some have little time. */
 static void *run_client(void *context)
 {
 	struct client *c = context;
@@ -145,7 +161,8 @@ static void *run_client(void *context)
 	diags_init(&d, &allocator_default);
 	for (int i = 0; i < EACH; i++) {
 		int forest = draw(c, FORESTS), generation = draw(c, GENERATIONS), fate = draw(c, 8);
-		struct serve_ticket *t = submit(c->place, forest, generation, draw(c, 3), 0, &d);
+		int64_t deadline = fate == 2 ? rt_nanoseconds() + 1000 * (int64_t)draw(c, 1000) : 0;
+		struct serve_ticket *t = submit(c->place, forest, generation, draw(c, 3), deadline, &d);
 		if (!t) {
 			c->wrong++;
 			continue;
@@ -154,11 +171,9 @@ static void *run_client(void *context)
 			serve_cancel(c->place->service, t);
 		if (fate != 1) {
 			enum serve_answer answer = serve_wait(c->place->service, t, INT64_MAX);
-			c->done += answer == SERVE_DONE;
-			c->cancelled += answer == SERVE_CANCELLED;
-			c->wrong += answer == SERVE_DONE
-					? !has_bits(c->place, t, forest, generation)
-					: answer != SERVE_CANCELLED || fate != 0 || serve_ticket_row(t, 0, 0);
+			note_answer(c, answer, fate,
+				    answer == SERVE_DONE ? has_bits(c->place, t, forest, generation)
+							 : serve_ticket_row(t, 0, 0) != NULL);
 		}
 		c->freed += fate == 1;
 		serve_ticket_free(c->place->service, t);
@@ -167,13 +182,13 @@ static void *run_client(void *context)
 	return NULL;
 }
 
-static void test_threads(const char *backend)
+static void test_threads(struct source from, const char *backend)
 {
 	struct place p;
 	struct client client[THREADS];
 	pthread_t thread[THREADS];
-	int done = 0, cancelled = 0, freed = 0, wrong = 0;
-	if (!tap_ok(open_place(&p, backend, 1000), "%s: a service", backend))
+	int done = 0, cancelled = 0, expired = 0, freed = 0, wrong = 0;
+	if (!tap_ok(open_place(&p, from, backend, 1000), "%s by %s: a service", from.path, backend))
 		return close_place(&p);
 	for (int t = 0; t < THREADS; t++) {
 		client[t] = (struct client){.place = &p, .state = 77 + t};
@@ -183,17 +198,18 @@ static void test_threads(const char *backend)
 		pthread_join(thread[t], NULL);
 		done += client[t].done;
 		cancelled += client[t].cancelled;
+		expired += client[t].expired;
 		freed += client[t].freed;
 		wrong += client[t].wrong;
 	}
 	const struct serve_counters *n = serve_counters(p.service);
 	tap_ok(!wrong && done > 0 && cancelled > 0 && freed > 0,
-	       "%s: %d done with the bits of their weights, %d cancelled, %d freed", backend, done, cancelled,
-	       freed);
-	tap_ok(done + cancelled + freed == THREADS * EACH && n->submitted == THREADS * EACH &&
+	       "%s: %d done with the bits of their weights, %d cancelled, %d expired, %d freed", backend,
+	       done, cancelled, expired, freed);
+	tap_ok(done + cancelled + expired + freed == THREADS * EACH && n->submitted == THREADS * EACH &&
 		   n->pending == 0 && n->bytes == 0,
 	       "%s: all ended", backend);
-	tap_ok(n->ended[SERVE_DONE] + n->ended[SERVE_CANCELLED] == n->submitted &&
+	tap_ok(n->ended[SERVE_DONE] + n->ended[SERVE_CANCELLED] + n->ended[SERVE_EXPIRED] == n->submitted &&
 		   (int)n->ended[SERVE_DONE] >= done,
 	       "%s: counted by answer", backend);
 	tap_is(atomic_load(&p.released), THREADS * EACH, "each was released once");
@@ -206,7 +222,7 @@ static void test_answers(void)
 {
 	struct place p;
 	struct timespec t;
-	open_place(&p, "interpreter", 3);
+	open_place(&p, tree, "interpreter", 3);
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	int64_t now = t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 	struct serve_ticket *late = submit(&p, 0, 0, 0, now - 1, &p.diags),
@@ -270,7 +286,7 @@ static bool serve_one(struct place *p, int expected)
 static void test_same_address(void)
 {
 	struct place p;
-	if (!open_place(&p, "interpreter", 4))
+	if (!open_place(&p, tree, "interpreter", 4))
 		abort();
 	struct rt_binding *at = &p.joined[0].binding, *other = &p.joined[1].binding, first = *at;
 	tap_ok(serve_one(&p, 0), "a request is computed with its weights");
@@ -284,9 +300,12 @@ static void test_same_address(void)
 
 int main(void)
 {
-	test_threads("interpreter");
-	if (backend_at(0))
-		test_threads(usual_backend());
+	test_threads(tree, "interpreter");
+	test_threads(sentence, "interpreter");
+	if (backend_at(0)) {
+		test_threads(tree, usual_backend());
+		test_threads(sentence, usual_backend());
+	}
 	test_answers();
 	test_same_address();
 	return tap_done();
