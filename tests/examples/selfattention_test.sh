@@ -3,6 +3,7 @@
 # clients of a server.
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/backends.sh"
+. "${srcdir:-.}/tests/cli/curl.sh"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 srcdir=${srcdir:-.}
@@ -46,7 +47,7 @@ tap_is "$(head -n 6 "$tmp/together" | sort | comm -12 - <(sort "$tmp/exchanged")
 # Asks for each sentence at once, eight times, and for all of them in one request.
 ask_server()
 {
-	local address=$1 n i asked=()
+	local n i asked=()
 	for ((n = 0; n < 8; n++)); do
 		i=0
 		while read -r sentence; do
@@ -71,27 +72,19 @@ logits_of()
 	sed 's/.*\[//; s/\].*//; s/,/\n/g' "$1" | xargs printf '%.4f\n'
 }
 
-if [[ $("$ESPALIER" serve 2>&1) == *"not part of this build"* ]]; then
-	tap_skip "no libmicrohttpd" "clients of a server get the same logits"
-elif ! command -v curl >/dev/null; then
-	tap_skip "no curl" "clients of a server get the same logits"
+lacks=$(lacks_for_server)
+if [[ $lacks ]]; then
+	tap_skip "$lacks" "clients of a server get the same logits"
 else
-	"$ESPALIER" serve "$model" "${given[@]}" --backend interpreter --listen 0 >"$tmp/log" 2>"$tmp/messages" &
-	server=$!
-	for ((i = 0; i < 600; i++)); do
-		grep -q '^espalier: ready' "$tmp/messages" && break
-		kill -0 $server 2>/dev/null || break
-		read -r -t 0.1 <> <(:) || true
-	done
-	ask_server "$(sed -n 's/^espalier: listening on //p' "$tmp/messages")"
+	start_server "$model" "${given[@]}"
+	ask_server
 	"$ESPALIER" run "$model" "$example/sentences.txt" "${given[@]}" --backend interpreter --format json >"$tmp/session"
 	tap_is "$(logits_of "$tmp/answer.all" | wc -l),$(cmp <(logits_of "$tmp/answer.all") <(logits_of "$tmp/session") 2>&1)" "30," \
 		"a client of a server gets the logits of a session" ||
 		sed 's/^/# /' "$tmp/messages"
 	tap_is "$(without_number "$tmp"/answer.*.* | wc -l),$(cmp <(without_number "$tmp"/answer.*.*) <(without_number "$tmp/answer.all") 2>&1)" "6," \
 		"clients that ask for one sentence at the same time get the same bits"
-	kill $server
-	wait $server
+	stop_server
 	tap_is "$?,$(grep -c '"status":200' "$tmp/log")" "0,49" "the server ends with 0, and has answered all"
 fi
 tap_done
