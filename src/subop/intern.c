@@ -447,6 +447,16 @@ static struct sub_map without_multiples(struct sub_map m, int64_t by)
 	return m;
 }
 
+/* Drops whole periods of a sum of which a digit is taken: it stays the same, as no sum becomes negative. */
+static struct sub_map without_periods(const struct sub_program *p, const struct sub_map *m, int64_t period)
+{
+	struct sub_map rest = without_multiples(*m, period);
+	int64_t least, most;
+	if (find_sum_range(p, &rest, &least, &most) && least < 0)
+		rest.offset += (period - 1 - least) / period * period;
+	return rest;
+}
+
 /* Takes out of the quotient what the divisor divides, if the rest of the sum is below it. */
 static void divide_terms(const struct sub_program *p, struct sub_map *m)
 {
@@ -465,7 +475,7 @@ static void simplify_digit(const struct sub_program *p, struct sub_map *m)
 {
 	int64_t least, most, period;
 	if (m->modulus && !__builtin_mul_overflow(m->divisor, m->modulus, &period))
-		*m = without_multiples(*m, period);
+		*m = without_periods(p, m, period);
 	divide_terms(p, m);
 	if (m->modulus && find_sum_range(p, m, &least, &most) && least >= 0 && most / m->divisor < m->modulus)
 		m->modulus = 0;
