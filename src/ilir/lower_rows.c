@@ -100,9 +100,23 @@ static struct ilir_stmt *flat_edge_loop(struct lowering *l, int ragged, ilir_var
 	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, lower_ragged_name(l, ragged)), ILIR_SERIAL, block);
 }
 
+/* Whether the rows of a group are pairs of a node and a node of its input. */
+static bool has_pairs(const struct lowering *l)
+{
+	return l->group->members && !is_over_inputs(l);
+}
+
+/* Of pairs, the rows of a tile are those of one node, which share what is read of it. */
+static struct ilir_stmt *pair_loop(struct lowering *l, int ragged, ilir_var var, struct ilir_stmt *block)
+{
+	if (l->tile->across == SCHED_NODES)
+		lower_tile_rows(l, var);
+	return edge_loop(l, ragged, var, block);
+}
+
 static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *dim, struct ilir_stmt *block)
 {
-	if (!l->group->over_edges && l->tile->across == SCHED_NODES)
+	if (!l->group->over_edges && !has_pairs(l) && l->tile->across == SCHED_NODES)
 		lower_tile_rows(l, var);
 	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1,
 			ilir_dim_name(l->m, dim), ILIR_SERIAL, block);
@@ -142,10 +156,12 @@ struct ilir_stmt *lower_rows(struct lowering *l, const struct sub_value *v, cons
 	const struct sched_group *g = l->group;
 	if (l->sort)
 		return sorted_loop(l, var[g->edges], block);
-	bool pairs = g->members && !is_over_inputs(l);
+	bool pairs = has_pairs(l);
 	bool flat = g->edges && rows_here && !pairs && !uses_variable(l->m, block, var[0]);
 	if (flat)
 		block = flat_edge_loop(l, v->var[1], var[1], block);
+	else if (pairs)
+		block = pair_loop(l, v->var[1], var[1], block);
 	else if (g->edges)
 		block = edge_loop(l, v->var[1], var[1], block);
 	if (l->given.i)

@@ -438,8 +438,8 @@ bool sched_moves_images(const struct sched *s, const struct sched_group *g)
 	return g->dims > 1 && !g->gates && g->rows && !g->edges && !g->local && bytes > s->target->l1_bytes;
 }
 
-/* The lanes of vectors along rows of an image, of which so many elements are computed: fewer where half of them would
- * suffice, as what follows a row in memory is padding. */
+/* The lanes of vectors along a dimension of which so many elements are computed: fewer where half of them
+ * would suffice, as what follows a row in memory is padding. */
 static int lanes_for(int lanes, int64_t elements)
 {
 	while (lanes > LEAST_LANES && lanes / 2 >= elements)
@@ -452,10 +452,8 @@ static int lanes_for(int lanes, int64_t elements)
  * in the inner one: both are in the cache. */
 static struct sched_tile choose_by_parts(const struct sched_group *g, struct sched_tile tile, bool vectors)
 {
-	if (vectors) {
-		tile.lanes = lanes_for(tile.lanes, g->extent[tile.along]);
+	if (vectors)
 		tile = choose_by_rows(g, tile);
-	}
 	tile.by_rows = false;
 	tile.rows_outside = true;
 	tile.across = tile.along == g->dims - 1 ? g->dims - 2 : g->dims - 1;
@@ -584,13 +582,14 @@ static struct sched_tile choose_tile(const struct sched *s, const struct sched_p
 	struct sched_tile tile = {
 	    .sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .across = SCHED_NODES, .along = along,
 	    .lanes = s->lanes};
+	if (g->dims)
+		tile.lanes =
+		    lanes_for(tile.lanes, g->local ? copied_along(plan, g, along) : g->extent[along]);
 	struct best best = {tile, INFINITY};
 	if (sched_moves_images(s, g))
 		return choose_by_parts(g, tile, vectors);
-	if (g->dims && !g->gates && g->rows) {
-		tile.lanes = g->local ? lanes_for(tile.lanes, copied_along(plan, g, along)) : tile.lanes;
+	if (g->dims && !g->gates && g->rows)
 		return choose_by_rows(g, tile);
-	}
 	if (!g->dims && g->rows && g->products)
 		return choose_chains(s->target, g, tile);
 	if (!g->dims || !g->gates)

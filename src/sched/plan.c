@@ -33,6 +33,34 @@ static bool is_expensive(const struct sched_walk *w, sub_ref r)
 	return sched_fact(values_of(w), r)->expensive && !sched_fact(values_of(w), r)->stored;
 }
 
+/* Whether neighbours along the last dimension of a product read elements of a weight that lie apart, unless
+ * the weight is packed. */
+static bool reads_weights_apart(const struct sub_program *p, const struct sub_value *v)
+{
+	for (int a = 1; a < v->args; a++)
+		for (int i = 0; i < v->arg[a].vars - 1; i++)
+			if (v->arg[a].var[i] == v->var[v->vars - 1] &&
+			    !sub_has_leading_dim(p, v->arg[a].value))
+				return true;
+	return false;
+}
+
+/* Whether such a product is read at an element two of whose indices depend on one loop, or one on two, as
+ * behind a reshape: that is no order in which weights can be packed. */
+static bool is_reshaped_product(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	const struct sub_value *v = sub_at(w->p, r);
+	uint64_t seen = 0;
+	bool reshaped = false;
+	if (v->op != SUB_ACCUMULATE || !reads_weights_apart(w->p, v) || sched_fact(values_of(w), r)->stored)
+		return false;
+	for (int i = sub_leading_dims(w->p, r); i < v->vars; i++) {
+		reshaped |= (index[i].loops & (index[i].loops - 1)) || index[i].loops & seen;
+		seen |= index[i].loops;
+	}
+	return reshaped;
+}
+
 /* Stores a value that would be computed too often.  At the element that the target computes it is computed
  * once, before any reduction that uses it. */
 static void guard_value(struct sched_walk *w, sub_ref r, const struct sched_index *index)
@@ -41,7 +69,7 @@ static void guard_value(struct sched_walk *w, sub_ref r, const struct sched_inde
 	bool deep = w->loops >= SCHED_MAX_LOOPS, often = w->instances[r.i] > SCHED_MAX_PLACES;
 	if (!sub_has_rows(w->p, r) || sched_is_index(w->p, values_of(w), r))
 		return; /* movement is not expensive; the value that it moves is visited as well */
-	if (!deep && !often) {
+	if (!deep && !often && !is_reshaped_product(w, r, index)) {
 		double n = is_expensive(w, r) && !sched_is_inside(w, r, index)
 			       ? sched_times_computed(w, r, index)
 			       : 1;

@@ -160,6 +160,27 @@ static void test_gathered(void)
 	free_model(&p.model);
 }
 
+/* A product whose result is reshaped is stored where the weights that it reads are to be packed, and copied:
+ * reshaped as it is computed, neighbours would read elements that lie apart. */
+static void test_reshaped_product(void)
+{
+	static const char *const products[] = {"W @ x", "x @ W"};
+	for (int i = 0; i < 2; i++) {
+		struct planned p;
+		struct sched_counts c = {0};
+		char text[200];
+		snprintf(
+		    text, sizeof text,
+		    "model m\nstructure none\ninput x[D]\nparam W[D, D]\noutput q = reshape(%s, 4, D/4)\n",
+		    products[i]);
+		if (tap_ok(plan_text(&p, text, "D=64"), "planned"))
+			c = sched_count(&p.plan, body_of(&p, SUB_EVERY_NODE));
+		tap_ok(c.groups == 2 - i && c.stored == 1 - i, "%s, reshaped: %d groups, %d stored",
+		       products[i], c.groups, c.stored);
+		free_model(&p.model);
+	}
+}
+
 /* What several products read, in groups of their own, behind movement: computing it again for each of their columns
  * costs more than reading it. */
 static void test_shared_operand(void)
@@ -427,6 +448,7 @@ int main(void)
 	test_fused();
 	test_bytes();
 	test_gathered();
+	test_reshaped_product();
 	test_shared_operand();
 	test_typed_bytes();
 	test_mappings();
