@@ -39,7 +39,7 @@ if MICROHTTPD
 pkglibexec_PROGRAMS += espalier-serve
 espalier_serve_CPPFLAGS = $(tools_cppflags) $(MICROHTTPD_CFLAGS)
 espalier_serve_LDADD = $(tools_libraries) $(MICROHTTPD_LIBS)
-espalier_serve_SOURCES = %D%/serve/access_log.c %D%/serve/compute.c %D%/serve/http.c %D%/serve/listen.c %D%/serve/load.c %D%/serve/loop.c \
+espalier_serve_SOURCES = %D%/serve/access_log.c %D%/serve/compute.c %D%/serve/decide.c %D%/serve/http.c %D%/serve/listen.c %D%/serve/load.c %D%/serve/loop.c \
 	%D%/serve/main.c %D%/serve/metrics.c %D%/serve/models.c %D%/serve/routes.c %D%/serve/serve.h %D%/serve/systemd.c %D%/serve/trace.c
 endif
 

@@ -71,13 +71,14 @@ def load(path, **options):
 
 def test_a_call(layer):
     model = load(layer, sizes={"N": 4})
-    assert repr(model) == "<espalier.Model without a structure: in_x[4, 2] -> y[4, 3]>"
+    assert repr(model) == "<espalier.Model without a structure: in/x[4, 2] -> y[4, 3]>"
     wanted = np.maximum(X @ W + B, 0)
     for out in (model({"in/x": X}), model(in_x=X), model({"in_x": X.tolist()})):
         assert out["y"].shape == (1, 4, 3) and np.array_equal(out["y"][0], wanted)
         assert np.array_equal(out[0].root("y"), wanted)
     several = model(in_x=np.stack([X, 2 * X]))
     assert len(several) == 2 and np.array_equal(several["y"][1], np.maximum(2 * X @ W + B, 0))
+    assert [each.name for each in model.inputs] == ["in/x"]
     compiled = espalier.load(layer, sizes={"N": 4})
     assert np.array_equal(pickle.loads(pickle.dumps(compiled))(in_x=X)["y"][0], wanted)
 
@@ -94,6 +95,16 @@ def test_decisions(layer, tmp_path):
         model = load(path, constants={"shape": shape})
         assert [each.name for each in model.inputs] == ["x"] and np.array_equal(model(x=X)["z"][0], X.reshape(2, 4))
     refused(lambda: load(path), "onnx-constant", "shape")
+
+
+def test_names_of_outputs(tmp_path):
+    path = tmp_path / "named.onnx"
+    path.write_bytes(onnx([node("Relu", ["x:0"], "out/y:0")], [value("x:0", FLOAT, 4, 2)], [value("out/y:0", FLOAT, 4, 2)], []))
+    out = load(path)({"x:0": X})
+    assert out.keys() == ["out/y:0"] and np.array_equal(out["out/y:0"][0], np.maximum(X, 0))
+    other = tmp_path / "other.onnx"
+    other.write_bytes(path.read_bytes().replace(b"out/y:0", b"out_y:0"))
+    assert espalier.load(path)({"x:0": X}).keys() == ["out/y:0"] and espalier.load(other)({"x:0": X}).keys() == ["out_y:0"]
 
 
 def test_requests(layer):
@@ -165,7 +176,7 @@ def test_refusals(layer, tmp_path):
     refused(lambda: load(cut), "bad-onnx", "cut.onnx")
     model = load(layer, sizes={"N": 4})
     refused(lambda: model(x=X), "bad-array", "'x' is of no input")
-    refused(lambda: model({}), "bad-array", "'in_x' is missing")
+    refused(lambda: model({}), "bad-array", "'in/x' is missing")
     refused(lambda: model({"in/x": X, "in_x": X}), "bad-array", "comes twice")
     refused(lambda: model(in_x=X[:3]), "bad-array", "the shape (3, 2), its input (4, 2)")
     with pytest.raises(espalier.InputError, match="takes f32"):

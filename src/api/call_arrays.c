@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* --- names: those of the model before those of an ONNX graph that they were made of --- */
+/* --- names: those of an ONNX graph before those that the language has for them --- */
 
 size_t esp_program_find_input(const esp_program *p, const char *name)
 {
@@ -14,7 +14,7 @@ size_t esp_program_find_input(const esp_program *p, const char *name)
 		if (strcmp(p->inputs[i].name, name) == 0)
 			return i;
 	for (size_t i = 0; name && i < n; i++)
-		if (onnx_is_spelled(p->inputs[i].name, name))
+		if (onnx_is_spelled(name, p->inputs[i].name))
 			return i;
 	return n;
 }
@@ -26,7 +26,7 @@ size_t esp_program_find_output(const esp_program *p, const char *name)
 		if (strcmp(p->outputs[i].name, name) == 0)
 			return i;
 	for (size_t i = 0; name && i < n; i++)
-		if (onnx_is_spelled(p->outputs[i].name, name))
+		if (onnx_is_spelled(name, p->outputs[i].name))
 			return i;
 	return n;
 }

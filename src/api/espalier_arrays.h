@@ -39,9 +39,10 @@ typedef struct esp_read_options {
 	const char *const *exported; /* names of values that are outputs; 0 of them: the graph's own */
 	size_t exports;
 } esp_read_options;
-/* esp_model_read also reads ONNX files (names that end in .onnx, or bytes that begin as theirs; doc/onnx.md): a graph becomes a model without a
- * structure, of whose batches one row has the whole tensors.  Names of its inputs and outputs are those of the graph, with '_' for what
- * the language has in no name.  ESP_ERROR_INPUT: of a model text there is nothing to decide. */
+/* esp_model_read also reads ONNX files (names that end in .onnx, or bytes that begin as theirs; doc/onnx.md):
+ * a graph becomes a model without a structure, of whose batches one row has the whole tensors.  Its inputs
+ * and outputs have the names of the graph; its text has '_' for what the language has in no name.
+ * ESP_ERROR_INPUT: of a model text there is nothing to decide. */
 esp_status esp_model_read_with(esp_context *, const char *path, const esp_read_options *options, esp_model **out,
 			       esp_error **error);
 
@@ -53,7 +54,8 @@ const void *esp_weights_elements(const esp_weights *, size_t i);
 
 /* --- calls by the names of inputs --- */
 
-/* The number of the input or the output of that name, as the model or the ONNX graph has it; as many as there are when there is none. */
+/* The number of the input or the output of that name, as the ONNX graph or the model's text has it; as many
+ * as there are when there is none. */
 size_t esp_program_find_input(const esp_program *, const char *name);
 size_t esp_program_find_output(const esp_program *, const char *name);
 

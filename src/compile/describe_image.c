@@ -77,14 +77,23 @@ static int find_buffer(const struct image *image, enum image_buffer_kind kind, i
 	return -1;
 }
 
+/* The name by which callers know an input or an output. */
+static const char *own_name(const char *source, const char *name)
+{
+	return source ? source : name;
+}
+
 static void describe_inputs(const struct compilation *c, struct image *image)
 {
 	const struct sub_program *p = &c->written;
 	struct image_input *inputs = ARENA_ARRAY(c->arena, struct image_input, p->inputs.n);
 	for (size_t i = 0; i < p->inputs.n; i++) {
 		const struct sub_input *in = &p->inputs.at[i];
-		inputs[i] = (struct image_input){
-		    .name = in->name, .token = in->token, .dtype = in->row.dtype, .on_edge = in->on_edge};
+		inputs[i] =
+		    (struct image_input){.name = own_name(c->model->inputs.at[i].source_name, in->name),
+					 .token = in->token,
+					 .dtype = in->row.dtype,
+					 .on_edge = in->on_edge};
 		if (!in->token)
 			inputs[i].elements = copy_shape(&in->row, &inputs[i].rank, inputs[i].shape);
 	}
@@ -114,7 +123,7 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	struct image_output *outputs = ARENA_ARRAY(c->arena, struct image_output, p->outputs.n);
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		const struct ra_output *o = &c->model->outputs.at[i];
-		outputs[i] = (struct image_output){.name = o->name,
+		outputs[i] = (struct image_output){.name = own_name(o->source_name, o->name),
 						   .buffer = find_buffer(image, IMAGE_OUTPUT, i),
 						   .at_root = p->outputs.at[i].at_root,
 						   .labels = o->labels,

@@ -170,6 +170,12 @@ static void add_model(struct str *s, const struct ra_model *model, const int64_t
 	for (size_t i = 0; i < model->symbols.n; i++)
 		str_printf(s, "%s %lld\n", model->symbols.at[i].name, (long long)sizes[i]);
 	put_text(s, "model", str_text(&text));
+	for (size_t i = 0; i < model->inputs.n; i++)
+		if (model->inputs.at[i].source_name)
+			put_text(s, "input", model->inputs.at[i].source_name);
+	for (size_t i = 0; i < model->outputs.n; i++)
+		if (model->outputs.at[i].source_name)
+			put_text(s, "output", model->outputs.at[i].source_name);
 }
 
 const char *cache_key(struct arena *a, const struct ra_model *model, const int64_t *sizes,

@@ -308,6 +308,20 @@ bool onnx_write_graph(const struct onnx_op *o, const struct onnx_graph *g, const
 	return good;
 }
 
+/* Callers see inputs and outputs under the names that the graph has. */
+static void set_source_names(const struct onnx_importer *im, struct ra_model *model)
+{
+	const struct onnx_graph *g = im->whole;
+	for (size_t i = 0; i < model->outputs.n; i++)
+		model->outputs.at[i].source_name = arena_string(im->arena, g->value[g->output[i]].name);
+	for (size_t i = 0; i < model->inputs.n; i++)
+		for (size_t k = 0; k < g->inputs; k++) {
+			const char *name = g->value[g->input[k]].name;
+			if (strcmp(onnx_spell_name(im->arena, name), model->inputs.at[i].name) == 0)
+				model->inputs.at[i].source_name = arena_string(im->arena, name);
+		}
+}
+
 static bool write_whole(struct onnx_importer *im)
 {
 	im->scope = open_scope(im, im->whole);
@@ -318,6 +332,8 @@ static bool write_whole(struct onnx_importer *im)
 		return false;
 	*im->out = (struct onnx_model){ra_builder_finish(im->target.builder), im->target.weights.at,
 				       im->target.weights.n};
+	if (im->out->model)
+		set_source_names(im, im->out->model);
 	return im->out->model != NULL;
 }
 

@@ -136,6 +136,7 @@ struct ra_param {
 
 struct ra_input {
 	const char *name;
+	const char *source_name; /* in the file of another format that the model was made of; NULL = `name` */
 	enum dtype dtype; /* in memory; of a token i32 */
 	bool token; /* declared as an index into a parameter's rows, and no value; i32 numbers are indices and values */
 	bool edge;  /* carried by the edges to children, not by nodes */
@@ -188,6 +189,7 @@ struct ra_local {
 
 struct ra_output {
 	const char *name;
+	const char *source_name; /* as that of an input */
 	ra_ref value; /* of a graph over STATE, PARAM and constants; without a structure over INPUT, LOOKUP and those */
 	bool at_root;
 	int labels; /* 0 = none */

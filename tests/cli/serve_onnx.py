@@ -6,15 +6,15 @@ from onnx_file import *
 from serving import *
 
 
-def write_model(path, scale=1.0):
+def write_model(path, scale=1.0, size="batch"):
     """scaled = w * x and its sum along the last axis; k + 1; the file appears whole."""
     nodes = [
         node("Mul", ["in/x", "w"], ["scaled"]),
         node("ReduceSum", ["scaled", "axes"], ["out/sum"], keepdims=0),
         node("Add", ["root", "one"], ["next"]),
     ]
-    inputs = [value("in/x", FLOAT, ["batch", 3]), value("root", INT64, [])]
-    outputs = [value("scaled", FLOAT, ["batch", 3]), value("out/sum", FLOAT, ["batch"]), value("next", INT64, [])]
+    inputs = [value("in/x", FLOAT, [size, 3]), value("root", INT64, [])]
+    outputs = [value("scaled", FLOAT, [size, 3]), value("out/sum", FLOAT, [size]), value("next", INT64, [])]
     tensors = [
         tensor("w", FLOAT, [3], [scale, 2 * scale, 3 * scale]),
         tensor("axes", INT64, [1], [1]),
@@ -55,7 +55,7 @@ about = json.loads(s.ask("GET", url)[2])
 equal(
     about["inputs"],
     [
-        {"name": "in_x", "datatype": "FP32", "shape": [2, 3]},
+        {"name": "in/x", "datatype": "FP32", "shape": [2, 3]},
         {"name": "root", "datatype": "INT64", "shape": []},
     ],
     "its inputs are those of the graph, and an input may have the name of what describes structures",
@@ -64,7 +64,7 @@ equal(
     about["outputs"],
     [
         {"name": "scaled", "datatype": "FP32", "shape": [2, 3]},
-        {"name": "out_sum", "datatype": "FP32", "shape": [2]},
+        {"name": "out/sum", "datatype": "FP32", "shape": [2]},
         {"name": "next", "datatype": "INT64", "shape": []},
     ],
     "so are its outputs",
@@ -72,7 +72,7 @@ equal(
 
 # --- arrays ---
 
-x = array("in_x", "FP32", [2, 3], [[1, 1, 1], [0, -1, 2]])
+x = array("in/x", "FP32", [2, 3], [[1, 1, 1], [0, -1, 2]])
 k = array("root", "INT64", [], [41])
 status, result = infer([x, k])
 equal(
@@ -81,22 +81,22 @@ equal(
         200,
         [
             ("scaled", "FP32", [2, 3], [1, 2, 3, 0, -2, 6]),
-            ("out_sum", "FP32", [2], [6, 4]),
+            ("out/sum", "FP32", [2], [6, 4]),
             ("next", "INT64", [], [42]),
         ],
     ),
     "arrays of the graph's shapes are computed to arrays of its shapes",
 )
-status, result = infer([k, dict(x, name="in/x")], outputs=[{"name": "out/sum"}])
+status, result = infer([k, dict(x, name="in_x")], outputs=[{"name": "out_sum"}])
 equal(
     (status, [(o["name"], o["data"]) for o in result.get("outputs", [])]),
-    (200, [("out/sum", [6, 4])]),
-    "names may be those of the graph, which the answer has then, too",
+    (200, [("out_sum", [6, 4])]),
+    "names may be those that the language has, which the answer has then, too",
 )
-status, result = infer([array("in_x", "FP32", [2, 2, 3], list(range(12))), array("root", "INT64", [2], [5, 7])])
+status, result = infer([array("in/x", "FP32", [2, 2, 3], list(range(12))), array("root", "INT64", [2], [5, 7])])
 equal(
     (status, [(o["name"], o["shape"], o["data"]) for o in result.get("outputs", [])][1:]),
-    (200, [("out_sum", [2, 2], [8, 26, 44, 62]), ("next", [2], [6, 8])]),
+    (200, [("out/sum", [2, 2], [8, 26, 44, 62]), ("next", [2], [6, 8])]),
     "with an axis more before them there are several rows",
 )
 
@@ -144,6 +144,35 @@ ok(within(lambda: infer([x, k])[1]["outputs"][2]["data"] == [141]), "weights bes
 os.remove(folder + "/one.safetensors")
 s.send(signal.SIGHUP)
 ok(within(lambda: infer([x, k])[1]["outputs"][2]["data"] == [42]), "until they are removed")
+equal(s.stop(), 0, "the server ends")
+
+# --- sizes and outputs of one of several models ---
+
+for name, size in (("first", "batch"), ("second", "batch"), ("third", "rows")):
+    write_model(tmp + f"/{name}.onnx", size=size)
+several = [tmp + f"/{name}.onnx" for name in ("first", "second", "third")]
+
+
+def shapes(name):
+    return [(o["name"], o["shape"]) for o in json.loads(s.ask("GET", "/v2/models/" + name)[2])["outputs"]]
+
+
+def all_of(rows):
+    return [("scaled", [rows, 3]), ("out/sum", [rows]), ("next", [])]
+
+
+s = Server("--sizes", "first:batch=5,batch=2,second:batch=4,third:rows=7,third:batch=1", models=several, wait=False)
+equal(s.process.wait(patience), 1, "a size that the named model does not have is refused")
+s = Server("--sizes", "second:batch=4,batch=2,third:rows=7", models=several, wait=False)
+equal(s.process.wait(patience), 1, "so is one for all that one of them does not have")
+s = Server(
+    *("--sizes", "first:batch=2,second:batch=4,third:rows=7", "--outputs", "third:out/sum"), models=several
+)
+equal([shapes("first"), shapes("second")], [all_of(2), all_of(4)], "sizes are given for one of several models")
+equal(shapes("third"), [("out/sum", [7])], "and so are outputs")
+equal(s.stop(), 0, "the server ends")
+s = Server("--sizes", "batch=2,second:batch=4", "--outputs", "next,second:scaled", models=several[:2])
+equal([shapes("first"), shapes("second")], [[("next", [])], [("scaled", [4, 3])]], "which go before those of all")
 equal(s.stop(), 0, "the server ends")
 
 # --- a size that is not given ---

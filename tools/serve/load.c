@@ -49,26 +49,36 @@ static bool bind_instance(struct instance *i, const struct models *m)
 	return !status;
 }
 
+/* False after a message. */
+static bool fill_instance(struct instance *i, const struct models *m, const struct entry *e,
+			  const struct options *o)
+{
+	if (!e->weights && o->continuous && !is_onnx(e->path))
+		return complain(
+		    "%s: weights are missing: put them beside it, as %s.safetensors, or give --weights FILE",
+		    e->path, e->name);
+	if (!objects_open_in(&i->objects, o, e->path, place_of(o), m->context))
+		return false;
+	if (!i->objects.weights && !esp_program_has_weights(i->objects.program))
+		return complain("%s has no weights in it: put them beside it, as %s.safetensors", e->path,
+				e->name);
+	i->arrays = is_onnx(e->path);
+	i->separate = e->weights != NULL;
+	return bind_instance(i, m);
+}
+
 /* Opens a model whole: it is ready then. NULL after a message. */
 static struct instance *open_instance(const struct models *m, const struct entry *e)
 {
-	const struct options o = options_of(m, e);
+	struct options o = options_of(m, e);
+	struct decisions decisions = {0};
 	struct instance *i = calloc(1, sizeof *i);
-	if (!i || !(i->name = strdup(e->name))) {
-		complain("no memory for model %s", e->name);
-	} else if (!e->weights && o.continuous && !is_onnx(e->path)) {
-		complain("%s: weights are missing: put them beside it, as %s.safetensors, or give --weights FILE",
-			 e->path, e->name);
-	} else if (objects_open_in(&i->objects, &o, e->path, place_of(&o), m->context)) {
-		if (!i->objects.weights && !esp_program_has_weights(i->objects.program))
-			complain("%s has no weights in it: put them beside it, as %s.safetensors", e->path,
-				 e->name);
-		else if (bind_instance(i, m)) {
-			i->arrays = is_onnx(e->path);
-			i->separate = e->weights != NULL;
-			return i;
-		}
-	}
+	bool named = i && (i->name = strdup(e->name)) != NULL;
+	bool ok = named ? decisions_open(&decisions, &o, m->first, e->name) && fill_instance(i, m, e, &o)
+			: complain("no memory for model %s", e->name);
+	decisions_close(&decisions);
+	if (ok)
+		return i;
 	instance_free(i);
 	return NULL;
 }

@@ -69,6 +69,16 @@ void models_reload(struct models *);
 /* Makes compiling give up, ends the thread and frees all. No request may have an instance. False: the thread waits
  * for a file; it still uses the models, so that the process can only be ended. */
 bool models_stop(struct models *);
+/* decide.c: texts of the options for one model. */
+struct decisions {
+	char *sizes, *outputs;
+};
+/* Leaves of the sizes, constants and outputs of the options those for the model of that name among all that
+ * are served; texts that are made for it belong to the decisions, which are to be closed in any case.  False
+ * after a message. */
+bool decisions_open(struct decisions *, struct options *, const struct entry *first, const char *name);
+void decisions_close(struct decisions *);
+
 enum found { FOUND_READY, FOUND_LOADING, FOUND_NONE, FOUND_SEVERAL };
 /* The model of a name, or the only one when the name is empty; to be given back by models_release. */
 enum found models_take(struct models *, const char *name, struct instance **);
