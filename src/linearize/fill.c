@@ -22,17 +22,31 @@ static void fill_slots(struct lin_order *o, const struct lin_forest *f)
 	}
 }
 
+/* Numbers of children, the usual many without a branch on how many there are: what is too much is overwritten by the
+ * next node's, or behind the last element. */
+static inline void fill_children(int32_t *to, const int32_t *number, const int32_t *child, int32_t count,
+				 bool may_read_usual)
+{
+	int32_t k = 0;
+	for (int32_t n = may_read_usual ? LIN_USUAL : 0; k < n; k++)
+		to[k] = number[child[k]];
+	for (; k < count; k++)
+		to[k] = number[child[k]];
+}
+
 /* Leaves come first, so their elements of child_begin are zero. */
 static void fill_list(struct lin_order *o, const struct lin_forest *f)
 {
-	int32_t edges = 0;
-	memset(o->child_begin, 0, (o->leaves + (size_t)1) * sizeof *o->child_begin);
-	for (int32_t n = o->leaves; n < o->nodes; n++) {
-		int32_t old = o->order[n], first = edges;
-		edges += f->child_begin[old + 1] - f->child_begin[old];
-		for (int32_t e = first; o->child_list && e < edges; e++)
-			o->child_list[e] = o->number[f->children[f->child_begin[old] + e - first]];
-		o->child_begin[n + 1] = edges;
+	const int32_t *order = o->order, *number = o->number, *child_begin = f->child_begin;
+	int32_t *begin_of = o->child_begin, *list = o->child_list, nodes = o->nodes, edges = 0;
+	int32_t last = child_begin[nodes] - LIN_USUAL;
+	memset(begin_of, 0, (o->leaves + (size_t)1) * sizeof *begin_of);
+	for (int32_t n = o->leaves; n < nodes; n++) {
+		int32_t id = order[n], begin = child_begin[id], count = child_begin[id + 1] - begin;
+		if (list)
+			fill_children(list + edges, number, f->children + begin, count, begin <= last);
+		edges += count;
+		begin_of[n + 1] = edges;
 	}
 }
 

@@ -12,8 +12,9 @@
  *
  * Pairs of children in post order have numbers and links already (fill.c): their ids are ranks, and only cuts are
  * found.  Where nodes have any number of children and seem to be in post order they are numbered as without spans,
- * and passes over levels find the rest.  In any other forest one walk finds ranks, numbers, links and cuts.  Time is
- * linear; the C stack is not touched. */
+ * and passes over levels find the rest; in any other order they have ranks by their sizes (descend.c).  Of nodes with so
+ * many children each, in any other order, one walk finds ranks, numbers, links and cuts.  Time is linear; the C stack is
+ * not touched. */
 #include "linearize/linearize.h"
 
 #include <string.h>
@@ -54,14 +55,6 @@ static void begin_cuts(struct lin_order *o, const int32_t *first, int64_t cases)
 	}
 }
 
-/* Writes a cut behind a node, and keeps it if the node is a top. */
-static inline void put_cut(struct lin_order *o, int32_t *work, int32_t span, int32_t rank, bool top)
-{
-	int32_t at = o->cut_begin[span] - 1;
-	o->cut[at] = (struct lin_cut){rank + 1, work[span]--};
-	o->cut_begin[span] = at + !top;
-}
-
 /* For pairs of children in post order that have their numbers.  Backwards a parent comes right before its subtree, so
  * a stack tells the span of a node's parent: an inner node pushes its own for each child.  Below its bottom there is
  * no span.  There is no branch on whether a node is a leaf, since it cannot be predicted. */
@@ -74,7 +67,7 @@ static void find_cuts_of_pairs(struct lin_order *o)
 	stack[0] = -1;
 	for (int32_t id = o->nodes; id-- > 0;) {
 		int32_t span = span_of[height[id]];
-		put_cut(o, work, span, id, stack[depth] != span);
+		lin_put_cut(o, work, span, id, stack[depth] != span);
 		depth -= depth > 0;
 		stack[depth + 1] = stack[depth + 2] = span;
 		depth += 2 * (height[id] > 0);
@@ -152,7 +145,7 @@ static void find_cuts(struct lin_order *o, const uint8_t *parent_span, const int
 	begin_cuts(o, o->batch_begin, 1);
 	for (int32_t r = o->nodes; r-- > 0;) {
 		int32_t id = post ? post[r] : r;
-		put_cut(o, o->work, lin_span_of(o, level_of(o, id)), r, parent_span[id] != SAME_SPAN);
+		lin_put_cut(o, o->work, lin_span_of(o, level_of(o, id)), r, parent_span[id] != SAME_SPAN);
 	}
 }
 
@@ -256,7 +249,7 @@ static inline __attribute__((always_inline)) int32_t number_and_cut(const struct
 								    int32_t r, int32_t level, int32_t span)
 {
 	int32_t to = --w->end[w->case_of ? (int64_t)level * w->cases + w->case_of[v->id] : level];
-	put_cut(w->o, w->o->work, span, r, span != v->span);
+	lin_put_cut(w->o, w->o->work, span, r, span != v->span);
 	if (w->far) {
 		prefetch_back(w->order, to, sizeof *w->order);
 		prefetch_back(w->rank, to, sizeof *w->rank);
@@ -314,10 +307,9 @@ static inline __attribute__((always_inline)) bool walk_back(struct lin_order *o,
 		w.order[to] = v.id;
 		w.rank[to] = r;
 		moved |= v.id ^ r;
-		if (slots)
-			link_node(&w, &v, to);
+		link_node(&w, &v, to);
 		if (level) {
-			int32_t begin = child_begin[v.id], last = slots ? slots - 1 : child_begin[v.id + 1] - begin - 1;
+			int32_t begin = child_begin[v.id], last = slots - 1;
 			for (int32_t k = 0; k < last; k++)
 				stack[depth++] = (struct visit){children[begin + k], to, k, span};
 			v = (struct visit){children[begin + last], to, last, span};
@@ -334,7 +326,7 @@ static inline __attribute__((always_inline)) bool walk_back(struct lin_order *o,
 static bool number_subtrees(struct lin_order *o, const struct lin_forest *f)
 {
 	struct marks marks = mark_children(o, f);
-	int32_t slots = lin_links_spans(o) ? o->slots : 0;
+	int32_t slots = o->slots;
 	bool plain = slots == 2 && !o->cases && !o->place && !o->parent, far = lin_are_far(o);
 	if (plain && far)
 		return walk_back(o, f, marks, 2, true, true);
@@ -352,13 +344,13 @@ void lin_number_spans(struct lin_order *o, const struct lin_forest *f)
 	begin[keys + 1] = o->nodes;
 	fill_span_of(o);
 	begin_cuts(o, begin + 1, cases);
-	if (number_subtrees(o, f))
+	if (lin_links_spans(o) ? number_subtrees(o, f) : lin_number_descended(o))
 		o->rank = o->order;
-	o->number = o->height;
 	memmove(begin, begin + 2, (size_t)keys * sizeof *begin);
 	begin[keys] = o->nodes;
 	if (!lin_links_spans(o))
 		return;
+	o->number = o->height;
 	for (int32_t slot = 0; slot < o->slots; slot++)
 		memset(lin_child(o, slot), -1, o->leaves * sizeof *o->child);
 	if (o->place)

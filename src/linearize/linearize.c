@@ -114,8 +114,8 @@ static void divide_block(struct lin_order *o, const struct piece *p, size_t n)
 
 /* There are at most as many batches as nodes; `batch_begin` has an element more than it needs, for the counts
  * of lin_frontier.  Arrays that are written without a branch on what is a leaf have one or two more as well,
- * for the children and parents of leaves (see scan.c, fill.c); `order` has one more for a stack (see scan.c).
- */
+ * for the children and parents of leaves (see scan.c, fill.c); `order` has one more for a stack (see scan.c).  Where LIN_USUAL
+ * children are copied, however many there are, arrays have as many more. */
 static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct diags *diags)
 {
 	bool fixed = rules.children >= 0, list = !fixed || rules.edges;
@@ -123,13 +123,13 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	bool places = rules.places && !rules.shared;
 	bool spans = o->span;
 	struct piece pieces[] = {
-	    {&o->order, nodes + 1, 1},
+	    {&o->order, nodes + LIN_USUAL, 1},
 	    {&o->number, nodes + 2, 1},
 	    {&o->batch_begin, nodes + 2, 1},
 	    {&o->root, o->inputs, 1},
 	    {&o->child, nodes + 2, slots},
-	    {&o->child_begin, nodes + 2, list},
-	    {&o->child_list, o->edges + (size_t)1, list && !rules.unlinked},
+	    {&o->child_begin, nodes + LIN_USUAL, list},
+	    {&o->child_list, o->edges + (size_t)LIN_USUAL, list && !rules.unlinked},
 	    {&o->edge_begin, nodes + 2, !fixed && (rules.shared || lin_exceed_cache(o))},
 	    {&o->edge_node, o->edges, list && rules.edge_nodes},
 	    {&o->place, nodes + 2, places},
@@ -139,11 +139,11 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	    {&o->height, nodes + 2, spans},
 	    {&o->case_of, nodes, rules.cases != NULL},
 	    {&o->origin, nodes, rules.origins},
-	    {&o->rank, nodes, spans},
+	    {&o->rank, nodes + LIN_USUAL, spans},
 	    {(int32_t **)&o->cut, nodes * 2, spans},
 	    {&o->cut_begin, nodes, spans},
 	    {&o->work, nodes, spans},
-	    {&o->span_of, nodes, spans},
+	    {&o->span_of, nodes + 1, spans},
 	    {&o->stack, nodes * 4 + 8, spans},
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
@@ -157,10 +157,19 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	return true;
 }
 
-/* Numbers all nodes, and gives them their links. */
-static void number_nodes(struct lin_order *o, const struct lin_forest *f)
+/* Whether heights, or spans, are found from the roots on: of trees with any number of children where no sweep can follow
+ * their ids. */
+static bool needs_descent(const struct lin_order *o, const struct lin_forest *f, const struct lin_rules *rules)
 {
-	bool pairs = lin_are_pairs(o), lists = o->edge_begin, nested = o->span && !pairs && lin_seem_nested(o, f),
+	if (o->span)
+		return !lin_links_spans(o) && !lin_seem_nested(o, f);
+	return rules->children < 0 && !rules->shared && o->swept < o->nodes;
+}
+
+/* Numbers all nodes, and gives them their links. */
+static void number_nodes(struct lin_order *o, const struct lin_forest *f, bool descended)
+{
+	bool pairs = lin_are_pairs(o), lists = o->edge_begin, nested = o->span && !lin_links_spans(o) && !descended,
 	     spans = o->span && !pairs && !nested;
 	if (pairs)
 		lin_number_pairs(o);
@@ -201,10 +210,12 @@ static bool linearize_forest(struct lin_order *o, const struct lin_forest *given
 		return false;
 	if (lin_are_rows(o, &rules))
 		return lin_number_rows(o, f, diags);
-	if (!lin_scan(o, f, rules, diags) ||
-	    !lin_frontier(o, f, diags) || !lin_find_begins(o, f, &rules, diags))
+	if (!lin_scan(o, f, rules, diags))
 		return false;
-	number_nodes(o, f);
+	bool descended = needs_descent(o, f, &rules) && lin_descend(o, f);
+	if ((!descended && !lin_frontier(o, f, diags)) || !lin_find_begins(o, f, &rules, diags))
+		return false;
+	number_nodes(o, f, descended);
 	lin_fill(o, f);
 	return true;
 }

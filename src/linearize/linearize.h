@@ -110,6 +110,7 @@ struct lin_order {
 	int32_t swept;	 /* ids below have their height */
 	bool post_order; /* of pairs of children, or lists: whether ids are a post order */
 	bool marked;	 /* heights of children have the mark LIN_CHILD */
+	bool children_marked; /* by lin_mark_children, and `number` has nothing else */
 	bool in_place;	 /* numbers are ids */
 	size_t stride;	 /* of `child`, in elements */
 	struct lin_block {
@@ -146,6 +147,15 @@ static inline int32_t lin_end_of_levels(const struct lin_order *o, int32_t batch
 	return o->batches - batch < span ? o->batches : batch + span;
 }
 
+/* Writes a cut behind the node of a rank, and keeps it if the node is a top; ranks descend.  `work` has, by span, the nodes
+ * that are left. */
+static inline void lin_put_cut(struct lin_order *o, int32_t *work, int32_t span, int32_t rank, bool top)
+{
+	int32_t at = o->cut_begin[span] - 1;
+	o->cut[at] = (struct lin_cut){rank + 1, work[span]--};
+	o->cut_begin[span] = at + !top;
+}
+
 /* Divides the nodes of a span into chunks by rank, of about as many nodes each: the first rank of a chunk,
  * which is the end of the one before. */
 int32_t lin_span_chunk_begin(const struct lin_order *, int32_t span, int chunk, int chunks);
@@ -168,6 +178,13 @@ bool lin_check_rows(struct lin_order *, const struct lin_forest *, struct diags 
 bool lin_are_rows(const struct lin_order *, const struct lin_rules *);
 /* Fills `order`, `number`, `root` and `batch_begin`, and checks the roots. */
 bool lin_number_rows(struct lin_order *, const struct lin_forest *, struct diags *);
+/* So many children are copied without looking how many there are. */
+enum { LIN_USUAL = 4 };
+/* Marks in `number` what is a child.  False when one is no node, or the child of two. */
+bool lin_mark_children(struct lin_order *, const struct lin_forest *);
+/* Finds all heights of trees whose children are marked, with the rule `spans` the sizes of subtrees, too.  False when
+ * there is a cycle, and heights are lost. */
+bool lin_descend(struct lin_order *, const struct lin_forest *);
 /* Finds the other heights, and cycles. */
 bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *);
 /* Finds the first number of each batch, and of each case of it, and `leaves`; reserves `case_begin`. */
@@ -194,6 +211,8 @@ void lin_find_spans(struct lin_order *, const struct lin_forest *);
 /* Finds spans of trees without numbers, and fills `order` and `number` in the same pass, and what lin_links_spans
  * says. */
 void lin_number_spans(struct lin_order *, const struct lin_forest *);
+/* The same after lin_descend, without links, where lin_number_spans has prepared cuts.  Returns whether ids are ranks. */
+bool lin_number_descended(struct lin_order *);
 /* Whether it also fills `child`, `place` and `parent`: with a fixed number of children. */
 static inline bool lin_links_spans(const struct lin_order *o)
 {

@@ -318,8 +318,8 @@ static inline __attribute__((always_inline)) int32_t find_wrong_node(const struc
 }
 
 /* Finds heights as far as one sweep can; unless that is all, then checks all nodes.  The sweep of a forest
- * that is not numbered children first mostly stops early, so the check may begin anew.  Returns the first
- * wrong node. */
+ * that is not numbered children first mostly stops early, so the check may begin anew.  Lists of children are checked
+ * edge by edge, since how many a node has cannot be predicted.  Returns the first wrong node. */
 static inline __attribute__((always_inline)) int32_t
 scan_nodes(struct lin_order *o, const struct lin_forest *f, int32_t children, bool shared)
 {
@@ -341,6 +341,10 @@ scan_nodes(struct lin_order *o, const struct lin_forest *f, int32_t children, bo
 	o->marked = pairs && o->swept == p.nodes && !o->post_order;
 	if (o->swept == p.nodes)
 		return p.nodes;
+	if (lists && lin_mark_children(o, f)) {
+		o->swept = o->batches = 0; /* heights may be in the memory of marks */
+		return p.nodes;
+	}
 	for (int32_t n = 0; pairs && n < o->swept; n++)
 		p.height[n] &= ~LIN_CHILD;
 	if (!shared)

@@ -2,7 +2,7 @@
 /* Random forests against the definition. */
 #include "tests/linearize/forests.h"
 
-enum { NODES = 60, ROUNDS = 4000 };
+enum { NODES = 60, ROUNDS = 4000, MOST = LIN_USUAL + 3 /* children of a node */ };
 
 static struct lin_order order;
 static uint64_t state = 88172645463325252u;
@@ -17,8 +17,8 @@ static int32_t random_below(int32_t n)
  * ones it takes. */
 struct random {
 	struct lin_forest f;
-	int32_t begin[NODES + 1], list[4 * NODES], root[NODES], id[NODES];
-	int32_t count[NODES], child[NODES][4];
+	int32_t begin[NODES + 1], list[MOST * NODES], root[NODES], id[NODES];
+	int32_t count[NODES], child[NODES][MOST];
 };
 
 static void shuffle_ids(struct random *r, int32_t nodes, bool keep)
@@ -39,7 +39,7 @@ static void grow_forest(struct random *r, int32_t nodes, struct lin_rules rules)
 	for (int32_t n = 0; n < nodes; n++) {
 		int32_t wanted = random_below(3) == 0  ? 0
 				 : rules.children >= 0 ? rules.children
-						       : 1 + random_below(4);
+						       : 1 + random_below(MOST);
 		int32_t have = rules.shared ? n : frees;
 		r->count[n] = wanted <= have ? wanted : 0;
 		for (int32_t k = 0; k < r->count[n]; k++) {

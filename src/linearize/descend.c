@@ -1,0 +1,179 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Trees with any number of children whose ids no sweep can follow, such as dependencies in the order of the
+ * words: heights, and with spans numbers in a post order.
+ *
+ * How many children a node has cannot be predicted, so no pass has a loop over them.  First a queue of all
+ * nodes is made, tree by tree, in which parents precede their children: behind the last node of the queue so
+ * many children of the next one are copied that few nodes have more, and the queue grows by as many as there
+ * are.  Then
+ *
+ *     backwards     each node tells its parent its height, and the size of its subtree
+ *     forwards      the ranks of a node's subtree are divided among its children, in their order
+ *     by the ranks  numbers and cuts of spans, from the last node to the first
+ *
+ * Marks of children are in the memory of `number`. */
+#include "linearize/linearize.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { MARK = -1 };
+
+/* Arrays of scratch. */
+struct descent {
+	int32_t *queue; /* ids, parents first */
+	int32_t *above; /* by place in the queue, the parent; `nodes` stands for none */
+	/* with spans, by id: the nodes of a subtree, and the first rank of it that no child has yet; the last
+	 * are of `nodes` */
+	int32_t *size, *next;
+	int32_t
+	    *post; /* with spans, by rank: the id, and the highest bit where the parent is in another span */
+};
+
+/* Without spans they are in memory that numbers and links take afterwards. */
+static struct descent descent_of(const struct lin_order *o)
+{
+	int64_t each = o->nodes + (int64_t)1;
+	if (!o->span)
+		return (struct descent){.queue = o->order, .above = o->child_begin};
+	return (struct descent){o->rank, o->stack + 3 * each, o->stack, o->stack + each, o->stack + 2 * each};
+}
+
+bool lin_mark_children(struct lin_order *o, const struct lin_forest *f)
+{
+	const int32_t *child = f->children + f->child_begin[0];
+	int32_t *mark = o->number, edges = o->edges, twice = 0;
+	uint32_t beyond = 0;
+	for (int32_t e = 0; e < edges; e++)
+		beyond |= (uint32_t)child[e] >= (uint32_t)o->nodes;
+	if (beyond)
+		return false;
+	memset(mark, 0, (o->nodes + (size_t)1) * sizeof *mark);
+	for (int32_t e = 0; e < edges; e++) {
+		twice |= mark[child[e]];
+		mark[child[e]] = MARK;
+	}
+	return o->children_marked = !twice;
+}
+
+/* Appends the children of a node to the queue; behind its end may stand anything. */
+static inline void queue_children(const struct descent *d, int32_t end, int32_t id, const int32_t *child,
+				  int32_t count, bool may_read_usual)
+{
+	int32_t k = 0;
+	for (int32_t n = may_read_usual ? LIN_USUAL : 0; k < n; k++)
+		d->above[end + k] = id;
+	memcpy(d->queue + end, child, k * sizeof *child);
+	for (; k < count; k++) {
+		d->queue[end + k] = child[k];
+		d->above[end + k] = id;
+	}
+}
+
+/* Puts the tree of a root behind the first `end` nodes of the queue, each level behind the one above it.
+ * Returns its new end. */
+static int32_t queue_tree(const struct lin_order *o, const struct lin_forest *f, const struct descent *d,
+			  int32_t root, int32_t end)
+{
+	const int32_t *child_begin = f->child_begin;
+	int32_t at = end, last = child_begin[o->nodes] - LIN_USUAL;
+	d->queue[end] = root;
+	d->above[end++] = o->nodes;
+	for (; at < end; at++) {
+		int32_t id = d->queue[at], begin = child_begin[id], count = child_begin[id + 1] - begin;
+		queue_children(d, end, id, f->children + begin, count, begin <= last);
+		end += count;
+	}
+	return end;
+}
+
+/* Returns whether every node is below a root. */
+static bool queue_nodes(const struct lin_order *o, const struct lin_forest *f, const struct descent *d)
+{
+	int32_t end = 0;
+	for (int32_t id = 0; id < o->nodes; id++)
+		if (o->number[id] != MARK)
+			end = queue_tree(o, f, d, id, end);
+	return end == o->nodes;
+}
+
+/* A parent comes after its children.  Marks, which may be in the same memory as heights, are less than any
+ * height. */
+static inline __attribute__((always_inline)) void ascend(struct lin_order *o, const struct descent *d,
+							 bool sizes)
+{
+	const int32_t *queue = d->queue, *above = d->above;
+	int32_t *height = o->height, *count = o->batch_begin + 2, batches = 0;
+	for (int32_t i = o->nodes; i-- > 0;) {
+		int32_t id = queue[i], parent = above[i], h = height[id] > 0 ? height[id] : 0;
+		batches = lin_set_height(height, count, batches, id, h);
+		height[parent] = height[parent] > h ? height[parent] : h + 1;
+		if (sizes)
+			d->size[parent] += d->size[id];
+	}
+	o->batches = batches;
+}
+
+static void ascend_with_sizes(struct lin_order *o, const struct descent *d)
+{
+	memset(o->height, 0, (o->nodes + (size_t)1) * sizeof *o->height);
+	for (int32_t n = 0; n <= o->nodes; n++)
+		d->size[n] = 1;
+	ascend(o, d, true);
+}
+
+bool lin_descend(struct lin_order *o, const struct lin_forest *f)
+{
+	struct descent d = descent_of(o);
+	o->swept = o->batches = 0;
+	o->marked = false;
+	if ((!o->children_marked && !lin_mark_children(o, f)) || !queue_nodes(o, f, &d))
+		return false;
+	if (o->span)
+		ascend_with_sizes(o, &d);
+	else
+		ascend(o, &d, false);
+	o->swept = o->nodes;
+	return true;
+}
+
+/* Roots follow each other; their parent is in no span. */
+static void rank_nodes(struct lin_order *o, const struct descent *d)
+{
+	const int32_t *queue = d->queue, *above = d->above, *height = o->height, *span_of = o->span_of;
+	o->height[o->nodes] = o->batches;
+	o->span_of[o->batches] = -1;
+	d->next[o->nodes] = 0;
+	for (int32_t i = 0; i < o->nodes; i++) {
+		int32_t id = queue[i], parent = above[i], first = d->next[parent], end = first + d->size[id];
+		bool top = span_of[height[id]] != span_of[height[parent]];
+		d->next[id] = first;
+		d->next[parent] = end;
+		d->post[end - 1] = id | (top ? INT32_MIN : 0);
+	}
+}
+
+/* Numbers the nodes from the last rank to the first.  Returns whether ids are the ranks. */
+static inline __attribute__((always_inline)) bool number_ranks(struct lin_order *o, const int32_t *post,
+							       const int32_t *case_of)
+{
+	int32_t *end = (o->cases ? o->case_begin : o->batch_begin) + 2, *work = o->work, moved = 0;
+	const int32_t *height = o->height, *span_of = o->span_of;
+	for (int32_t r = o->nodes; r-- > 0;) {
+		int32_t id = post[r] & INT32_MAX, level = height[id], span = span_of[level];
+		int32_t to = --end[case_of ? (int64_t)level * o->cases + case_of[id] : level];
+		lin_put_cut(o, work, span, r, post[r] < 0);
+		o->number[id] = to;
+		o->order[to] = id;
+		o->rank[to] = r;
+		moved |= id ^ r;
+	}
+	return !moved;
+}
+
+bool lin_number_descended(struct lin_order *o)
+{
+	struct descent d = descent_of(o);
+	rank_nodes(o, &d);
+	return o->cases ? number_ranks(o, d.post, o->case_of) : number_ranks(o, d.post, NULL);
+}
