@@ -57,57 +57,52 @@ bool lin_mark_children(struct lin_order *o, const struct lin_forest *f)
 }
 
 /* Appends the children of a node to the queue; behind its end may stand anything. */
-static inline void queue_children(const struct descent *d, int32_t end, int32_t id, const int32_t *child,
-				  int32_t count, bool may_read_usual)
+static inline __attribute__((always_inline)) void queue_children(int32_t *queue, int32_t *above, int32_t id, const int32_t *child,
+								  int32_t count, bool may_read_usual)
 {
 	int32_t k = 0;
-	for (int32_t n = may_read_usual ? LIN_USUAL : 0; k < n; k++)
-		d->above[end + k] = id;
-	memcpy(d->queue + end, child, k * sizeof *child);
+	if (may_read_usual) {
+		memcpy(queue, child, LIN_USUAL * sizeof *child);
+		for (; k < LIN_USUAL; k++)
+			above[k] = id;
+	}
 	for (; k < count; k++) {
-		d->queue[end + k] = child[k];
-		d->above[end + k] = id;
+		queue[k] = child[k];
+		above[k] = id;
 	}
 }
 
-/* Puts the tree of a root behind the first `end` nodes of the queue, each level behind the one above it.
- * Returns its new end. */
-static int32_t queue_tree(const struct lin_order *o, const struct lin_forest *f, const struct descent *d,
-			  int32_t root, int32_t end)
-{
-	const int32_t *child_begin = f->child_begin;
-	int32_t at = end, last = child_begin[o->nodes] - LIN_USUAL;
-	d->queue[end] = root;
-	d->above[end++] = o->nodes;
-	for (; at < end; at++) {
-		int32_t id = d->queue[at], begin = child_begin[id], count = child_begin[id + 1] - begin;
-		queue_children(d, end, id, f->children + begin, count, begin <= last);
-		end += count;
-	}
-	return end;
-}
-
-/* Returns whether every node is below a root. */
+/* Puts the trees of all roots into the queue, one after the other, each level behind the one above it.  Returns whether
+ * every node is below a root. */
 static bool queue_nodes(const struct lin_order *o, const struct lin_forest *f, const struct descent *d)
 {
-	int32_t end = 0;
-	for (int32_t id = 0; id < o->nodes; id++)
-		if (o->number[id] != MARK)
-			end = queue_tree(o, f, d, id, end);
-	return end == o->nodes;
+	const int32_t *child_begin = f->child_begin, *children = f->children, *mark = o->number;
+	int32_t *queue = d->queue, *above = d->above, nodes = o->nodes, last = child_begin[nodes] - LIN_USUAL;
+	int32_t at = 0, end = 0;
+	for (int32_t root = 0; root < nodes; root++) {
+		if (mark[root] == MARK)
+			continue;
+		queue[end] = root;
+		above[end++] = nodes;
+		for (; at < end; at++) {
+			int32_t id = queue[at], begin = child_begin[id], count = child_begin[id + 1] - begin;
+			queue_children(queue + end, above + end, id, children + begin, count, begin <= last);
+			end += count;
+		}
+	}
+	return end == nodes;
 }
 
-/* A parent comes after its children.  Marks, which may be in the same memory as heights, are less than any
- * height. */
-static inline __attribute__((always_inline)) void ascend(struct lin_order *o, const struct descent *d,
-							 bool sizes)
+/* A parent comes after its children.  Marks, which may be in the same memory as heights, are less than any height. */
+static inline __attribute__((always_inline)) void ascend(struct lin_order *o, const struct descent *d, bool sizes)
 {
 	const int32_t *queue = d->queue, *above = d->above;
 	int32_t *height = o->height, *count = o->batch_begin + 2, batches = 0;
 	for (int32_t i = o->nodes; i-- > 0;) {
-		int32_t id = queue[i], parent = above[i], h = height[id] > 0 ? height[id] : 0;
+		int32_t id = queue[i], parent = above[i], least = height[parent], h = height[id];
+		h = h > 0 ? h : 0;
 		batches = lin_set_height(height, count, batches, id, h);
-		height[parent] = height[parent] > h ? height[parent] : h + 1;
+		height[parent] = least > h ? least : h + 1;
 		if (sizes)
 			d->size[parent] += d->size[id];
 	}

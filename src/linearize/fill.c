@@ -24,11 +24,11 @@ static void fill_slots(struct lin_order *o, const struct lin_forest *f)
 
 /* Numbers of children, the usual many without a branch on how many there are: what is too much is overwritten by the
  * next node's, or behind the last element. */
-static inline void fill_children(int32_t *to, const int32_t *number, const int32_t *child, int32_t count,
-				 bool may_read_usual)
+static inline __attribute__((always_inline)) void fill_children(int32_t *to, const int32_t *number, const int32_t *child,
+								 int32_t count, bool may_read_usual)
 {
 	int32_t k = 0;
-	for (int32_t n = may_read_usual ? LIN_USUAL : 0; k < n; k++)
+	for (; may_read_usual && k < LIN_USUAL; k++)
 		to[k] = number[child[k]];
 	for (; k < count; k++)
 		to[k] = number[child[k]];
