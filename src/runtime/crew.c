@@ -24,7 +24,8 @@ static bool has_ended(const struct rt_progress *p, uint64_t item)
 /* Returns how long the thread of the chunk had lost its processor [ns]. */
 static int64_t wait_for_end(struct rt_crew *c, int chunk, uint64_t item)
 {
-	int64_t waited = rt_gate_wait(&c->progress[chunk].at, 2 * item, c->oversubscribed, NULL);
+	struct rt_wait wait = {.oversubscribed = c->oversubscribed};
+	int64_t waited = rt_gate_wait(&c->progress[chunk].at, 2 * item, &wait);
 	return waited >= RT_LOST_NANOSECONDS ? waited : 0;
 }
 
@@ -131,7 +132,7 @@ static bool may_begin(const struct rt_crew *c, uint64_t item)
 
 static void wait_to_begin(struct rt_crew *c, struct rt_progress *own, uint64_t item)
 {
-	rt_gate_wait(&c->last, item, c->oversubscribed, &own->kept);
+	rt_gate_wait(&c->last, item, &(struct rt_wait){c->oversubscribed, &own->kept, &c->running});
 	for (int chunk = 0; chunk < c->threads; chunk++)
 		wait_for_end(c, chunk, item - 1);
 }

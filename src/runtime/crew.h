@@ -36,6 +36,7 @@ struct rt_crew {
 	uint64_t first; /* the number of its first item */
 	int64_t waited; /* how long callers have waited for threads that had lost their processors [ns] */
 	atomic_bool end;
+	atomic_bool running; /* a caller has the team: workers wait longer before they sleep */
 	/* set before there are threads */
 	_Alignas(RT_LINE) struct rt_processors processors;
 	bool pinned;

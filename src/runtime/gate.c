@@ -43,15 +43,24 @@ static void note_presence(struct presence *p, int64_t now)
 	}
 }
 
-/* Polls without sleeping; false when the value was not reached in time. */
-static bool spin_at_gate(const struct rt_gate *g, uint64_t value, bool oversubscribed, _Atomic int64_t *kept)
+/* How long a thread spins from now on [ns]. */
+static int64_t spinning_time(const struct rt_wait *w)
 {
-	int64_t begin = rt_nanoseconds(), end = begin + (oversubscribed ? KEEP_NANOSECONDS : RT_SPIN_NANOSECONDS);
-	struct presence presence = {begin, begin, kept};
-	while (presence.last < end) {
+	if (w->oversubscribed)
+		return KEEP_NANOSECONDS;
+	bool running = w->running && atomic_load_explicit(w->running, memory_order_relaxed);
+	return running ? RT_RUN_NANOSECONDS : RT_SPIN_NANOSECONDS;
+}
+
+/* Polls without sleeping; false when the value was not reached in time. */
+static bool spin_at_gate(const struct rt_gate *g, uint64_t value, const struct rt_wait *w)
+{
+	int64_t begin = rt_nanoseconds();
+	struct presence presence = {begin, begin, w->kept};
+	while (presence.last - begin < spinning_time(w)) {
 		if (poll_gate(g, value))
 			return true;
-		if (oversubscribed || presence.last - begin >= KEEP_NANOSECONDS)
+		if (w->oversubscribed || presence.last - begin >= KEEP_NANOSECONDS)
 			sched_yield();
 		note_presence(&presence, rt_nanoseconds());
 	}
@@ -66,12 +75,12 @@ static uint32_t *low_word(struct rt_gate *g)
 
 /* A sleeper counts itself before it reads the value for the last time, and rt_gate_raise changes the value
  * before it looks for sleepers: one of the two sees the other. */
-int64_t rt_gate_wait(struct rt_gate *g, uint64_t value, bool oversubscribed, _Atomic int64_t *kept)
+int64_t rt_gate_wait(struct rt_gate *g, uint64_t value, const struct rt_wait *w)
 {
 	if (poll_gate(g, value))
 		return 0;
 	int64_t begin = rt_nanoseconds();
-	while (!spin_at_gate(g, value, oversubscribed, kept)) {
+	while (!spin_at_gate(g, value, w)) {
 		atomic_fetch_add(&g->sleepers, 1);
 		uint64_t at = atomic_load(&g->value);
 		if (at < value)

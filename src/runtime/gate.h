@@ -14,6 +14,9 @@ enum {
 	/* How long a thread spins before it sleeps.  Between two wide batches of one structure lie narrow
 	 * ones, up to some hundred microseconds; waking up takes as long (bench/team.c). */
 	RT_SPIN_NANOSECONDS = 500000,
+	/* The same in the course of a run: of steps that the caller computes alone others may be behind them, up to some
+	 * milliseconds later. */
+	RT_RUN_NANOSECONDS = 10000000,
 	/* A thread that did not run for so long has lost its processor [ns]: interrupts end sooner, and the time
 	 * slice of another process later. */
 	RT_LOST_NANOSECONDS = 250000,
@@ -48,11 +51,16 @@ static inline void rt_pause(void)
 #endif
 }
 
-/* Returns when the gate has reached the value: how long it waited [ns], 0 where that was a few polls.
- * Oversubscribed: there are more threads than processors, and the thread that will raise the gate may need this
- * one's.  kept: where the time is noted whenever the thread had its processor to itself for RT_KEPT_NANOSECONDS;
- * NULL = nowhere. */
-int64_t rt_gate_wait(struct rt_gate *, uint64_t value, bool oversubscribed, _Atomic int64_t *kept);
+/* How a thread waits. */
+struct rt_wait {
+	bool oversubscribed; /* more threads than processors: the one that will raise the gate may need this one's */
+	_Atomic int64_t *kept; /* where the time is noted whenever the thread had its processor to itself for
+				  RT_KEPT_NANOSECONDS; NULL = nowhere */
+	const atomic_bool *running; /* whether a run is in progress that may raise the gate; NULL = not */
+};
+
+/* Returns when the gate has reached the value: how long it waited [ns], 0 where that was a few polls. */
+int64_t rt_gate_wait(struct rt_gate *, uint64_t value, const struct rt_wait *);
 /* Also wakes the sleepers. */
 void rt_gate_raise(struct rt_gate *, uint64_t value);
 /* Sleepers wake up and spin again. */

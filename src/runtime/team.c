@@ -172,6 +172,7 @@ int rt_team_enter(struct rt_team *t, double operations)
 	t->entered = rt_nanoseconds();
 	if (!atomic_load(&t->closed) && prepare_crew(t, operations, t->entered)) {
 		t->crew->waited = 0;
+		atomic_store_explicit(&t->crew->running, true, memory_order_relaxed);
 		return t->crew->threads;
 	}
 	t->left = t->entered;
@@ -220,6 +221,7 @@ static void adapt_pause(struct rt_team *t)
 
 void rt_team_leave(struct rt_team *t)
 {
+	atomic_store_explicit(&t->crew->running, false, memory_order_relaxed);
 	t->left = rt_nanoseconds();
 	adapt_pause(t);
 	pthread_mutex_unlock(&t->lock);

@@ -10,7 +10,7 @@
  *   work       consists of items, an item of as many chunks as the team has threads, each of which belongs to
  *              one thread.  The caller runs a chunk that its worker has not begun when the caller has nothing
  *              else to do (crew.h)
- *   asleep     workers spin for some time, then sleep.  Handing over work takes less than a microsecond, but
+ *   asleep     workers spin for some time, in the course of a run for longer, then sleep.  Handing over work takes less than a microsecond, but
  *              waking up takes a hundred.  So what comes while they sleep is counted, and they are woken only
  *              when enough was missed
  *   apart      workers are kept off the processor of the caller that wakes them (affinity.c)

@@ -124,7 +124,7 @@ int rt_crew_start(struct rt_crew *c)
 	int error = make_master(c);
 	if (error)
 		return error;
-	rt_gate_wait(&c->up, 1, false, NULL);
+	rt_gate_wait(&c->up, 1, &(struct rt_wait){0});
 	if (c->error)
 		pthread_join(c->master, NULL);
 	return c->error;

@@ -111,7 +111,7 @@ static void *wait_on_processor(void *waiting)
 {
 	struct waiting *w = waiting;
 	sched_setaffinity(0, sizeof w->on, &w->on);
-	rt_gate_wait(&w->gate, 1, false, &w->kept);
+	rt_gate_wait(&w->gate, 1, &(struct rt_wait){.kept = &w->kept});
 	return NULL;
 }
 
@@ -160,10 +160,46 @@ static void test_presence(void)
 	tap_ok(kept, "and that none does");
 }
 
+/* --- how long threads wait before they sleep --- */
+
+struct worker_wait {
+	struct rt_gate gate;
+	atomic_bool running;
+};
+
+static void *wait_in_run(void *wait)
+{
+	struct worker_wait *w = wait;
+	rt_gate_wait(&w->gate, 1, &(struct rt_wait){.running = &w->running});
+	return NULL;
+}
+
+/* Nanoseconds until a thread sleeps that waits while a run is in progress, or while none is. */
+static int64_t time_until_asleep(bool running)
+{
+	struct worker_wait w = {.running = running};
+	pthread_t waiter;
+	int64_t begin = rt_nanoseconds();
+	pthread_create(&waiter, NULL, wait_in_run, &w);
+	while (!atomic_load(&w.gate.sleepers))
+		usleep(100);
+	int64_t took = rt_nanoseconds() - begin;
+	rt_gate_raise(&w.gate, 1);
+	pthread_join(waiter, NULL);
+	return took;
+}
+
+static void test_sleeping(void)
+{
+	tap_ok(time_until_asleep(true) >= RT_RUN_NANOSECONDS, "in the course of a run a worker stays awake for some milliseconds");
+	tap_ok(time_until_asleep(false) >= RT_SPIN_NANOSECONDS, "after it for a part of one, then sleeps");
+}
+
 int main(void)
 {
 	test_delayed();
 	test_return();
 	test_presence();
+	test_sleeping();
 	return tap_done();
 }

@@ -26,8 +26,8 @@ static void test_items(int threads)
 	for (int i = 0; entered && i < WORKS; i++) {
 		items += 1 + i % 3;
 		run_items(&t, count_chunk, &c, 1 + i % 3);
-		if (i % 500 == 0)
-			usleep(1000); /* the workers fall asleep */
+		if (i % 1000 == 0)
+			usleep(2 * RT_RUN_NANOSECONDS / 1000); /* the workers fall asleep */
 	}
 	if (entered) {
 		tap_ok(is_counted(&c, entered, items), "%d threads: every item called every chunk once",
