@@ -1,6 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Built by `make bench-programs`, not by `make`: they print figures of their own.
-bench_programs = %D%/algebra %D%/beside %D%/bodies %D%/cells %D%/convolution %D%/denormals %D%/epilogue %D%/fusion %D%/hand/treelstm %D%/linearize %D%/overhead %D%/schedules %D%/start %D%/team
+bench_programs = %D%/algebra %D%/beside %D%/bodies %D%/cells %D%/convolution %D%/denormals %D%/epilogue %D%/fusion %D%/hand/treelstm %D%/linearize %D%/machine %D%/overhead %D%/schedules %D%/start %D%/team
 EXTRA_PROGRAMS += $(bench_programs)
 bench_algebra_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api
 bench_algebra_LDADD = libespalier-internal.la
@@ -27,6 +27,7 @@ bench_hand_treelstm_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir) -I$(srcdir)/src/api
 bench_hand_treelstm_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -O3
 bench_hand_treelstm_LDADD = libespalier.la -lm
 bench_linearize_LDADD = libespalier-internal.la
+bench_machine_LDADD = libespalier-internal.la -lm
 bench_overhead_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_overhead_LDADD = libespalier.la
 bench_schedules_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api

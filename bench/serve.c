@@ -129,7 +129,7 @@ static int serve_memory(const struct server *s)
 static int serve_machine(struct server *s)
 {
 	struct machine m;
-	if (!machine_measure(&m, s->subject->threads, MACHINE_MEMORY, NULL)) {
+	if (!machine_measure(&m, TARGETS, s->subject->threads, MACHINE_MEMORY, NULL)) {
 		complain("the machine cannot be measured");
 		return EXIT_INPUT;
 	}

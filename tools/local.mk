@@ -14,7 +14,7 @@ noinst_LIBRARIES = libespalier-tools.a
 libespalier_tools_a_CPPFLAGS = $(tools_cppflags) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 libespalier_tools_a_SOURCES = \
 	%D%/array_file.c %D%/array_file.h %D%/arrays.c %D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/describe.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
-	%D%/machine.c %D%/machine.h src/base/measure.c src/base/measure.h src/base/measure_loops.h src/base/targets.h \
+	%D%/machine.c %D%/machine.h src/base/measure.c src/base/measure.h src/base/measure_loops.h src/base/target_loops.c src/base/target_loops.h src/base/targets.h \
 	src/base/decimal.c src/base/decimal.h src/base/json_number.c src/base/json_scan.c src/base/json_scan.h src/base/utf8.c src/base/utf8.h \
 	%D%/objects.c %D%/onnx.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c

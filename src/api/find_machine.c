@@ -32,8 +32,11 @@ struct cache context_cache(const struct esp_context *c)
 
 const char *esp_target(size_t i)
 {
-	const struct target *t = i ? target_at((int)(i <= TARGETS ? i - 1 : TARGETS)) : NULL;
-	return i ? t ? t->name : NULL : TARGET_NATIVE;
+	if (i == 0)
+		return TARGET_NATIVE;
+	if (i <= TARGETS)
+		return target_at((int)i - 1)->name;
+	return target_processor_name(i - 1 - TARGETS < TARGET_PROCESSORS ? i - 1 - TARGETS : TARGET_PROCESSORS);
 }
 
 void describe_machine_for_key(struct str *s, const struct machine_known *m)
@@ -178,7 +181,7 @@ static bool measure_machine(struct search *s)
 	int most = rt_team_threads(&s->context->team), threads = most < MOST_THREADS ? most : MOST_THREADS;
 	size_t sets[TARGET_CACHES];
 	machine_choose_sets(&s->target, threads, sets);
-	s->measured = machine_measure(&m, threads, MEMORY, sets) && machine_describe(&s->target, &m);
+	s->measured = machine_measure(&m, TARGETS, threads, MEMORY, sets) && machine_describe(&s->target, &m);
 	return s->measured;
 }
 

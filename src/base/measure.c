@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "base/measure.h"
 
-#include "base/targets.h"
+#include "base/target_loops.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -13,113 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-
-/* --- loops, by what the processor has --- */
-
-typedef float vector4 __attribute__((vector_size(16)));
-
-enum { DEPTH = 256 /* iterations of a panel; fewer where few weights are to be read */ };
-
-/* What the loop of a tile reads.  The rows do not begin at the same place in a page. */
-struct operands {
-	const void *weights;
-	const float (*rows)[DEPTH + 16];
-	long depth, panels;
-};
-
-struct tile {
-	int rows, vectors;
-	void (*multiply)(const struct operands *);
-};
-
-/* All tiles of at most TARGET_ROWS and TARGET_VECTORS that 16 and 32 registers hold, with the smaller side of the
- * operands and one vector of the other. */
-#define TILES_1(X, m) X(m, 1)
-#define TILES_2(X, m) TILES_1(X, m) X(m, 2)
-#define TILES_3(X, m) TILES_2(X, m) X(m, 3)
-#define TILES_4(X, m) TILES_3(X, m) X(m, 4)
-#define TILES_5(X, m) TILES_4(X, m) X(m, 5)
-#define TILES_6(X, m) TILES_5(X, m) X(m, 6)
-#define TILES_8(X, m) TILES_6(X, m) X(m, 7) X(m, 8)
-#define TILES_OF_16(X)                                                                                       \
-	TILES_8(X, 1) TILES_6(X, 2) TILES_4(X, 3) TILES_3(X, 4) TILES_2(X, 5) TILES_2(X, 6) TILES_1(X, 7)    \
-	TILES_1(X, 8) TILES_1(X, 9) TILES_1(X, 10) TILES_1(X, 11) TILES_1(X, 12)
-#define TILES_OF_32(X)                                                                                       \
-	TILES_8(X, 1) TILES_8(X, 2) TILES_8(X, 3) TILES_6(X, 4) TILES_5(X, 5) TILES_4(X, 6) TILES_3(X, 7)    \
-	TILES_3(X, 8) TILES_3(X, 9) TILES_2(X, 10) TILES_2(X, 11) TILES_2(X, 12)
-
-#define UNROLL_ALL _Pragma("GCC unroll 64")
-#define UNROLL_TWICE _Pragma("GCC unroll 2")
-
-#if defined __x86_64__
-#include <immintrin.h>
-#define REGISTER "x"
-typedef float vector8 __attribute__((vector_size(32)));
-typedef float vector16 __attribute__((vector_size(64)));
-
-#define LOOPS(name) avx512_##name
-#define VECTOR vector16
-#define TARGET __attribute__((target("avx512f")))
-#define MULTIPLY_ADD(a, b, c) (VECTOR) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
-#define EACH_TILE TILES_OF_32
-#include "base/measure_loops.h"
-
-#define LOOPS(name) avx2_##name
-#define VECTOR vector8
-#define TARGET __attribute__((target("avx2,fma")))
-#define MULTIPLY_ADD(a, b, c) (VECTOR) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
-#define EACH_TILE TILES_OF_16
-#include "base/measure_loops.h"
-#else
-#define REGISTER "w"
-#endif
-
-#define LOOPS(name) generic_##name
-#define VECTOR vector4
-#define TARGET
-#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
-#if defined __x86_64__
-#define EACH_TILE TILES_OF_16
-#else
-#define EACH_TILE TILES_OF_32
-#endif
-#include "base/measure_loops.h"
-
-struct loops {
-	const char *name;
-	double (*multiply)(long iterations);
-	double (*chain)(long iterations);
-	void (*read)(const void *, size_t bytes);
-	const struct tile *tile; /* the last has 0 rows */
-	size_t vector_bytes;
-};
-
-/* The targets that there are loops for. */
-static const char *const names[] = {
-#define NAME(id, name, ...) [TARGET_##id] = name,
-    EACH_TARGET(NAME)
-#undef NAME
-};
-
-#define LOOPS_OF(id, loops, vector)                                                                           \
-	{names[TARGET_##id], loops##_multiply, loops##_chain, loops##_read, loops##_tiles, sizeof(vector)}
-
-#if defined __x86_64__
-static struct loops best_loops(void)
-{
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f"))
-		return (struct loops)LOOPS_OF(AVX512, avx512, vector16);
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return (struct loops)LOOPS_OF(AVX2, avx2, vector8);
-	return (struct loops)LOOPS_OF(GENERIC, generic, vector4);
-}
-#else
-static struct loops best_loops(void)
-{
-	return (struct loops)LOOPS_OF(GENERIC, generic, vector4);
-}
-#endif
 
 static double read_clock(void)
 {
@@ -150,7 +43,7 @@ struct member {
 	int index;
 	char *memory;
 	pthread_t thread;
-	float rows[TARGET_ROWS][DEPTH + 16];
+	float rows[TARGET_ROWS][LOOP_DEPTH + 16];
 };
 
 /* Waits until all threads are here.  Yields after a while: other processes may need the processor. */
@@ -226,7 +119,7 @@ static double measure_tile(struct member *m, const struct tile *t, size_t set)
 {
 	enum { LEAST_ITERATIONS = 1024 };
 	size_t weights = m->team->loops.vector_bytes * t->vectors, row = sizeof *m->rows[0] * t->rows;
-	long depth = fmin(DEPTH, set / (weights + row)), panels = fmax(1, set / (depth * weights));
+	long depth = fmin(LOOP_DEPTH, set / (weights + row)), panels = fmax(1, set / (depth * weights));
 	struct operands o = {m->memory, m->rows, depth, panels};
 	long passes = 1 + LEAST_ITERATIONS / (depth * panels);
 	t->multiply(&o);
@@ -390,10 +283,18 @@ static int compare_numbers(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-static double median_of(double *sample, int n)
+/* The sample that a share of all others are below. */
+static double quantile_of(double *sample, int n, double share)
 {
 	qsort(sample, n, sizeof *sample, compare_numbers);
-	return sample[n / 2];
+	return sample[(int)(share * n)];
+}
+
+/* Of the time until a thread runs: others that run make it longer, without a limit, and nothing makes it shorter but a
+ * processor that was not idle yet.  So a quarter of the samples, taken at intervals, is enough. */
+static double undisturbed_start(double *sample, int n)
+{
+	return quantile_of(sample, n, 0.25);
 }
 
 static double least_at_full_speed(const double *peak, const double *time)
@@ -421,7 +322,7 @@ static double reading_rate_of(size_t bytes, const double *reading)
  * of a core disturb many of them. */
 static void measure_rates(struct member *m)
 {
-	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20, FAR_TILES = 4, ASLEEP = 4 /* rounds from one to the next */ };
+	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20, FAR_TILES = 4, ASLEEP = 2 /* rounds from one to the next */ };
 	target_times tiles = {0};
 	double peak[ROUNDS], barrier[ROUNDS], skew[ROUNDS], line[ROUNDS], best = 0, chain = INFINITY;
 	double wake[ROUNDS / ASLEEP] = {0};
@@ -458,21 +359,19 @@ static void measure_rates(struct member *m)
 	if (m->index == 0)
 		found->multiply_add = chain;
 	if (m->index == 1)
-		found->wake = median_of(wake, ROUNDS / ASLEEP);
+		found->wake = undisturbed_start(wake, ROUNDS / ASLEEP);
 	if (m->index == 0 && found->threads > 1) {
 		found->barrier = least_at_full_speed(peak, barrier);
-		found->skew = median_of(skew, ROUNDS);
+		found->skew = quantile_of(skew, ROUNDS, 0.5);
 	}
 }
 
-/* Before there is a team: its threads poll, and would not let go of their processors. */
-static double median_of_creating(void)
+enum { CREATIONS = 8 /* before the members measure, and as many after it: they poll, and keep their processors */ };
+
+static void measure_creations(double time[CREATIONS])
 {
-	enum { CREATIONS = 15 };
-	double time[CREATIONS];
 	for (int i = 0; i < CREATIONS; i++)
 		time[i] = measure_creating();
-	return median_of(time, CREATIONS);
 }
 
 /* Binds the thread to the index-th of the processors that the process may use. */
@@ -509,22 +408,27 @@ static void *member_main(void *argument)
 static bool run_team(struct team *c, char *memory)
 {
 	struct member member[c->threads];
+	double creation[2 * CREATIONS];
 	sigset_t all_signals, before;
 	int made = 0;
 	sigfillset(&all_signals);
 	pthread_sigmask(SIG_SETMASK, &all_signals, &before);
 	if (c->threads > 1)
-		c->found->create = median_of_creating();
+		measure_creations(creation);
 	for (; made < c->threads; made++) {
 		member[made] = (struct member){.team = c, .index = made, .memory = memory + made * c->bytes};
 		if (pthread_create(&member[made].thread, NULL, member_main, &member[made]))
 			break;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	bool all = made == c->threads;
 	atomic_store(&c->begun, all ? 1 : -1);
 	while (made > 0)
 		pthread_join(member[--made].thread, NULL);
+	if (all && c->threads > 1) {
+		measure_creations(creation + CREATIONS);
+		c->found->create = undisturbed_start(creation, 2 * CREATIONS);
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return all;
 }
 
@@ -538,11 +442,19 @@ static int sets_of(size_t most, int threads)
 	return sets;
 }
 
-bool machine_measure(struct machine *found, int threads, size_t memory, const size_t *tile_sets)
+bool machine_measure(struct machine *found, enum target_id target, int threads, size_t memory, const size_t *tile_sets)
 {
 	enum { HUGE = 2 << 20 };
-	struct team c = {.loops = best_loops(), .threads = threads, .found = found, .sets = tile_sets};
-	*found = (struct machine){.vector = c.loops.name, .threads = threads};
+	static const char *const names[] = {
+#define NAME(id, name, ...) [TARGET_##id] = name,
+	    EACH_TARGET(NAME)
+#undef NAME
+	};
+	const struct loops *loops = machine_find_loops(target);
+	if (!loops)
+		return false;
+	struct team c = {.loops = *loops, .threads = threads, .found = found, .sets = tile_sets};
+	*found = (struct machine){.vector = names[loops->target], .threads = threads};
 	found->sets = sets_of(memory, threads);
 	if (threads < 1 || !found->sets)
 		return false;

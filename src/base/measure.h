@@ -23,17 +23,18 @@ struct machine {
 	double barrier;	 /* seconds that threads which compute at the peak wait at a barrier */
 	double skew;	 /* seconds more that they wait at one after equal work, in the median */
 	double exchange; /* bytes that a core reads a second of what another has just written */
-	double wake;	 /* seconds from waking a thread that sleeps until it runs, in the median */
-	double create;	 /* seconds from making a thread until it runs, in the median */
+	double wake;	 /* seconds from waking a thread that sleeps until it runs: a quarter of the samples took less */
+	double create;	 /* seconds from making a thread until it runs, likewise */
 	double kept; /* bytes of a sweep over the set beyond the second level that are still near in a sweep back */
 	target_times iteration; /* seconds of an iteration of each tile; 0 = was not measured */
 };
 
-/* Measures so many threads together, each on a processor of its own while there are as many.  Takes about
+/* Measures so many threads together, by loops for a target or, for TARGETS, the best one, each on a processor of its own while there are as many.  Takes about
  * 0.5 s and up to `memory` bytes, of which MACHINE_MEMORY are enough for all sets of one thread, and leaves the
  * calling thread where it was.  `tile_sets` are the bytes of weights for each cache that iterations read; NULL =
- * they are not measured.  False when there is neither the memory nor the threads. */
-bool machine_measure(struct machine *, int threads, size_t memory, const size_t *tile_sets);
+ * they are not measured.  False when there is neither the memory nor the threads, or the processor has not the target's
+ * registers. */
+bool machine_measure(struct machine *, enum target_id, int threads, size_t memory, const size_t *tile_sets);
 /* Keeps the best of two measurements with equally many threads: measuring before and after separates the
  * machine from disturbances. */
 void machine_merge(struct machine *, const struct machine *);

@@ -52,7 +52,7 @@ static void test_merging(void)
 static void test_measuring(int threads)
 {
 	struct machine m;
-	bool all = machine_measure(&m, threads, MACHINE_MEMORY, NULL) && m.threads == threads && m.sets > 8 &&
+	bool all = machine_measure(&m, TARGETS, threads, MACHINE_MEMORY, NULL) && m.threads == threads && m.sets > 8 &&
 		   m.peak > 0;
 	for (int set = 0; all && set < m.sets; set++)
 		all = m.bandwidth[set] > 0;
@@ -77,14 +77,14 @@ int main(void)
 	test_merging();
 	test_measuring(1);
 	test_measuring(3);
-	tap_ok(!machine_measure(&m, 0, MACHINE_MEMORY, NULL), "no threads measure nothing");
+	tap_ok(!machine_measure(&m, TARGETS, 0, MACHINE_MEMORY, NULL), "no threads measure nothing");
 	const size_t sets[TARGET_CACHES] = {16 << 10, 256 << 10, 2 << 20}, huge[TARGET_CACHES] = {1 << 20, 1 << 30, 1};
-	bool all = machine_measure(&m, 2, MACHINE_MEMORY, sets);
+	bool all = machine_measure(&m, TARGETS, 2, MACHINE_MEMORY, sets);
 	for (int cache = 0; cache < TARGET_CACHES; cache++)
 		for (int i = 1; i < TARGET_VECTORS; i++)
 			all &= m.iteration[cache][0][i] > 0 && m.iteration[cache][i][0] > 0;
 	tap_ok(all && m.iteration[TARGET_L1][TARGET_ROWS - 1][TARGET_VECTORS - 1] == 0,
 	       "iterations of tiles that registers hold are measured, too");
-	tap_ok(!machine_measure(&m, 1, 64 << 10, huge), "if there is memory for their weights");
+	tap_ok(!machine_measure(&m, TARGETS, 1, 64 << 10, huge), "if there is memory for their weights");
 	return tap_done();
 }

@@ -266,7 +266,7 @@ static bool measure_machine(struct bench *b)
 {
 	for (int i = 0; i < b->subjects; i++) {
 		struct machine m;
-		if (!machine_measure(&m, b->threads.at[i], MACHINE_MEMORY, NULL))
+		if (!machine_measure(&m, TARGETS, b->threads.at[i], MACHINE_MEMORY, NULL))
 			return complain("the machine cannot be measured");
 		if (b->machine[i].threads)
 			machine_merge(&b->machine[i], &m);

@@ -152,7 +152,7 @@ static int read_batch(struct profile *p)
 
 static int measure_machine(struct profile *p)
 {
-	if (machine_measure(&p->machine, esp_context_threads(p->objects.context), MACHINE_MEMORY, NULL))
+	if (machine_measure(&p->machine, TARGETS, esp_context_threads(p->objects.context), MACHINE_MEMORY, NULL))
 		return 0;
 	complain("no memory or threads to measure the machine");
 	return EXIT_INPUT;
