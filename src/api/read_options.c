@@ -12,12 +12,13 @@ static bool read_at(int at, struct compile_options *o, struct diags *diags)
 }
 
 /* "native" must be one that this machine has. */
-static bool read_target(const char *name, struct compile_options *o, struct diags *diags)
+static bool read_target(struct arena *arena, const char *name, struct compile_options *o, struct diags *diags)
 {
 	const char *text = name ? name : TARGET_NATIVE;
+	struct target *target = arena_take(arena, 1, sizeof *target);
 	o->native = target_is_native(text);
-	o->target = target_find(text);
-	return o->target ||
+	o->target = target;
+	return target_find_any(text, target) ||
 	       api_bad_argument(diags, function, "options->target", "must be one of " TARGET_NAMES);
 }
 
@@ -40,6 +41,6 @@ bool api_read_options(struct arena *arena, struct diags *diags, const esp_progra
 	o->backend = from->backend ? arena_string(arena, from->backend) : jit_backend_usual(arena);
 	o->schedule = from->schedule ? arena_string(arena, from->schedule) : "";
 	o->continuous = from->continuous != 0;
-	return read_at(from->at, o, diags) && read_target(from->target, o, diags) &&
+	return read_at(from->at, o, diags) && read_target(arena, from->target, o, diags) &&
 	       read_rewriting(from, o, diags);
 }

@@ -13,21 +13,18 @@ void machine_recognize(struct target *t, const struct cpu_model *cpu)
 {
 	static const struct {
 		enum target_processor processor;
-		enum target_id target;
 		struct cpu_model from;
 		int to;
-	} processors[] = {
-#define PROCESSOR(id, target, maker, family, first, last)                                                    \
-	{TARGET_##id, TARGET_##target, {maker, family, first}, last},
-	    EACH_PROCESSOR(PROCESSOR)
-#undef PROCESSOR
+	} models[] = {
+#define MODEL(id, maker, family, first, last) {TARGET_##id, {maker, family, first}, last},
+	    EACH_MODEL(MODEL)
+#undef MODEL
 	};
-	for (size_t i = 0; i < sizeof processors / sizeof *processors; i++) {
-		const struct cpu_model *from = &processors[i].from;
-		if (t->id == processors[i].target && strcmp(cpu->maker, from->maker) == 0 &&
-		    cpu->family == from->family && cpu->model >= from->model &&
-		    cpu->model <= processors[i].to)
-			target_set_processor(t, processors[i].processor);
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		const struct cpu_model *from = &models[i].from;
+		if (t->id == target_of_processor(models[i].processor) && strcmp(cpu->maker, from->maker) == 0 &&
+		    cpu->family == from->family && cpu->model >= from->model && cpu->model <= models[i].to)
+			target_set_processor(t, models[i].processor);
 	}
 }
 

@@ -63,11 +63,47 @@ const struct target *target_find(const char *name)
 	return found;
 }
 
+static const struct {
+	const char *name;
+	enum target_id target;
+} processors[] = {
+#define PROCESSOR(id, name, target) {name, TARGET_##target},
+    EACH_PROCESSOR(PROCESSOR)
+#undef PROCESSOR
+};
+
+enum target_id target_of_processor(enum target_processor p)
+{
+	return processors[p].target;
+}
+
+const char *target_processor_name(enum target_processor p)
+{
+	return p < TARGET_PROCESSORS ? processors[p].name : NULL;
+}
+
+bool target_find_any(const char *name, struct target *t)
+{
+	const struct target *found = target_find(name);
+	enum target_processor p = 0;
+	if (found) {
+		*t = *found;
+		return true;
+	}
+	while (p < TARGET_PROCESSORS && strcmp(name, processors[p].name) != 0)
+		p++;
+	if (p == TARGET_PROCESSORS)
+		return false;
+	*t = targets[processors[p].target];
+	target_set_processor(t, p);
+	return true;
+}
+
 /* --- numbers --- */
 
 static const struct target_number numbers[] = {
 #define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids, zen5, \
-		      meaning)                                                                               \
+		      zen5_avx2, meaning)                                                                    \
 	{#member, unit, meaning, least, most},
 #include "base/target.def"
 #undef TARGET_NUMBER
@@ -95,6 +131,10 @@ static const double known[][TARGET_NUMBERS] = {
 #undef TARGET_NUMBER
 #define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids, zen5, ...) \
 	[TARGET_ZEN5][TARGET_AT_##member] = (zen5),
+#include "base/target.def"
+#undef TARGET_NUMBER
+#define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids, zen5, zen5_avx2, ...) \
+	[TARGET_ZEN5_AVX2][TARGET_AT_##member] = (zen5_avx2),
 #include "base/target.def"
 #undef TARGET_NUMBER
 };
@@ -187,7 +227,7 @@ double target_iteration_time(const struct target *t, int m, int n, enum target_c
 	if (n <= most)
 		return time[n - 1];
 	double further = most > 1 ? time[most - 1] - time[most - 2] : time[0];
-	return time[most - 1] + (n - most) * further;
+	return fmax(time[most - 1] + (n - most) * further, m * n * target_multiply_add_time(t));
 }
 
 /* Rows of iteration.def. */
@@ -204,6 +244,7 @@ static const struct {
 
 void target_set_processor(struct target *t, enum target_processor processor)
 {
+	t->processor = processors[processor].name;
 	for (int i = 0; i < TARGET_NUMBERS; i++)
 		target_set(t, i, known[processor][i]);
 	memset(t->iteration, 0, sizeof t->iteration);

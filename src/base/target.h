@@ -19,6 +19,7 @@ struct target {
 	const char *arch; /* instruction set: "x86_64", "aarch64" */
 	int lanes;	  /* f32 lanes of a vector register */
 	int registers;	  /* vector registers */
+	const char *processor; /* whose numbers these are, by its name; NULL = of no known one */
 #define TARGET_NUMBER(member, ...) double member;
 #include "base/target.def"
 #undef TARGET_NUMBER
@@ -26,12 +27,17 @@ struct target {
 };
 
 bool target_is_native(const char *name);
-/* By name, TARGET_NATIVE among them.  NULL when there is no such target. */
+/* By name, TARGET_NATIVE among them, but no processor.  NULL when there is no such target. */
 const struct target *target_find(const char *name);
+/* The same as a copy, or a known processor by its name; false when there is neither. */
+bool target_find_any(const char *name, struct target *);
 /* Whether this machine can run code made for it. */
 int target_runs_here(const struct target *);
 /* The i-th target, NULL past the last. */
 const struct target *target_at(int i);
+/* The target of a processor, and its name; NULL for TARGET_PROCESSORS. */
+enum target_id target_of_processor(enum target_processor);
+const char *target_processor_name(enum target_processor);
 
 /* The numbers of a description, for loops over all of them. */
 struct target_number {
@@ -76,7 +82,7 @@ static inline bool target_holds(const struct target *t, int m, int n)
 /* The most vectors, TARGET_VECTORS at most, of a tile of m rows that the registers hold. */
 int target_most_vectors(const struct target *, int m);
 /* Nanoseconds of an iteration in which a tile of m rows and n vectors reads its weights from a cache; m is
- * TARGET_ROWS at most.  Measured where it was, continued for more vectors; else estimated from the peak and
+ * TARGET_ROWS at most.  Measured where it was, continued for more vectors, but within the peak; else estimated from the peak and
  * the reading rates. */
 double target_iteration_time(const struct target *, int m, int n, enum target_cache);
 /* Sets a time that was measured; false when it cannot be. */

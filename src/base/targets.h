@@ -16,32 +16,44 @@
 #define TARGET_ID(id, ...) TARGET_##id,
 enum target_id { EACH_TARGET(TARGET_ID) TARGETS };
 
+/* Processors with numbers in target.def or times in iteration.def.  They are targets, too: code is made for the target, and
+ * its schedule chosen for the processor.
+ *
+ * X(ID, "name", TARGET); ZEN5 is one with datapaths of 512 bits */
+#define EACH_PROCESSOR(X)                                                                                    \
+	X(ZEN3, "zen3", AVX2)                                                                                \
+	X(ZEN4, "zen4", AVX512)                                                                              \
+	X(SAPPHIRE_RAPIDS, "sapphire-rapids", AVX512)                                                        \
+	X(ZEN5, "zen5", AVX512)                                                                              \
+	X(ZEN5_AVX2, "zen5-avx2", AVX2)
+
+#define TARGET_PROCESSOR_ID(id, ...) TARGET_##id,
+enum target_processor { EACH_PROCESSOR(TARGET_PROCESSOR_ID) TARGET_PROCESSORS };
+
+/* How they are recognized: X(ID, "maker", family, first model, last model), as cpuid says it; several rows may be one
+ * processor.  Of family 0x1a those that compute on 512 bits at once */
+#define EACH_MODEL(X)                                                                                        \
+	X(ZEN3, "AuthenticAMD", 0x19, 0x00, 0x0f)                                                            \
+	X(ZEN3, "AuthenticAMD", 0x19, 0x20, 0x2f)                                                            \
+	X(ZEN3, "AuthenticAMD", 0x19, 0x40, 0x5f)                                                            \
+	X(ZEN4, "AuthenticAMD", 0x19, 0x10, 0x1f)                                                            \
+	X(ZEN4, "AuthenticAMD", 0x19, 0x60, 0x7f)                                                            \
+	X(ZEN4, "AuthenticAMD", 0x19, 0xa0, 0xaf)                                                            \
+	X(SAPPHIRE_RAPIDS, "GenuineIntel", 6, 0x8f, 0x8f)                                                    \
+	X(SAPPHIRE_RAPIDS, "GenuineIntel", 6, 0xcf, 0xcf)                                                    \
+	X(ZEN5, "AuthenticAMD", 0x1a, 0x00, 0x1f)                                                            \
+	X(ZEN5, "AuthenticAMD", 0x1a, 0x40, 0x4f)                                                            \
+	X(ZEN5_AVX2, "AuthenticAMD", 0x1a, 0x00, 0x1f)                                                       \
+	X(ZEN5_AVX2, "AuthenticAMD", 0x1a, 0x40, 0x4f)
+
 /* Stands for the best target that this machine can run, or interpret where it can run none. */
 #define TARGET_NATIVE "native"
 
 /* All names as one text: for people, and as the words of an option. */
 #define TARGET_AFTER_COMMA(id, name, ...) ", " name
 #define TARGET_AFTER_BAR(id, name, ...) "|" name
-#define TARGET_NAMES TARGET_NATIVE EACH_TARGET(TARGET_AFTER_COMMA)
-#define TARGET_WORDS TARGET_NATIVE EACH_TARGET(TARGET_AFTER_BAR)
-
-/* Processors with numbers in target.def or times in iteration.def.
- *
- * X(ID, TARGET, "maker", family, first model, last model), as cpuid says it; several rows may be one
- * processor.  Of family 0x1a those that compute on 512 bits at once */
-#define EACH_PROCESSOR(X)                                                                                    \
-	X(ZEN3, AVX2, "AuthenticAMD", 0x19, 0x00, 0x0f)                                                      \
-	X(ZEN3, AVX2, "AuthenticAMD", 0x19, 0x20, 0x2f)                                                      \
-	X(ZEN3, AVX2, "AuthenticAMD", 0x19, 0x40, 0x5f)                                                      \
-	X(ZEN4, AVX512, "AuthenticAMD", 0x19, 0x10, 0x1f)                                                    \
-	X(ZEN4, AVX512, "AuthenticAMD", 0x19, 0x60, 0x7f)                                                    \
-	X(ZEN4, AVX512, "AuthenticAMD", 0x19, 0xa0, 0xaf)                                                    \
-	X(SAPPHIRE_RAPIDS, AVX512, "GenuineIntel", 6, 0x8f, 0x8f)                                            \
-	X(SAPPHIRE_RAPIDS, AVX512, "GenuineIntel", 6, 0xcf, 0xcf)                                            \
-	X(ZEN5, AVX512, "AuthenticAMD", 0x1a, 0x00, 0x1f)                                                    \
-	X(ZEN5, AVX512, "AuthenticAMD", 0x1a, 0x40, 0x4f)
-
-enum target_processor { TARGET_ZEN3, TARGET_ZEN4, TARGET_SAPPHIRE_RAPIDS, TARGET_ZEN5, TARGET_PROCESSORS };
+#define TARGET_NAMES TARGET_NATIVE EACH_TARGET(TARGET_AFTER_COMMA) EACH_PROCESSOR(TARGET_AFTER_COMMA)
+#define TARGET_WORDS TARGET_NATIVE EACH_TARGET(TARGET_AFTER_BAR) EACH_PROCESSOR(TARGET_AFTER_BAR)
 
 /* Where the loop of a product finds its weights: in the first level of the caches, in the second, or beyond
  * it. */

@@ -113,7 +113,7 @@ static bool put_backend(struct str *s, const char *name, const char *backend)
 
 static bool put_target(struct str *s, const char *name, const struct target *target)
 {
-	str_printf(s, "%s %s\n", name, target->name);
+	str_printf(s, "%s %s %s\n", name, target->name, target->processor ? target->processor : "");
 	return true;
 }
 

@@ -29,8 +29,8 @@ static void test_table(void)
 	tap_ok(native && !strstr(native->name, TARGET_NATIVE), "this machine has one of them");
 	tap_ok(!target_find("avx3") && !target_at(TARGETS) && !target_number_at(TARGET_NUMBERS),
 	       "and no other");
-	tap_ok(strcmp(TARGET_NAMES, "native, generic, avx2, avx512, aarch64") == 0 &&
-		   strcmp(TARGET_WORDS, "native|generic|avx2|avx512|aarch64") == 0,
+	tap_ok(strcmp(TARGET_NAMES, "native, generic, avx2, avx512, aarch64, zen3, zen4, sapphire-rapids, zen5, zen5-avx2") == 0 &&
+		   strcmp(TARGET_WORDS, "native|generic|avx2|avx512|aarch64|zen3|zen4|sapphire-rapids|zen5|zen5-avx2") == 0,
 	       "their names as texts");
 }
 
