@@ -3,7 +3,7 @@
  *
  * Its file in the cache's folder "machines" is named by the processor, so that machines can share the folder:
  *
- *     espalier machine 4 89abcdef01234567    the version, and a hash of the names of all numbers
+ *     espalier machine 5 89abcdef01234567    the version, and a hash of the names of all numbers
  *     identity x86-64 saves ...
  *     target avx512
  *     l1_bytes 32768 bytes          and all other numbers and times of base/target.h
@@ -23,7 +23,7 @@
 enum { LARGEST = 1 << 14, MOST_THREADS = 4, MEMORY = 128 << 20, DIGITS = 2 * sizeof(struct checksum) };
 
 static const char header[] = "espalier machine ";
-enum { VERSION = 4, STAMP = 8 };
+enum { VERSION = 5, STAMP = 8 };
 
 struct cache context_cache(const struct esp_context *c)
 {

@@ -96,6 +96,7 @@ bool target_find_any(const char *name, struct target *t)
 		return false;
 	*t = targets[processors[p].target];
 	target_set_processor(t, p);
+	t->processor = processors[p].name;
 	return true;
 }
 
@@ -244,7 +245,6 @@ static const struct {
 
 void target_set_processor(struct target *t, enum target_processor processor)
 {
-	t->processor = processors[processor].name;
 	for (int i = 0; i < TARGET_NUMBERS; i++)
 		target_set(t, i, known[processor][i]);
 	memset(t->iteration, 0, sizeof t->iteration);

@@ -19,7 +19,7 @@ struct target {
 	const char *arch; /* instruction set: "x86_64", "aarch64" */
 	int lanes;	  /* f32 lanes of a vector register */
 	int registers;	  /* vector registers */
-	const char *processor; /* whose numbers these are, by its name; NULL = of no known one */
+	const char *processor; /* that was asked for by its name, and whose numbers these are; NULL = none was */
 #define TARGET_NUMBER(member, ...) double member;
 #include "base/target.def"
 #undef TARGET_NUMBER

@@ -5,8 +5,8 @@
 
 typedef float vector4 __attribute__((vector_size(16)));
 
-/* All tiles of at most TARGET_ROWS and TARGET_VECTORS that 16 and 32 registers hold, with the smaller side of the
- * operands and one vector of the other. */
+/* All tiles of at most TARGET_ROWS and TARGET_VECTORS that 16 and 32 registers hold, with the smaller side of
+ * the operands and one vector of the other. */
 #define TILES_1(X, m) X(m, 1)
 #define TILES_2(X, m) TILES_1(X, m) X(m, 2)
 #define TILES_3(X, m) TILES_2(X, m) X(m, 3)
@@ -15,11 +15,13 @@ typedef float vector4 __attribute__((vector_size(16)));
 #define TILES_6(X, m) TILES_5(X, m) X(m, 6)
 #define TILES_8(X, m) TILES_6(X, m) X(m, 7) X(m, 8)
 #define TILES_OF_16(X)                                                                                       \
-	TILES_8(X, 1) TILES_6(X, 2) TILES_4(X, 3) TILES_3(X, 4) TILES_2(X, 5) TILES_2(X, 6) TILES_1(X, 7)    \
-	TILES_1(X, 8) TILES_1(X, 9) TILES_1(X, 10) TILES_1(X, 11) TILES_1(X, 12)
+	TILES_8(X, 1)                                                                                        \
+	TILES_6(X, 2) TILES_4(X, 3) TILES_3(X, 4) TILES_2(X, 5) TILES_2(X, 6) TILES_1(X, 7) TILES_1(X, 8)    \
+	    TILES_1(X, 9) TILES_1(X, 10) TILES_1(X, 11) TILES_1(X, 12)
 #define TILES_OF_32(X)                                                                                       \
-	TILES_8(X, 1) TILES_8(X, 2) TILES_8(X, 3) TILES_6(X, 4) TILES_5(X, 5) TILES_4(X, 6) TILES_3(X, 7)    \
-	TILES_3(X, 8) TILES_3(X, 9) TILES_2(X, 10) TILES_2(X, 11) TILES_2(X, 12)
+	TILES_8(X, 1)                                                                                        \
+	TILES_8(X, 2) TILES_8(X, 3) TILES_6(X, 4) TILES_5(X, 5) TILES_4(X, 6) TILES_3(X, 7) TILES_3(X, 8)    \
+	    TILES_3(X, 9) TILES_2(X, 10) TILES_2(X, 11) TILES_2(X, 12)
 
 #define UNROLL_ALL _Pragma("GCC unroll 64")
 #define UNROLL_TWICE _Pragma("GCC unroll 2")
@@ -81,15 +83,15 @@ static const struct loops all_loops[] = {
 #define LOOPS_OF(ID, loops, vector)                                                                          \
 	{TARGET_##ID, loops##_multiply, loops##_chain, loops##_read, loops##_tiles, sizeof(vector)},
 #if defined __x86_64__
-    LOOPS_OF(AVX512, avx512, vector16)
-    LOOPS_OF(AVX2, avx2, vector8)
+    LOOPS_OF(AVX512, avx512, vector16) LOOPS_OF(AVX2, avx2, vector8)
 #endif
-    LOOPS_OF(GENERIC, generic, vector4)};
+	LOOPS_OF(GENERIC, generic, vector4)};
 
 const struct loops *machine_find_loops(enum target_id target)
 {
 	for (size_t i = 0; i < sizeof all_loops / sizeof *all_loops; i++)
-		if (has_registers_of(all_loops[i].target) && (target == TARGETS || all_loops[i].target == target))
+		if (has_registers_of(all_loops[i].target) &&
+		    (target == TARGETS || all_loops[i].target == target))
 			return &all_loops[i];
 	return NULL;
 }

@@ -57,8 +57,9 @@ bool lin_mark_children(struct lin_order *o, const struct lin_forest *f)
 }
 
 /* Appends the children of a node to the queue; behind its end may stand anything. */
-static inline __attribute__((always_inline)) void queue_children(int32_t *queue, int32_t *above, int32_t id, const int32_t *child,
-								  int32_t count, bool may_read_usual)
+static inline __attribute__((always_inline)) void queue_children(int32_t *queue, int32_t *above, int32_t id,
+								 const int32_t *child, int32_t count,
+								 bool may_read_usual)
 {
 	int32_t k = 0;
 	if (may_read_usual) {
@@ -72,8 +73,8 @@ static inline __attribute__((always_inline)) void queue_children(int32_t *queue,
 	}
 }
 
-/* Puts the trees of all roots into the queue, one after the other, each level behind the one above it.  Returns whether
- * every node is below a root. */
+/* Puts the trees of all roots into the queue, one after the other, each level behind the one above it.
+ * Returns whether every node is below a root. */
 static bool queue_nodes(const struct lin_order *o, const struct lin_forest *f, const struct descent *d)
 {
 	const int32_t *child_begin = f->child_begin, *children = f->children, *mark = o->number;
@@ -93,8 +94,10 @@ static bool queue_nodes(const struct lin_order *o, const struct lin_forest *f, c
 	return end == nodes;
 }
 
-/* A parent comes after its children.  Marks, which may be in the same memory as heights, are less than any height. */
-static inline __attribute__((always_inline)) void ascend(struct lin_order *o, const struct descent *d, bool sizes)
+/* A parent comes after its children.  Marks, which may be in the same memory as heights, are less than any
+ * height. */
+static inline __attribute__((always_inline)) void ascend(struct lin_order *o, const struct descent *d,
+							 bool sizes)
 {
 	const int32_t *queue = d->queue, *above = d->above;
 	int32_t *height = o->height, *count = o->batch_begin + 2, batches = 0;

@@ -32,6 +32,13 @@ static void test_table(void)
 	tap_ok(strcmp(TARGET_NAMES, "native, generic, avx2, avx512, aarch64, zen3, zen4, sapphire-rapids, zen5, zen5-avx2") == 0 &&
 		   strcmp(TARGET_WORDS, "native|generic|avx2|avx512|aarch64|zen3|zen4|sapphire-rapids|zen5|zen5-avx2") == 0,
 	       "their names as texts");
+	struct target zen, typical;
+	tap_ok(target_find_any("zen5-avx2", &zen) && zen.id == TARGET_AVX2 && strcmp(zen.name, "avx2") == 0 &&
+		   strcmp(zen.processor, "zen5-avx2") == 0,
+	       "a processor is found by its name, with its target");
+	tap_ok(target_find_any("avx2", &typical) && !typical.processor && typical.peak != zen.peak &&
+		   !target_find_any("zen1", &zen) && !target_find("zen5-avx2"),
+	       "and has numbers of its own");
 }
 
 /* --- texts --- */
@@ -177,6 +184,9 @@ static void test_iterations(void)
 		   target_iteration_time(&t, 4, 4, TARGET_L2) == estimated,
 	       "what was measured is taken, the rest estimated");
 	tap_ok(target_iteration_time(&t, 1, 20, TARGET_L2) == 20.5, "and continued for wider tiles");
+	for (int n = 1; n <= target_most_vectors(&t, 1); n++)
+		target_set_iteration_time(&t, 1, n, TARGET_L1, 100 * target_multiply_add_time(&t));
+	tap_ok(target_iteration_time(&t, 1, 200, TARGET_L1) == 200 * target_multiply_add_time(&t), "but within the peak");
 	tap_ok(!target_set_iteration_time(&t, 1, 1, TARGET_L2, NAN) &&
 		   !target_set_iteration_time(&t, 1, 1, TARGET_L2, 0) &&
 		   !target_set_iteration_time(&t, 1, 1, TARGET_L2, 1e9) &&
