@@ -162,16 +162,23 @@ static double measure_skew(struct member *m, double barrier)
 	return fmax(0, (read_clock() - begin - alone) / REPEATS - barrier);
 }
 
+/* Computes until other processors, which have nothing to do, are as idle as they are between runs. */
+static void let_others_sleep(void)
+{
+	static const double asleep = 0.5e-3;
+	double begin = read_clock();
+	while (read_clock() - begin < asleep)
+		;
+}
+
 /* Seconds until member 1, which sleeps, runs; the other members find 0. */
 static double measure_waking(struct member *m)
 {
-	static const double asleep = 0.5e-3;
 	struct team *c = m->team;
-	double begin, took = 0;
+	double took = 0;
 	wait_at_barrier(c);
 	if (m->index == 0) {
-		for (begin = read_clock(); read_clock() - begin < asleep;)
-			;
+		let_others_sleep();
 		pthread_mutex_lock(&c->lock);
 		c->rung = read_clock();
 		pthread_cond_signal(&c->bell);
@@ -209,6 +216,7 @@ static double measure_creating(void)
 	enum { POLLS = 1000000 };
 	struct birth birth = {0};
 	pthread_t thread;
+	let_others_sleep();
 	double begin = read_clock();
 	if (pthread_create(&thread, NULL, note_birth, &birth))
 		return INFINITY;
