@@ -1,243 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Syntax of expressions and dimensions, and functions that take tokens. */
+/* Tokens to the syntax of expressions. */
 #include "ra/syntax.h"
-
-/* --- tokens --- */
-
-void ra_advance_token(struct ra_parser *p)
-{
-	p->token = ra_next_token(&p->lexer);
-}
-
-bool ra_take_token(struct ra_parser *p, int kind)
-{
-	if (p->token.kind != kind)
-		return false;
-	ra_advance_token(p);
-	return true;
-}
-
-bool ra_at_word(const struct ra_parser *p, enum ra_word word)
-{
-	return p->token.kind == RA_TOKEN_NAME && p->token.word == word;
-}
-
-bool ra_take_word(struct ra_parser *p, enum ra_word word)
-{
-	if (!ra_at_word(p, word))
-		return false;
-	ra_advance_token(p);
-	return true;
-}
-
-bool ra_take_free_word(struct ra_parser *p, enum ra_word word)
-{
-	return p->token.kind == RA_TOKEN_NAME && ra_span_is(p->token.span, ra_word_text(word)) &&
-	       (ra_advance_token(p), true);
-}
-
-static const char *token_text(struct ra_parser *p)
-{
-	const struct ra_token *t = &p->token;
-	if (t->kind == RA_TOKEN_END)
-		return "the text ends";
-	if (t->kind == RA_TOKEN_LINE_END)
-		return "the line ends";
-	return ra_format(p->arena, "'%s' stands here", ra_excerpt(p->arena, t->span));
-}
-
-/* Reports a token that the lexer refused, with its reason. */
-static bool report_bad(struct ra_parser *p)
-{
-	const struct ra_token *t = &p->token;
-	if (t->problem == DIAG_MODEL_CHARACTER)
-		return ra_report(p->report, t->problem, t->span.at, t->hint,
-				 "the byte 0x%02x does not belong here", (unsigned char)t->span.text[0]);
-	return ra_report(p->report, t->problem, t->span.at, t->hint, "'%s' cannot be read",
-			 ra_excerpt(p->arena, t->span));
-}
-
-bool ra_refuse_token(struct ra_parser *p, const char *what)
-{
-	if (p->token.kind == RA_TOKEN_BAD)
-		return report_bad(p);
-	const char *hint = p->token.kind == RA_TOKEN_PATTERN ? "braces expand in the names of parameters only"
-							     : p->token.hint;
-	return ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at, hint, "expected %s, but %s", what,
-			 token_text(p));
-}
-
-bool ra_expect_token(struct ra_parser *p, int kind, const char *what)
-{
-	return ra_take_token(p, kind) || ra_refuse_token(p, what);
-}
-
-bool ra_expect_new_name(struct ra_parser *p, const char *what, struct ra_span *name)
-{
-	if (p->token.kind != RA_TOKEN_NAME)
-		return ra_refuse_token(p, what);
-	*name = p->token.span;
-	if (p->token.word)
-		return ra_report(p->report, DIAG_MODEL_RESERVED, name->at,
-				 "choose another name; a longer one such as 'node.W' is fine",
-				 "'%s' is a word of the language and cannot be %s",
-				 ra_excerpt(p->arena, *name), what);
-	ra_advance_token(p);
-	return true;
-}
-
-bool ra_expect_count(struct ra_parser *p, int64_t limit, int64_t *count)
-{
-	const struct ra_token *t = &p->token;
-	if (t->kind != RA_TOKEN_NUMBER)
-		return ra_refuse_token(p, "a whole number");
-	if (t->number > (double)limit || t->number != (double)(int64_t)t->number)
-		return ra_report(p->report, DIAG_MODEL_NUMBER, t->span.at, NULL,
-				 "'%s' is not a whole number of at most %lld", ra_excerpt(p->arena, t->span),
-				 (long long)limit);
-	*count = (int64_t)t->number;
-	ra_advance_token(p);
-	return true;
-}
-
-struct ra_span ra_span_from(const struct ra_parser *p, struct ra_span begin)
-{
-	const char *end = p->token.span.text;
-	while (end > begin.text + 1 && strchr(" \t\r\n", end[-1]))
-		end--;
-	begin.length = (size_t)(end - begin.text);
-	return begin;
-}
-
-static bool refuse_depth(struct ra_parser *p)
-{
-	return !ra_report(p->report, DIAG_MODEL_DEEP, p->token.span.at,
-			  "give parts of the expression names of their own",
-			  "more than %d brackets and signs are nested here", RA_NESTING_LIMIT);
-}
-
-/* --- dimensions: a sum of whole numbers, symbols, their products and quotients --- */
-
-static bool refuse_dim(struct ra_parser *p)
-{
-	return ra_report(p->report, DIAG_MODEL_DIMENSION, p->token.span.at,
-			 "dimensions are sums of numbers, names and multiples of names: 4*D, D + E, 2*D + 1; "
-			 "so are indices, 2*i + u - 1",
-			 "a dimension cannot be computed with '%s'", ra_excerpt(p->arena, p->token.span));
-}
-
-/* After '/': the number that a name or a group is divided by. */
-static bool parse_divisor(struct ra_parser *p, struct ra_dim_term *term)
-{
-	struct diag_at at = p->token.span.at;
-	int64_t divisor = 0;
-	if (p->token.kind == RA_TOKEN_NAME)
-		return ra_expect_new_name(p, "a number", &term->divisor_name);
-	if (!ra_expect_count(p, RA_COEFFICIENT_LIMIT, &divisor))
-		return false;
-	term->divisor = (int)divisor;
-	return divisor > 0 ||
-	       ra_report(p->report, DIAG_MODEL_DIMENSION, at, "divide by 1 or more", "a dimension is divided by zero");
-}
-
-/* ( a sum ) */
-static bool parse_group(struct ra_parser *p, struct ra_dim_term *term)
-{
-	if (p->depth > RA_NESTING_LIMIT && refuse_depth(p))
-		return false;
-	ra_advance_token(p);
-	p->depth++;
-	term->group = ra_parse_dim(p);
-	p->depth--;
-	return term->group && ra_expect_token(p, ')', "')'");
-}
-
-/* NUMBER, NAME, ( a sum ), one of the last two divided by a number, and products of one with numbers, of which one
- * may have a name, times the sign. */
-static bool parse_dim_term(struct ra_parser *p, struct ra_dim_text *d, int sign)
-{
-	struct ra_dim_term term = {.coefficient = sign};
-	bool counted = false, named = false;
-	do {
-		int64_t count;
-		if (p->token.kind == RA_TOKEN_NUMBER && !counted) {
-			if (!ra_expect_count(p, INT32_MAX, &count))
-				return false;
-			term.coefficient *= count;
-			counted = true;
-		} else if ((p->token.kind == RA_TOKEN_NAME || p->token.kind == '(') && !named) {
-			named = true;
-			if (p->token.kind == '(' ? !parse_group(p, &term)
-						 : !ra_expect_new_name(p, "a dimension", &term.symbol))
-				return false;
-			if (!counted && ra_take_token(p, '/') && !parse_divisor(p, &term))
-				return false;
-		} else if (p->token.kind == RA_TOKEN_NAME && !term.by.length) {
-			if (!ra_expect_new_name(p, "a dimension", &term.by))
-				return false;
-		} else if (p->token.kind == RA_TOKEN_NAME || p->token.kind == RA_TOKEN_NUMBER ||
-			   p->token.kind == '(') {
-			return refuse_dim(p);
-		} else {
-			return ra_refuse_token(p, "a dimension");
-		}
-	} while (ra_take_token(p, '*'));
-	if (p->token.kind == '/' || p->token.kind == '@' || p->token.kind == '(')
-		return refuse_dim(p);
-	vec_push(p->arena, &d->terms, term);
-	return true;
-}
-
-struct ra_dim_text *ra_parse_dim(struct ra_parser *p)
-{
-	struct ra_dim_text *d = ARENA_NEW(p->arena, struct ra_dim_text);
-	struct ra_span begin = p->token.span;
-	int sign = ra_take_token(p, '-') ? -1 : 1;
-	for (;;) {
-		if (!parse_dim_term(p, d, sign))
-			return NULL;
-		if (p->token.kind != '+' && p->token.kind != '-')
-			break;
-		sign = p->token.kind == '-' ? -1 : 1;
-		ra_advance_token(p);
-	}
-	d->span = ra_span_from(p, begin);
-	return d;
-}
-
-static bool parse_dim_list(struct ra_parser *p, ra_dim_texts *dims)
-{
-	do {
-		struct ra_dim_text *d = ra_parse_dim(p);
-		if (!d)
-			return false;
-		vec_push(p->arena, dims, d);
-	} while (ra_take_token(p, ','));
-	return true;
-}
-
-bool ra_expect_close(struct ra_parser *p, char close)
-{
-	return ra_expect_token(p, close,
-			       close == ']'   ? "',' or ']'"
-			       : close == ')' ? "',' or ')'"
-					      : "',' or the end");
-}
-
-bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
-{
-	return ra_take_token(p, close) || (parse_dim_list(p, dims) && ra_expect_close(p, close));
-}
-
-bool ra_parse_typed_dims(struct ra_parser *p, char close, ra_dim_texts *dims, struct ra_span *type)
-{
-	if (p->token.kind != ':' && p->token.kind != close && !parse_dim_list(p, dims))
-		return false;
-	return (!ra_take_token(p, ':') || ra_parse_type(p, type)) && ra_expect_close(p, close);
-}
-
-/* --- expressions --- */
-
 struct ra_expr *ra_make_expr(struct ra_parser *p, enum ra_expr_kind kind, struct ra_span span)
 {
 	struct ra_expr *e = ARENA_NEW(p->arena, struct ra_expr);
@@ -562,13 +325,13 @@ static struct ra_expr *parse_postfix(struct ra_parser *p)
 {
 	struct ra_expr *e = parse_primary(p);
 	for (int n = p->depth; e && ra_take_token(p, '['); n++)
-		e = n > RA_NESTING_LIMIT && refuse_depth(p) ? NULL : parse_subscript(p, e);
+		e = n > RA_NESTING_LIMIT && ra_refuse_depth(p) ? NULL : parse_subscript(p, e);
 	return e;
 }
 
 static struct ra_expr *parse_unary(struct ra_parser *p)
 {
-	if (p->depth > RA_NESTING_LIMIT && refuse_depth(p))
+	if (p->depth > RA_NESTING_LIMIT && ra_refuse_depth(p))
 		return NULL;
 	struct ra_span begin = p->token.span;
 	if (!ra_take_token(p, '-'))
@@ -627,7 +390,7 @@ static bool at_not(const struct ra_parser *p)
 static struct ra_expr *parse_not(struct ra_parser *p)
 {
 	struct ra_span name = p->token.span;
-	if (p->depth > RA_NESTING_LIMIT && refuse_depth(p))
+	if (p->depth > RA_NESTING_LIMIT && ra_refuse_depth(p))
 		return NULL;
 	ra_advance_token(p);
 	p->depth++;

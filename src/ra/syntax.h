@@ -343,6 +343,12 @@ void ra_parse_text(struct arena *, struct ra_report *, struct ra_syntax *, const
 
 /* expression.c: NULL or false after a diagnostic. */
 struct ra_expr *ra_parse_expr(struct ra_parser *);
+/* The infix operator of that spelling; RA_CONST = none. */
+enum ra_op ra_find_operator(struct ra_span);
+struct ra_expr *ra_make_expr(struct ra_parser *, enum ra_expr_kind, struct ra_span);
+struct ra_expr *ra_parse_number(struct ra_parser *);
+
+/* parse_dims.c: likewise. */
 struct ra_dim_text *ra_parse_dim(struct ra_parser *);
 /* Parses a list of dimensions, and `close`: ']', ')' or the end of the text. */
 bool ra_parse_dims(struct ra_parser *, char close, ra_dim_texts *);
@@ -350,21 +356,21 @@ bool ra_parse_dims(struct ra_parser *, char close, ra_dim_texts *);
 bool ra_parse_typed_dims(struct ra_parser *, char close, ra_dim_texts *, struct ra_span *type);
 /* Parses a `TYPE`. */
 bool ra_parse_type(struct ra_parser *, struct ra_span *);
-/* The infix operator of that spelling; RA_CONST = none. */
-enum ra_op ra_find_operator(struct ra_span);
-struct ra_expr *ra_make_expr(struct ra_parser *, enum ra_expr_kind, struct ra_span);
-struct ra_expr *ra_parse_number(struct ra_parser *);
-/* The span from the beginning of one piece of text to the last token that was taken. */
-struct ra_span ra_span_from(const struct ra_parser *, struct ra_span begin);
-bool ra_at_word(const struct ra_parser *, enum ra_word);
 /* Takes the end of a list: ']', ')' or the end of the text. */
 bool ra_expect_close(struct ra_parser *, char close);
 
+/* take_tokens.c */
+/* Refuses what is nested deeper than the limit; always false. */
+bool ra_refuse_depth(struct ra_parser *);
+/* The span from the beginning of one piece of text to the last token that was taken. */
+struct ra_span ra_span_from(const struct ra_parser *, struct ra_span begin);
+bool ra_at_word(const struct ra_parser *, enum ra_word);
+
 /* parse_nest.c: index notation.  Parses what is assigned to a name: `= value`, or `[i, j in 3] = value`. */
 struct ra_expr *ra_parse_assigned(struct ra_parser *, struct ra_span name);
-/* `base for i, u in 3)`, after sum, max or min. */
 /* The reduction over indices that a function name means; RA_CONST = none. */
 enum ra_op ra_reduction_named(struct ra_span function);
+/* `base for i, u in 3)`, after the name of such a function. */
 struct ra_expr *ra_parse_over(struct ra_parser *, struct ra_span function, struct ra_expr *base);
 /* An index of an element: a dimension with indices, or a value. */
 struct ra_dim_text *ra_parse_index(struct ra_parser *);
