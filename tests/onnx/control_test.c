@@ -1,14 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* If, Loop and Scan: what their graphs are written as, and what is refused. */
-#include "onnx/graph.h"
-#include "ra/ra.h"
-#include "tests/tap.h"
-
-#include <string.h>
-
-static struct arena arena;
-static struct diags diags;
-static jmp_buf escape;
+#include "tests/onnx/imports.h"
 
 enum { VALUES = 16, NODES = 4, ARGUMENTS = 64 };
 
@@ -110,41 +102,6 @@ static void put_output(struct parts *p, int value)
 	p->outputs[p->graph.outputs++] = value;
 }
 
-static const char *import_graph(const struct parts *p)
-{
-	struct onnx_model m;
-	struct str text = str_in(&arena);
-	diags_free(&diags);
-	diags_init(&diags, &allocator_default);
-	if (!onnx_import(&arena, &diags, &p->graph, &m))
-		return NULL;
-	ra_print(m.model, &text);
-	return str_text(&text);
-}
-
-static int count_parts(const char *text, const char *part)
-{
-	int n = 0;
-	for (const char *at = text; at && (at = strstr(at, part)); at += strlen(part))
-		n++;
-	return n;
-}
-
-static void imports(const struct parts *p, const char *part, int times, const char *what)
-{
-	const char *text = import_graph(p);
-	if (!tap_ok(text && count_parts(text, part) == times, "%s", what))
-		printf("# %s\n", text ? text : diags.n ? diags.at[0].message : "");
-}
-
-static void refuses(const struct parts *p, enum diag_id id, const char *part, const char *what)
-{
-	const char *text = import_graph(p);
-	bool good = !text && diags.n && diags.at[0].id == id && strstr(diags.at[0].message, part);
-	if (!tap_ok(good, "%s", what))
-		printf("# %s\n", text ? text : diags.n ? diags.at[0].message : "");
-}
-
 /* --- Loop --- */
 
 /* y = Loop(trips, condition, x) { s = tanh(s * x); condition = i < last }; negative trips or last: left out, and then
@@ -177,26 +134,30 @@ static void test_loops(void)
 	static struct parts p, body;
 	static const int64_t three = 3, two = 2, most = INT64_MAX, none = 0;
 	build_loop(&p, &body, &three, NULL);
-	imports(&p, "tanh(", 3, "the body of a loop is written for each iteration");
+	check_text(&p.graph, "tanh(", 3, "the body of a loop is written for each iteration");
 	build_loop(&p, &body, NULL, &two);
-	imports(&p, "tanh(", 3, "a loop ends when its condition, which is computed from constants, fails");
+	check_text(&p.graph, "tanh(", 3,
+		   "a loop ends when its condition, which is computed from constants, fails");
 	build_loop(&p, &body, &two, &most);
-	imports(&p, "tanh(", 2, "or when the trip count is reached");
+	check_text(&p.graph, "tanh(", 2, "or when the trip count is reached");
 	build_loop(&p, &body, &none, NULL);
-	imports(&p, "tanh(", 0, "without iterations states are what they were");
+	check_text(&p.graph, "tanh(", 0, "without iterations states are what they were");
 	build_loop(&p, &body, NULL, NULL);
-	refuses(&p, DIAG_MODEL_LARGE, "it writes more than", "a loop without end is refused");
+	check_refusal(&p.graph, DIAG_MODEL_LARGE, "it writes more than", "a loop without end is refused");
 	build_loop(&p, &body, &most, NULL);
-	refuses(&p, DIAG_MODEL_LARGE, "node 0 (Loop, opset 13)", "so is one with too many iterations");
+	check_refusal(&p.graph, DIAG_MODEL_LARGE, "node 0 (Loop, opset 13)",
+		      "so is one with too many iterations");
 	build_loop(&p, &body, &three, NULL);
 	body.node[1].op = "NonZero";
-	refuses(&p, DIAG_ONNX_OPERATOR, "graph 'body', node 1 (NonZero", "a fault in a body is told with the body");
+	check_refusal(&p.graph, DIAG_ONNX_OPERATOR, "graph 'body', node 1 (NonZero",
+		      "a fault in a body is told with the body");
 	build_loop(&p, &body, &three, NULL);
 	p.value[0].name = "i0";
-	imports(&p, "tanh(", 3, "names of the graph around may be those of indices");
+	check_text(&p.graph, "tanh(", 3, "names of the graph around may be those of indices");
 	build_loop(&p, &body, &three, NULL);
 	body.graph.outputs = 1;
-	refuses(&p, DIAG_ONNX_ATTRIBUTE, "fewer than 3 inputs or 2 outputs", "a body needs an output for each state");
+	check_refusal(&p.graph, DIAG_ONNX_ATTRIBUTE, "fewer than 3 inputs or 2 outputs",
+		      "a body needs an output for each state");
 }
 
 static void test_run_time_ends(void)
@@ -205,13 +166,14 @@ static void test_run_time_ends(void)
 	build_loop(&p, &body, NULL, NULL);
 	int trips = put_input(&p, "trips", ONNX_INT64, 0, 0);
 	p.arguments[0] = trips;
-	refuses(&p, DIAG_ONNX_CONSTANT, "its trip count is computed when the model runs",
-		"a trip count must be known when the graph is read");
+	check_refusal(&p.graph, DIAG_ONNX_CONSTANT, "its trip count is computed when the model runs",
+		      "a trip count must be known when the graph is read");
 	build_loop(&p, &body, &(int64_t){3}, NULL);
 	int smaller = put_value(&body, "smaller", ONNX_UNKNOWN_TYPE);
 	put_node(&body, "Less", 2, (int[]){2, 3}, 1, &smaller);
 	body.outputs[0] = smaller;
-	refuses(&p, DIAG_ONNX_CONSTANT, "whether it goes on is computed", "and so must the condition of going on");
+	check_refusal(&p.graph, DIAG_ONNX_CONSTANT, "whether it goes on is computed",
+		      "and so must the condition of going on");
 }
 
 /* --- If --- */
@@ -244,30 +206,24 @@ static void test_branches(void)
 	static struct parts p, branch[2];
 	static const bool truth = true, lie = false;
 	build_if(&p, branch, &truth);
-	imports(&p, "tanh(", 1, "a condition that is known selects a branch");
-	imports(&p, "exp(", 0, "and the other is not written");
+	check_text(&p.graph, "tanh(", 1, "a condition that is known selects a branch");
+	check_text(&p.graph, "exp(", 0, "and the other is not written");
 	build_if(&p, branch, &lie);
-	imports(&p, "exp(", 1, "the second branch stands for a condition that fails");
+	check_text(&p.graph, "exp(", 1, "the second branch stands for a condition that fails");
 	build_if(&p, branch, NULL);
-	imports(&p, "where(condition, ", 1, "a condition of the run selects between the outputs of both");
+	check_text(&p.graph, "where(condition, ", 1,
+		   "a condition of the run selects between the outputs of both");
 	build_if(&p, branch, NULL);
 	branch[1].node[0].op = "Transpose";
-	refuses(&p, DIAG_ONNX_SHAPE, "differs in type or shape", "these must have one shape");
+	check_refusal(&p.graph, DIAG_ONNX_SHAPE, "differs in type or shape", "these must have one shape");
 	build_if(&p, branch, &truth);
 	p.node[0].attributes = 1;
-	refuses(&p, DIAG_ONNX_ATTRIBUTE, "'else_branch' is missing", "a branch that is missing is told");
+	check_refusal(&p.graph, DIAG_ONNX_ATTRIBUTE, "'else_branch' is missing",
+		      "a branch that is missing is told");
 }
 
 int main(void)
 {
-	arena_init(&arena, &allocator_default);
-	diags_init(&diags, &allocator_default);
-	if (arena_guard(&arena, &escape))
-		return 1;
-	test_loops();
-	test_run_time_ends();
-	test_branches();
-	diags_free(&diags);
-	arena_free(&arena);
-	return tap_done();
+	static void (*const tests[])(void) = {test_loops, test_run_time_ends, test_branches};
+	return run_imports(tests, sizeof tests / sizeof *tests);
 }

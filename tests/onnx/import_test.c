@@ -2,15 +2,9 @@
 /* The importer: what models it makes of small graphs, what it refuses, and that doc/onnx.md lists its
  * operators. */
 #include "onnx/import.h"
-#include "ra/ra.h"
-#include "tests/tap.h"
+#include "tests/onnx/imports.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-static struct arena arena;
-static struct diags diags;
-static jmp_buf escape;
 
 enum { VALUES = 5 };
 
@@ -84,64 +78,37 @@ static struct onnx_node *put(struct small *s, const char *op, int n, const int *
 	return &s->node[i];
 }
 
-static const char *imported(const struct small *s)
-{
-	struct onnx_model m;
-	struct str text = str_in(&arena);
-	diags_free(&diags);
-	diags_init(&diags, &allocator_default);
-	if (!onnx_import(&arena, &diags, &s->graph, &m))
-		return NULL;
-	ra_print(m.model, &text);
-	return str_text(&text);
-}
-
-static void imports(const struct small *s, const char *part, const char *what)
-{
-	const char *text = imported(s);
-	if (!tap_ok(text && strstr(text, part), "%s", what))
-		printf("# %s\n", text ? text : diags.n ? diags.at[0].message : "");
-}
-
-static void refuses(const struct small *s, enum diag_id id, const char *part, const char *what)
-{
-	const char *text = imported(s);
-	bool good = !text && diags.n && diags.at[0].id == id && strstr(diags.at[0].message, part);
-	if (!tap_ok(good, "%s", what))
-		printf("# %s\n", text ? text : diags.n ? diags.at[0].message : "");
-}
-
 static void writes_models(void)
 {
 	struct small s;
 	start(&s);
 	put(&s, "Relu", 1, (int[]){X}, RESULT);
-	imports(&s, "maximum(x, 0)", "a formula is written in full");
+	check_text(&s.graph, "maximum(x, 0)", -1, "a formula is written in full");
 	start(&s);
 	put(&s, "Transpose", 1, (int[]){X}, MIDDLE);
 	put(&s, "MatMul", 2, (int[]){X, MIDDLE}, RESULT);
-	imports(&s, "@", "values are used by the nodes behind them");
+	check_text(&s.graph, "@", -1, "values are used by the nodes behind them");
 	start(&s);
 	set_list(&s, 2, (int64_t[]){-1, 2});
 	put(&s, "Reshape", 2, (int[]){X, LIST}, RESULT);
-	imports(&s, "reshape(x, 3, 2)", "an extent of -1 is what the others leave");
+	check_text(&s.graph, "reshape(x, 3, 2)", -1, "an extent of -1 is what the others leave");
 	start(&s);
 	put(&s, "Shape", 1, (int[]){X}, MIDDLE);
 	put(&s, "Reshape", 2, (int[]){Y, MIDDLE}, RESULT);
-	imports(&s, "input y[2, 3]",
-		"what depends on shapes alone is known, and inputs that are not used are not declared");
+	check_text(&s.graph, "input y[2, 3]", -1,
+		   "what depends on shapes alone is known, and inputs that are not used are not declared");
 	start(&s);
 	s.value[X].name = "i0";
 	put(&s, "ReduceSum", 1, (int[]){X}, RESULT);
-	imports(&s, "sum(", "indices have other names than values");
+	check_text(&s.graph, "sum(", -1, "indices have other names than values");
 	start(&s);
 	s.value[X].name = "a", s.value[Y].name = "p";
 	put(&s, "Pow", 2, (int[]){X, Y}, RESULT);
-	imports(&s, "exp(p * log(abs(a)))", "names of arguments may be names of the graph");
+	check_text(&s.graph, "exp(p * log(abs(a)))", -1, "names of arguments may be names of the graph");
 	start(&s);
 	s.value[X].type = s.value[Y].type = ONNX_UINT8;
 	put(&s, "Add", 2, (int[]){X, Y}, RESULT);
-	imports(&s, "/ 256", "sums of narrow integers are wrapped");
+	check_text(&s.graph, "/ 256", -1, "sums of narrow integers are wrapped");
 }
 
 static void refuses_nodes(void)
@@ -149,12 +116,12 @@ static void refuses_nodes(void)
 	struct small s;
 	start(&s);
 	put(&s, "NonZero", 1, (int[]){X}, RESULT);
-	refuses(&s, DIAG_ONNX_OPERATOR, "node 0 'the_node' (NonZero, opset 13)",
-		"an operator that is not imported is refused with its node");
+	check_refusal(&s.graph, DIAG_ONNX_OPERATOR, "node 0 'the_node' (NonZero, opset 13)",
+		      "an operator that is not imported is refused with its node");
 	start(&s);
 	put(&s, "Mish", 1, (int[]){X}, RESULT);
-	refuses(&s, DIAG_ONNX_OPERATOR, "not imported from this version",
-		"so is one in a version without it");
+	check_refusal(&s.graph, DIAG_ONNX_OPERATOR, "not imported from this version",
+		      "so is one in a version without it");
 	start(&s);
 	s.attribute = (struct onnx_attribute){.name = "slope", .kind = ONNX_KIND_FLOAT, .kind_name = "FLOAT"};
 	*put(&s, "LeakyRelu", 1, (int[]){X}, RESULT) = (struct onnx_node){.op = "LeakyRelu",
@@ -167,36 +134,40 @@ static void refuses_nodes(void)
 									  .outputs = 1,
 									  .attribute = &s.attribute,
 									  .attributes = 1};
-	refuses(&s, DIAG_ONNX_ATTRIBUTE, "'slope'", "an attribute that the operator lacks is refused");
+	check_refusal(&s.graph, DIAG_ONNX_ATTRIBUTE, "'slope'",
+		      "an attribute that the operator lacks is refused");
 	start(&s);
 	s.value[X].type = ONNX_DOUBLE;
 	put(&s, "Relu", 1, (int[]){X}, RESULT);
-	refuses(&s, DIAG_ONNX_TYPE, "'x' has elements of type double",
-		"a type that values cannot have is refused");
+	check_refusal(&s.graph, DIAG_ONNX_TYPE, "'x' has elements of type double",
+		      "a type that values cannot have is refused");
 	start(&s);
 	s.value[X].type = ONNX_INT32;
 	put(&s, "Exp", 1, (int[]){X}, RESULT);
-	refuses(&s, DIAG_ONNX_TYPE, "no inputs of type int32", "so is one that the operator does not take");
+	check_refusal(&s.graph, DIAG_ONNX_TYPE, "no inputs of type int32",
+		      "so is one that the operator does not take");
 	start(&s);
 	s.value[X].dim[1] = (struct onnx_dim){-1, "width"};
 	put(&s, "Relu", 1, (int[]){X}, RESULT);
-	refuses(&s, DIAG_ONNX_SHAPE, "'x' has an axis 1 of unknown size",
-		"a size that is not known is refused");
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "'x' has an axis 1 of unknown size",
+		      "a size that is not known is refused");
 	tap_ok(diags.n && diags.at[0].hint && strstr(diags.at[0].hint, "--sizes width="),
 	       "and it is said how to give it");
 	start(&s);
 	s.value[Y].dim[0].size = 5;
 	put(&s, "Add", 2, (int[]){X, Y}, RESULT);
-	refuses(&s, DIAG_ONNX_SHAPE, "[2, 3] and [5, 3]", "shapes that cannot be broadcast are refused");
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "[2, 3] and [5, 3]",
+		      "shapes that cannot be broadcast are refused");
 	start(&s);
 	s.value[Y] = s.value[LIST];
 	s.value[Y].constant = NULL, s.value[Y].input = 1, s.value[Y].rank = 1;
 	put(&s, "Reshape", 2, (int[]){X, Y}, RESULT);
-	refuses(&s, DIAG_ONNX_CONSTANT, "decides a shape", "an input that decides a shape must be known");
+	check_refusal(&s.graph, DIAG_ONNX_CONSTANT, "decides a shape",
+		      "an input that decides a shape must be known");
 	start(&s);
 	s.value[X].name = "a/b", s.value[Y].name = "a_b";
 	put(&s, "Add", 2, (int[]){X, Y}, RESULT);
-	refuses(&s, DIAG_ONNX_NAME, "'a_b'", "two inputs that are spelled alike are refused");
+	check_refusal(&s.graph, DIAG_ONNX_NAME, "'a_b'", "two inputs that are spelled alike are refused");
 }
 
 /* A small file can ask for any extent: what is made of constants at import is bounded, and the node told. */
@@ -205,7 +176,7 @@ static void refuses_large(const struct small *s, const char *node)
 	size_t before = arena.bytes;
 	struct str what = str_in(&arena);
 	str_printf(&what, "more than the bound is refused: %s", node);
-	refuses(s, DIAG_MODEL_LARGE, node, str_text(&what));
+	check_refusal(&s->graph, DIAG_MODEL_LARGE, node, str_text(&what));
 	tap_ok(arena.bytes - before <= (size_t)ONNX_IMPORT_LEAST + ONNX_IMPORT_OF_NODE + (1 << 20), "and no more memory was taken");
 	arena_free(&arena);
 	arena.escape = &escape;
@@ -251,31 +222,33 @@ static void leaves_large_values(void)
 	start(&s);
 	set_list(&s, 1, (int64_t[]){1 << 30});
 	put(&s, "Expand", 2, (int[]){LIST, LIST}, RESULT);
-	imports(&s, "i0 in 1073741824", "a constant that is expanded far is left to the model");
+	check_text(&s.graph, "i0 in 1073741824", -1, "a constant that is expanded far is left to the model");
 	start(&s);
 	set_list(&s, 1, (int64_t[]){1 << 30});
 	put(&s, "Tile", 2, (int[]){LIST, LIST}, RESULT);
-	imports(&s, "in 1073741824", "so is one that is repeated often");
+	check_text(&s.graph, "in 1073741824", -1, "so is one that is repeated often");
 	tap_ok(arena.bytes < 8 << 20, "and takes no memory of its size");
 	start(&s);
 	set_list(&s, 2, (int64_t[]){INT32_MAX, INT32_MAX - 1});
 	put(&s, "Pad", 2, (int[]){LIST, LIST}, RESULT);
-	refuses(&s, DIAG_ONNX_SHAPE, "node 0 'the_node' (Pad, opset 13): [4294967295] has an extent over 2147483647",
-		"an extent that no value has is refused with its node");
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE,
+		      "node 0 'the_node' (Pad, opset 13): [4294967295] has an extent over 2147483647",
+		      "an extent that no value has is refused with its node");
 	start(&s);
 	s.value[X].dim[0].size = s.value[X].dim[1].size = (1 << 20) + 1;
 	put(&s, "Relu", 1, (int[]){X}, RESULT);
-	refuses(&s, DIAG_ONNX_SHAPE, "'x' has an extent over 2147483647, or more than 2^40 elements",
-		"so is an input of more elements than values have");
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE,
+		      "'x' has an extent over 2147483647, or more than 2^40 elements",
+		      "so is an input of more elements than values have");
 	start(&s);
 	set_list(&s, 2, (int64_t[]){-1, -1});
 	put(&s, "ConstantOfShape", 1, (int[]){LIST}, RESULT);
-	refuses(&s, DIAG_ONNX_SHAPE, "negative extent", "two negative extents are no shape");
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "negative extent", "two negative extents are no shape");
 	start(&s);
 	set_list(&s, 2, (int64_t[]){3, 4});
 	put(&s, "Add", 2, (int[]){LIST, LIST}, MIDDLE);
 	put(&s, "Expand", 2, (int[]){LIST, MIDDLE}, RESULT);
-	refuses(&s, DIAG_ONNX_SHAPE, "[2] and [6, 8]", "what is small is computed");
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "[2] and [6, 8]", "what is small is computed");
 }
 
 /* The line of an operator in the page. */
@@ -318,16 +291,7 @@ static void lists_operators(void)
 
 int main(void)
 {
-	arena_init(&arena, &allocator_default);
-	diags_init(&diags, &allocator_default);
-	if (arena_guard(&arena, &escape))
-		return 1;
-	writes_models();
-	refuses_nodes();
-	refuses_large_constants();
-	leaves_large_values();
-	lists_operators();
-	diags_free(&diags);
-	arena_free(&arena);
-	return tap_done();
+	static void (*const tests[])(void) = {writes_models, refuses_nodes, refuses_large_constants,
+					      leaves_large_values, lists_operators};
+	return run_imports(tests, sizeof tests / sizeof *tests);
 }

@@ -5,4 +5,4 @@ if ONNX
 unit_tests += %D%/cases_test %D%/failures_test %D%/model_test %D%/read_test
 %D%/model_test.$(OBJEXT) %D%/read_test.$(OBJEXT): src/onnx/onnx.pb-c.h
 endif
-EXTRA_DIST += %D%/absent_test.c %D%/cases_test.c %D%/failures_test.c %D%/control_test.c %D%/import_test.c %D%/messages.h %D%/model_test.c %D%/read_test.c %D%/refused.tsv
+EXTRA_DIST += %D%/absent_test.c %D%/cases_test.c %D%/failures_test.c %D%/control_test.c %D%/import_test.c %D%/imports.h %D%/messages.h %D%/model_test.c %D%/read_test.c %D%/refused.tsv
