@@ -47,16 +47,22 @@ static struct onnx_operand make_factors(const struct onnx_op *o, const struct tr
 {
 	struct onnx_shape shape = {4, {2, t->bins, t->length, t->parts}};
 	float *at = ARENA_ARRAY(o->arena, float, onnx_elements(&shape));
+	float *cosine = ARENA_ARRAY(o->arena, float, t->length),
+	      *sine = ARENA_ARRAY(o->arena, float, t->length);
 	double scale = t->inverse ? 1 / (double)t->length : 1;
-	for (int64_t i = 0; i < onnx_elements(&shape); i++) {
-		int64_t of = i % t->parts, sample = i / t->parts % t->length,
-			bin = i / t->parts / t->length % t->bins;
-		int64_t part = i / t->parts / t->length / t->bins;
-		double angle =
-		    2 * M_PI * (double)(bin * sample % t->length) / (double)t->length * (t->inverse ? 1 : -1);
-		at[i] = (float)(scale * (of == part ? cos(angle) : of ? -sin(angle) : sin(angle)));
+	for (int64_t i = 0; i < t->length; i++) {
+		double angle = 2 * M_PI * (double)i / (double)t->length * (t->inverse ? 1 : -1);
+		cosine[i] = (float)(scale * cos(angle));
+		sine[i] = (float)(scale * sin(angle));
 	}
-	return onnx_floats(o, &shape, at);
+	for (int part = 0; part < 2; part++)
+		for (int64_t bin = 0; bin < t->bins; bin++)
+			for (int64_t sample = 0; sample < t->length; sample++)
+				for (int of = 0; of < t->parts; of++) {
+					int64_t turn = bin * sample % t->length;
+					*at++ = of == part ? cosine[turn] : of ? -sine[turn] : sine[turn];
+				}
+	return onnx_floats(o, &shape, at - onnx_elements(&shape));
 }
 
 /* Checks what is transformed, and sets how many bins there are. */

@@ -215,6 +215,38 @@ static void refuses_large_constants(void)
 	}
 }
 
+/* A transform of x[n, parts] along its first axis. */
+static struct onnx_node *put_transform(struct small *s, int64_t n, int64_t parts, int64_t axis)
+{
+	s->value[X].dim[0].size = n, s->value[X].dim[1].size = parts;
+	s->attribute = (struct onnx_attribute){
+	    .name = "axis", .kind = ONNX_KIND_INT, .kind_name = "INT", .i = axis, .n = 1};
+	struct onnx_node *node = put(s, "DFT", 1, (int[]){X}, RESULT);
+	node->opset = 17, node->attribute = &s->attribute, node->attributes = 1;
+	return node;
+}
+
+static void test_signals(void)
+{
+	struct small s;
+	start(&s);
+	put_transform(&s, 8, 2, 0);
+	check_text(&s.graph, "constant[i1, i0, r0, r1] * x[r0, r1] for r0, r1", -1, "a transform is a sum over samples and their parts");
+	start(&s);
+	put_transform(&s, 8, 3, 0);
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "8 samples of 3 parts", "a sample has one part or two");
+	start(&s);
+	put_transform(&s, 8, 2, 1);
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "the last axis is that of the parts",
+		      "which are not transformed");
+	start(&s);
+	put_transform(&s, 1 << 20, 2, 0);
+	refuses_large(&s, "node 0 'the_node' (DFT, opset 17)");
+	start(&s);
+	put(&s, "GridSample", 2, (int[]){X, Y}, RESULT)->opset = 16;
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "images [N, C, H, W]", "samples are taken of images");
+}
+
 /* What is computed of constants, and is large, is computed when the model is bound. */
 static void leaves_large_values(void)
 {
@@ -291,7 +323,7 @@ static void lists_operators(void)
 
 int main(void)
 {
-	static void (*const tests[])(void) = {writes_models, refuses_nodes, refuses_large_constants,
-					      leaves_large_values, lists_operators};
+	static void (*const tests[])(void) = {writes_models,	   refuses_nodes, refuses_large_constants,
+					      leaves_large_values, test_signals,  lists_operators};
 	return run_imports(tests, sizeof tests / sizeof *tests);
 }
