@@ -3,9 +3,9 @@
  * words: heights, and with spans numbers in a post order.
  *
  * How many children a node has cannot be predicted, so no pass has a loop over them.  First a queue of all
- * nodes is made, tree by tree, in which parents precede their children: behind the last node of the queue so
- * many children of the next one are copied that few nodes have more, and the queue grows by as many as there
- * are.  Then
+ * nodes is made, tree by tree, in which parents precede their children: LIN_USUAL children of each node are
+ * copied behind the last one, although it may have fewer, and the queue grows by as many as it has.  The few
+ * nodes that have more take a loop.  Then
  *
  *     backwards     each node tells its parent its height, and the size of its subtree
  *     forwards      the ranks of a node's subtree are divided among its children, in their order
@@ -26,8 +26,8 @@ struct descent {
 	/* with spans, by id: the nodes of a subtree, and the first rank of it that no child has yet; the last
 	 * are of `nodes` */
 	int32_t *size, *next;
-	int32_t
-	    *post; /* with spans, by rank: the id, and the highest bit where the parent is in another span */
+	/* with spans, by rank: the id, and the highest bit where the parent is in another span */
+	int32_t *post;
 };
 
 /* Without spans they are in memory that numbers and links take afterwards. */

@@ -182,7 +182,7 @@ bool lin_number_rows(struct lin_order *, const struct lin_forest *, struct diags
 enum { LIN_USUAL = 4 };
 /* Marks in `number` what is a child.  False when one is no node, or the child of two. */
 bool lin_mark_children(struct lin_order *, const struct lin_forest *);
-/* Finds all heights of trees whose children are marked, with the rule `spans` the sizes of subtrees, too.  False when
+/* Finds all heights of trees whose children are marked, with spans the sizes of subtrees, too.  False when
  * there is a cycle, and heights are lost. */
 bool lin_descend(struct lin_order *, const struct lin_forest *);
 /* Finds the other heights, and cycles. */
