@@ -57,6 +57,23 @@ static inline int64_t i64_of_f32(float f)
 	return f >= 0x1p63f ? INT64_MAX : (int64_t)f;
 }
 
+/* c + the sum of the products of the four bytes of a, which are unsigned, and of b, which are signed; modulo
+ * 2^32. */
+static inline uint32_t dot_bytes(uint32_t a, uint32_t b, uint32_t c)
+{
+	for (int shift = 0; shift < 32; shift += 8)
+		c += (uint32_t)((int32_t)(uint8_t)(a >> shift) * (int8_t)(b >> shift));
+	return c;
+}
+
+/* The same of the two halves of a and b, which are signed. */
+static inline uint32_t dot_halves(uint32_t a, uint32_t b, uint32_t c)
+{
+	for (int shift = 0; shift < 32; shift += 16)
+		c += (uint32_t)((int32_t)(int16_t)(a >> shift) * (int16_t)(b >> shift));
+	return c;
+}
+
 /* The nearest of low..high. */
 static inline int64_t clamp_integer(int64_t i, int64_t low, int64_t high)
 {

@@ -285,13 +285,10 @@ static void store_register(struct emitter *e, const struct jit_access *a, const 
 		assign_stored(e, r->slot[first / width + i], v->subvector[i], t.dtype);
 }
 
-/* Whether a store adds a product to the content of the register that it stores to. */
+/* Whether the last operand of a value is the content of the register that it is stored to. */
 static bool is_accumulation(struct emitter *e, const struct jit_access *to, ilir_expr value)
 {
 	const struct ilir_node *n = ilir_at(e->m, value);
-	if (n->op != ILIR_FMA || !jit_has_asm(e, JIT_ASM_FMA_SUM, jit_width(e, n->type)) ||
-	    jit_width(e, n->type) == 1)
-		return false;
 	ilir_expr c = ilir_arg(e->m, value, 2);
 	if (ilir_at(e->m, c)->op != ILIR_LOAD || ilir_at(e->m, c)->buffer.i != to->buffer.i)
 		return false;
@@ -305,11 +302,12 @@ static bool add_in_place(struct emitter *e, const struct jit_access *a, ilir_exp
 {
 	int width = jit_width(e, ilir_type_of(e->m, value));
 	int64_t first = jit_register_element(e->m, a);
-	if (first < 0 || !is_accumulation(e, a, value))
+	enum jit_asm row;
+	if (first < 0 || !jit_find_sum(e, value, &row) || !is_accumulation(e, a, value))
 		return false;
 	const struct jit_register *r = register_of(e, a->buffer, width);
 	if (r->slot)
-		jit_emit_sum(e, value, &r->slot[first / width]);
+		jit_emit_sum(e, value, row, &r->slot[first / width]);
 	return r->slot != NULL;
 }
 

@@ -40,6 +40,7 @@ static bool emit_module(struct job *j, struct apart *a, gcc_jit_context *context
 			    .arena = arena,
 			    .context = context,
 			    .processor = jit_find_processor(j->options->target),
+			    .dots = jit_find_dots(j->options),
 			    .lines = j->options->lines};
 	jit_set_options(context, e.processor, e.lines);
 	if (!jit_emit_module(&e))

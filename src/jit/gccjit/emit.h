@@ -19,8 +19,14 @@ struct jit_processor {
 	const char *option[2]; /* further ones; NULL = none */
 };
 
+/* The encodings in which the machine has dot products of bytes and halves (VNNI). */
+struct jit_dots {
+	bool vex, evex;
+};
+
 /* NULL when libgccjit makes no code for the target. */
 const struct jit_processor *jit_find_processor(const struct target *);
+struct jit_dots jit_find_dots(const struct jit_options *);
 /* Sets the options of the context. */
 void jit_set_options(gcc_jit_context *, const struct jit_processor *, bool lines);
 
@@ -50,6 +56,7 @@ struct emitter {
 	const struct ilir_module *m;
 	struct arena *arena;
 	const struct jit_processor *processor;
+	struct jit_dots dots;
 	gcc_jit_context *context;
 	gcc_jit_type *type[ILIR_DTYPES][JIT_WIDTHS];  /* by dtype and binary logarithm of the width */
 	gcc_jit_type *loose[ILIR_DTYPES][JIT_WIDTHS]; /* in memory: aligned like its elements, truth a byte */
@@ -100,9 +107,6 @@ gcc_jit_rvalue *jit_emit_scalar(struct emitter *, ilir_expr);
 /* Forgets the values computed since `known` had `mark` entries: registers may have changed, or the block has
  * ended. */
 void jit_forget(struct emitter *, size_t mark);
-/* Adds a * b of an fma to the variables `to` in place, so that GCC keeps the sum in its register.  For
- * vectors, on a machine that has the instruction. */
-void jit_emit_sum(struct emitter *, ilir_expr fma, gcc_jit_lvalue *const *to);
 
 /* --- subvectors.c --- */
 
@@ -151,6 +155,12 @@ void jit_asm_to_memory(struct emitter *, enum jit_asm, int width, gcc_jit_lvalue
 gcc_jit_rvalue *jit_asm_from_memory(struct emitter *, enum jit_asm, int width, gcc_jit_type *result, gcc_jit_lvalue *);
 /* Whether there is such an instruction for that width. */
 bool jit_has_asm(const struct emitter *, enum jit_asm, int width);
+
+/* The row that adds what an fma, a dot4 or a dot2 adds to its last operand in place, so that GCC keeps the
+ * sum in its register; false = the machine has no such instruction for these vectors (expr.c). */
+bool jit_find_sum(const struct emitter *, ilir_expr, enum jit_asm *row);
+/* Emits it: adds to the variables `to`. */
+void jit_emit_sum(struct emitter *, ilir_expr, enum jit_asm row, gcc_jit_lvalue *const *to);
 
 /* --- fma.c --- */
 

@@ -125,15 +125,28 @@ static gcc_jit_rvalue *emit_FMA(struct emitter *e, const struct job *j)
 							 j->arg[2]);
 }
 
-void jit_emit_sum(struct emitter *e, ilir_expr x, gcc_jit_lvalue *const *to)
+bool jit_find_sum(const struct emitter *e, ilir_expr x, enum jit_asm *row)
+{
+	enum ilir_op op = ilir_at(e->m, x)->op;
+	int width = jit_width(e, ilir_type_of(e->m, x));
+	if (op != ILIR_FMA)
+		return jit_find_dot(e, op, width, row);
+	*row = JIT_ASM_FMA_SUM;
+	return width > 1 && jit_has_asm(e, *row, width);
+}
+
+void jit_emit_sum(struct emitter *e, ilir_expr x, enum jit_asm row, gcc_jit_lvalue *const *to)
 {
 	struct job j = {.x = x};
 	const struct jit_value *a = jit_emit_expr(e, ilir_arg(e->m, x, 0)),
 			       *b = jit_emit_expr(e, ilir_arg(e->m, x, 1));
 	for (int i = 0; i < a->subvectors; i++)
-		jit_asm_in_place(e, JIT_ASM_FMA_SUM, a->width, to[i], a->subvector[i], b->subvector[i],
+		jit_asm_in_place(e, row, a->width, to[i], a->subvector[i], b->subvector[i],
 				 !is_shared(e, &j, 0) && !is_shared(e, &j, 1));
 }
+
+#define emit_DOT4 jit_emit_dot
+#define emit_DOT2 jit_emit_dot
 
 static gcc_jit_rvalue *emit_SQRT(struct emitter *e, const struct job *j)
 {

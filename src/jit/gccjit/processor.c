@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The processor that libgccjit makes code for, and its other options. */
+#include "base/cpu.h"
 #include "jit/gccjit/emit.h"
 
 /* libgccjit refuses -march=native, so a target of base/targets.h is chosen instead.  Every processor with
@@ -13,6 +14,14 @@ static const struct jit_processor processors[TARGETS] = {
 const struct jit_processor *jit_find_processor(const struct target *t)
 {
 	return processors[t->id].march ? &processors[t->id] : NULL;
+}
+
+/* Only code for this very machine may use what its target does not have. */
+struct jit_dots jit_find_dots(const struct jit_options *o)
+{
+	enum jit_set set = processors[o->target->id].set;
+	return (struct jit_dots){.vex = o->native && set != JIT_SSE && !cpu_lacks("avxvnni"),
+				 .evex = o->native && set == JIT_AVX512 && !cpu_lacks("avx512vnni avx512vl")};
 }
 
 static const char *const options[] = {

@@ -126,6 +126,7 @@ static bool emit_module(struct job *j)
 			    .context = j->context,
 			    .module = j->module,
 			    .has_fma = jit_machine_has_fma(j->options),
+			    .dots = jit_machine_dots(j->options),
 			    .has_half = jit_machine_has_half(j->options),
 			    .lines = j->options->lines};
 	char quoted[200];

@@ -19,7 +19,7 @@ LLVMTypeRef jit_stored_type(const struct emitter *e, struct ilir_type t)
 
 LLVMValueRef jit_constant(LLVMTypeRef type, int64_t value)
 {
-	LLVMValueRef lane[ILIR_MAX_LANES];
+	LLVMValueRef lane[2 * ILIR_MAX_LANES]; /* the halves of as many i32 as there can be (dot.c) */
 	bool vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
 	unsigned lanes = vector ? LLVMGetVectorSize(type) : 1;
 	for (unsigned i = 0; i < lanes; i++)

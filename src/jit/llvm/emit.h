@@ -31,6 +31,12 @@ struct jit_loop {
 	} multiple[JIT_MULTIPLES];
 };
 
+/* The most lanes of i32 for which the machine has dot products of bytes and halves (VNNI), and sums of pairs
+ * of products of i16; 0 = it has none. */
+struct jit_dots {
+	int vnni_lanes, pair_lanes;
+};
+
 /* One module while it is emitted.  `at` is where instructions are added; `entry` is the end of the kernel's
  * entry block, which computes base pointers and stack slots once. */
 struct emitter {
@@ -45,6 +51,7 @@ struct emitter {
 	const struct ilir_stmt *rows;	/* its loops over rows, of which variants run one each; NULL = no variants */
 	LLVMValueRef block; /* the number of the block that a sweep is at; NULL = no sweep */
 	bool has_fma, has_half;	       /* the machine has the instructions */
+	struct jit_dots dots;
 	int lines; /* as in struct jit_options; with the four below it, 0 = no table of lines */
 	LLVMDIBuilderRef describe;
 	LLVMMetadataRef file, signature; /* of the listing, and of all kernels */
@@ -110,6 +117,11 @@ LLVMValueRef jit_widen_half(struct emitter *, LLVMValueRef bits);
 /* a * b + c, rounded once, on a machine that has no such instruction; floats or vectors of them. */
 LLVMValueRef jit_emit_fma(struct emitter *, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 
+/* --- dot.c --- */
+
+/* The value of dot4 (`bytes`) or dot2 of three arguments; i32 or vectors of it. */
+LLVMValueRef jit_emit_dot(struct emitter *, const LLVMValueRef *arg, bool bytes);
+
 /* --- access.c --- */
 
 /* Once per module, before any load or store. */
@@ -146,5 +158,7 @@ LLVMTargetMachineRef jit_machine_new(const struct jit_options *, char **message)
 bool jit_machine_has_fma(const struct jit_options *);
 /* Whether it converts between f16 and f32. */
 bool jit_machine_has_half(const struct jit_options *);
+/* What it has for dot products of integers. */
+struct jit_dots jit_machine_dots(const struct jit_options *);
 
 #endif

@@ -280,6 +280,18 @@ static LLVMValueRef emit_NOT(struct emitter *e, ilir_expr x, const LLVMValueRef 
 	return LLVMBuildNot(e->at, arg[0], "");
 }
 
+static LLVMValueRef emit_DOT4(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return jit_emit_dot(e, arg, true);
+}
+
+static LLVMValueRef emit_DOT2(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return jit_emit_dot(e, arg, false);
+}
+
 #define emit_AND emit_BIT_AND
 #define emit_OR emit_BIT_OR
 

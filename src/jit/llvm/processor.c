@@ -46,11 +46,12 @@ static void inspect_host(void)
 static const struct processor {
 	const char *cpu, *features, *triple, *llvm; /* llvm: LLVM's name of the instruction set */
 	bool fma, half;
+	int pair_lanes; /* as in struct jit_dots */
 } processors[TARGETS] = {
-    [TARGET_GENERIC] = {"x86-64", "", "x86_64-unknown-linux-gnu", "X86", false, false},
-    [TARGET_AVX2] = {"x86-64-v3", "", "x86_64-unknown-linux-gnu", "X86", true, true},
-    [TARGET_AVX512] = {"x86-64-v4", "+prfchw", "x86_64-unknown-linux-gnu", "X86", true, true},
-    [TARGET_AARCH64] = {"generic", "", "aarch64-unknown-linux-gnu", "AArch64", true, true},
+    [TARGET_GENERIC] = {"x86-64", "", "x86_64-unknown-linux-gnu", "X86", false, false, 4},
+    [TARGET_AVX2] = {"x86-64-v3", "", "x86_64-unknown-linux-gnu", "X86", true, true, 8},
+    [TARGET_AVX512] = {"x86-64-v4", "+prfchw", "x86_64-unknown-linux-gnu", "X86", true, true, 16},
+    [TARGET_AARCH64] = {"generic", "", "aarch64-unknown-linux-gnu", "AArch64", true, true, 0},
 };
 
 /* Registers an instruction set, if LLVM was built with it. */
@@ -89,6 +90,21 @@ bool jit_machine_has_half(const struct jit_options *o)
 {
 	const struct processor *p = &processors[o->target->id];
 	return p->half || (o->native && has_word(host.features, "+f16c"));
+}
+
+/* The lanes of i32 of the wider of two extensions that this machine has; 0 = neither may be used. */
+static int find_lanes(const struct jit_options *o, const char *narrow, const char *wide)
+{
+	return !o->native ? 0 : has_word(host.features, wide) ? 16 : has_word(host.features, narrow) ? 8 : 0;
+}
+
+struct jit_dots jit_machine_dots(const struct jit_options *o)
+{
+	struct jit_dots d = {.pair_lanes = processors[o->target->id].pair_lanes};
+	int pairs = find_lanes(o, "+avx2", "+avx512bw");
+	d.pair_lanes = pairs > d.pair_lanes ? pairs : d.pair_lanes;
+	d.vnni_lanes = find_lanes(o, "+avxvnni", "+avx512vnni");
+	return d;
 }
 
 /* LLVM's registry of instruction sets has no lock. */
