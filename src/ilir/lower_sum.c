@@ -58,14 +58,15 @@ static ilir_expr accumulate_element(struct lowering *l, const struct sums *sums,
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	*shared = (ilir_expr){0};
-	if (v->op == SUB_ACCUMULATE) {
+	enum sub_op combine = sub_traits_of(v->op)->combine;
+	if (sub_class_of(v->op) == SUB_CONTRACTION) {
 		ilir_expr x[2] = {{0}};
 		lower_operands(l, sums, loop, index, element, x);
 		*shared = is_same_for_columns(l, x[1]) ? x[1] : is_same_for_columns(l, x[0]) ? x[0] : *shared;
-		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
+		return lower_applied(l, combine, x[0], x[1], acc);
 	}
 	ilir_expr x = lower_reduced_argument(l, v, index, 0, element);
-	return lower_applied(l, sub_traits_of(v->op)->combine, acc, x, (ilir_expr){0});
+	return lower_applied(l, combine, acc, x, (ilir_expr){0});
 }
 
 /* Makes the loop count from 0 to a known number of children, from the node's first edge on. */
@@ -249,7 +250,8 @@ static ilir_expr lower_sums(struct lowering *l, const struct sums *sums, const i
 static sub_ref step_before(const struct lowering *l, sub_ref r)
 {
 	sub_ref start = sub_at(l->p, r)->arg[0].value;
-	bool continued = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_step(l->plan, l->body, start);
+	bool continued =
+	    sub_at(l->p, start)->op == sub_at(l->p, r)->op && sched_is_step(l->plan, l->body, start);
 	return continued ? start : (sub_ref){0};
 }
 
@@ -277,7 +279,7 @@ ilir_expr lower_reduction(struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	struct sums sums = {&r, 1, 0};
-	if (v->op != SUB_ACCUMULATE)
+	if (sub_class_of(v->op) != SUB_CONTRACTION)
 		return lower_sums(l, &sums, index, lower_number(l, v->dtype, sub_traits_of(v->op)->neutral));
 	sums = find_last_run(l, r);
 	return lower_sums(l, &sums, index, lower_argument(l, sub_at(l->p, sums.of[0]), index, 0));

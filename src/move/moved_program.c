@@ -110,7 +110,7 @@ static bool reads_weights(const struct sub_program *p, sub_ref r)
 	const struct sub_value *v = sub_at(p, r);
 	if (!sub_reduces(v->op) || sub_reduces_ragged(p, v) || !sub_has_leading_dim(p, r))
 		return false;
-	if (v->op == SUB_ACCUMULATE)
+	if (sub_class_of(v->op) == SUB_CONTRACTION)
 		return is_shared(p, &v->arg[1], &v->reduced) || is_shared(p, &v->arg[2], &v->reduced);
 	struct sub_vars reduced = reduced_names(p, v);
 	const struct sub_value *pair = sub_at(p, v->arg[0].value);

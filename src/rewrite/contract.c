@@ -77,18 +77,6 @@ static bool is_own_term(const struct contraction *c, const struct sub_value *v, 
 	       v->vars == u->vars && memcmp(v->var, u->var, v->vars * sizeof *v->var) == 0;
 }
 
-/* A use of an argument of `v`, with its variables named as in `u`, a use of `v`. */
-static struct sub_use rename_use(const struct sub_value *v, const struct sub_use *u, struct sub_use arg)
-{
-	for (int i = 0; i < arg.vars; i++)
-		for (int j = 0; j < v->vars; j++)
-			if (v->var[j] == arg.var[i]) {
-				arg.var[i] = u->var[j];
-				break;
-			}
-	return arg;
-}
-
 /* Finds the terms of a sum in the order of the text, however deep additions are nested. */
 static struct terms find_terms(const struct contraction *c, sub_ref sum)
 {
@@ -99,7 +87,7 @@ static struct terms find_terms(const struct contraction *c, sub_ref sum)
 		const struct sub_value *v = value_of(c, u.value);
 		bool nested = v->op == SUB_ADD && (u.value.i == sum.i || c->absorbed[u.value.i]);
 		for (int a = v->args; nested && a-- > 0;)
-			vec_push(c->arena, &stack.all, rename_use(v, &u, v->arg[a]));
+			vec_push(c->arena, &stack.all, sub_rename_use(v, &u, v->arg[a]));
 		if (!nested)
 			vec_push(c->arena, &terms.all, u);
 	}
@@ -173,7 +161,7 @@ static void release_plain_sums(struct contraction *c)
 static struct sub_use rename_now(const struct contraction *c, const struct sub_value *v,
 				 const struct sub_use *u, int a)
 {
-	struct sub_use arg = rename_use(v, u, v->arg[a]);
+	struct sub_use arg = sub_rename_use(v, u, v->arg[a]);
 	arg.value = c->now[arg.value.i];
 	return arg;
 }
@@ -200,7 +188,7 @@ static struct sub_use accumulate_products(struct contraction *c, struct sub_use 
 	struct sub_use own = sub_as_is(c->from, u->value);
 	struct sub_value names = {.vars = u->vars}, v = {.op = SUB_ACCUMULATE, .reduced = sum->reduced};
 	memcpy(names.var, u->var, sizeof names.var);
-	v.arg[0] = rename_use(&names, &own, start);
+	v.arg[0] = sub_rename_use(&names, &own, start);
 	v.arg[1] = rename_now(c, product, &sum->arg[0], 0);
 	v.arg[2] = rename_now(c, product, &sum->arg[0], 1);
 	return add_value(c, v, u);

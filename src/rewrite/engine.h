@@ -92,6 +92,9 @@ struct rewrite_fact rewrite_facts_of(const struct rewriter *, const struct sub_v
 /* By state: a range that all bodies which compute it keep to, whatever states they read. */
 const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *,
 						      const struct rewrite_options *, struct arena *);
+/* By value: its range, whatever the structure and the inputs are. */
+const struct rewrite_range *rewrite_find_ranges(const struct sub_program *, const struct rewrite_options *,
+						struct arena *);
 /* The value that stands for this one now. */
 sub_ref rewrite_resolve(struct rewriter *, sub_ref);
 

@@ -246,7 +246,7 @@ static int place_of(const struct rewrite_match *m, const struct rewrite_term *t,
 /* Whether the elements of a reduction have all variables that it reduces. */
 static bool can_reduce(const struct sub_value *v)
 {
-	bool product = v->op == SUB_ACCUMULATE;
+	bool product = sub_class_of(v->op) == SUB_CONTRACTION;
 	for (int i = 0; i < v->reduced.n; i++)
 		if (!sub_use_has(&v->arg[product], v->reduced.var[i]) &&
 		    !(product && sub_use_has(&v->arg[2], v->reduced.var[i])))

@@ -73,6 +73,10 @@ void rewrite_print_trace(const struct rewrite_trace *, struct str *);
  * multiply-adds (contract.c).  Afterwards no sum of products is left.  Options and trace may be NULL. */
 void rewrite_contract(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
 		      struct rewrite_trace *);
+/* Writes sums of products of narrow integers, one factor of which depends on weights alone, as dot products
+ * of words of several parts, whose ranges say that they are exact (group.c).  The trace may be NULL. */
+void rewrite_group(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
+		   struct rewrite_trace *);
 /* Moves constants, where that is profitable, into bodies that run in their order when weights are bound,
  * before all others; their results are parameters for the bodies that follow.  `from` must not have been
  * folded.  Afterwards every expensive value has a leading dimension. */

@@ -206,17 +206,87 @@ static struct rewrite_range range_of_source(const struct rewriter *w, const stru
 	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
 }
 
-/* The range of an integer or bool.  Integers wrap, so a result may be any of its type; a select is one of two
- * values. */
-static struct rewrite_range range_of_integer(const struct sub_value *v, struct rewrite_range b,
+/* --- integers and truths, whose bounds are exact --- */
+
+static const struct rewrite_range type_ranges[DTYPES] = {
+    [DTYPE_I8] = {INT8_MIN, INT8_MAX, false},	 [DTYPE_U8] = {0, UINT8_MAX, false},
+    [DTYPE_I16] = {INT16_MIN, INT16_MAX, false}, [DTYPE_I32] = {INT32_MIN, INT32_MAX, false},
+    [DTYPE_I64] = {-0x1p63, 0x1p63, false},	 [DTYPE_BOOL] = {0, 1, false}};
+
+/* A tensor holds what its type in memory has. */
+static struct rewrite_range range_in_memory(const struct rewriter *w, const struct sub_value *v)
+{
+	const struct sub_tensor *t = v->op == SUB_PARAM	  ? &w->p->params.at[v->which]
+				     : v->op == SUB_STATE ? &w->p->states.at[v->which]
+							  : &w->p->inputs.at[v->which].row;
+	return type_ranges[t->dtype];
+}
+
+/* A float loses its fraction; a NaN becomes 0, and what the type does not have the nearest that it has. */
+static struct rewrite_range range_of_cast(struct rewrite_range a, const struct rewrite_range *type)
+{
+	struct rewrite_range r = {fmin(fmax(trunc(a.low), type->low), type->high),
+				  fmax(fmin(trunc(a.high), type->high), type->low), false};
+	return a.nan ? (struct rewrite_range){fmin(r.low, 0), fmax(r.high, 0), false} : r;
+}
+
+static struct rewrite_range range_of_integer_product(struct rewrite_range a, struct rewrite_range b)
+{
+	double corner[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+	struct rewrite_range r = {corner[0], corner[0], false};
+	for (int i = 1; i < 4; i++)
+		r = (struct rewrite_range){fmin(r.low, corner[i]), fmax(r.high, corner[i]), false};
+	return r;
+}
+
+/* The range before the result wraps. */
+static struct rewrite_range range_of_arithmetic(const struct rewriter *w, const struct sub_value *v,
+						struct rewrite_range a, struct rewrite_range b,
+						struct rewrite_range c)
+{
+	switch (v->op) {
+	case SUB_CONST:
+		return (struct rewrite_range){v->constant, v->constant, false};
+	case SUB_PARAM:
+	case SUB_VECTOR:
+	case SUB_STATE:
+		return range_in_memory(w, v);
+	case SUB_CAST:
+		return range_of_cast(a, &type_ranges[v->dtype]);
+	case SUB_NEG:
+		return range_of_neg(a);
+	case SUB_ABS:
+		return range_of_abs(a);
+	case SUB_ADD:
+		return (struct rewrite_range){a.low + b.low, a.high + b.high, false};
+	case SUB_MULTIPLY:
+		return range_of_integer_product(a, b);
+	case SUB_SMAX:
+		return range_of_smax(a, b);
+	case SUB_SMIN:
+		return range_of_smin(a, b);
+	case SUB_SELECT:
+		return join_ranges(b, c);
+	case SUB_COND:
+		return join_ranges(a, b);
+	case SUB_NOP:
+	case SUB_GATHER:
+		return a;
+	case SUB_ASSIGN:
+		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, false}) : a;
+	default:
+		return type_ranges[v->dtype];
+	}
+}
+
+/* A result that may wrap may be any number of its type. */
+static struct rewrite_range range_of_integer(const struct rewriter *w, const struct sub_value *v,
+					     struct rewrite_range a, struct rewrite_range b,
 					     struct rewrite_range c)
 {
-	static const struct rewrite_range types[DTYPES] = {[DTYPE_I32] = {INT32_MIN, INT32_MAX, false},
-							   [DTYPE_I64] = {-0x1p63, 0x1p63, false},
-							   [DTYPE_BOOL] = {0, 1, false}};
-	if (v->op == SUB_CONST)
-		return (struct rewrite_range){v->constant, v->constant, false};
-	return v->op == SUB_SELECT ? join_ranges(b, c) : types[v->dtype];
+	const struct rewrite_range *type = &type_ranges[v->dtype];
+	struct rewrite_range r = range_of_arithmetic(w, v, a, b, c);
+	return r.low >= type->low && r.high <= type->high ? r : *type;
 }
 
 /* By operator: the range that follows from those of one or two arguments alone; NULL = see range_of. */
@@ -241,7 +311,7 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 			     c = argument_range(w, v, 2);
 	bool known = (int)v->op < SUB_OPS;
 	if (v->dtype != DTYPE_F32)
-		return range_of_integer(v, b, c);
+		return range_of_integer(w, v, a, b, c);
 	if (known && monotone[v->op].f)
 		return range_of_monotone(v->op, a);
 	if (known && range_of_one[v->op])
@@ -407,5 +477,18 @@ const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *
 	for (size_t i = 0; i < p->states.n; i++)
 		if (range[i].low > range[i].high)
 			range[i] = anything;
+	return range;
+}
+
+const struct rewrite_range *rewrite_find_ranges(const struct sub_program *p,
+						const struct rewrite_options *options, struct arena *a)
+{
+	struct sub_program read = *p;
+	struct rewriter w = {
+	    .p = &read, .arena = a, .options = options, .states = rewrite_find_state_ranges(p, options, a)};
+	struct rewrite_range *range = ARENA_ARRAY(a, struct rewrite_range, p->values.n);
+	rewrite_note_of(&w, (sub_ref){0});
+	for (size_t i = 1; i < p->values.n; i++)
+		range[i] = w.notes.at[i].fact.range;
 	return range;
 }

@@ -41,13 +41,14 @@ void sched_mark_expensive(const struct sub_program *p, struct sched_values *valu
 static bool is_step(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->op == SUB_ADD || v->op == SUB_FMA ||
-	       (v->op == SUB_ACCUMULATE && !sub_reduces_ragged(p, v));
+	       (sub_class_of(v->op) == SUB_CONTRACTION && !sub_reduces_ragged(p, v));
 }
 
 /* Whether a step continues argument `a`. */
 static bool goes_on_from(const struct sub_value *v, int a)
 {
-	return v->op == SUB_ADD || (v->op == SUB_FMA && a == 2) || (v->op == SUB_ACCUMULATE && a == 0);
+	return v->op == SUB_ADD || (v->op == SUB_FMA && a == 2) ||
+	       (sub_class_of(v->op) == SUB_CONTRACTION && a == 0);
 }
 
 /* A chain goes on over the same variables only: an argument that is repeated along another variable would

@@ -64,7 +64,7 @@ static bool find_selection(const struct sched_plan *plan, int body, sub_ref r, s
 	const struct sub_program *p = plan->p;
 	const struct sub_value *v = sub_at(p, r);
 	enum sub_domain domain = p->bodies.at[body].domain;
-	if (v->op != SUB_ACCUMULATE || domain == SUB_EVERY_INPUT || domain == SUB_AT_BINDING)
+	if (sub_class_of(v->op) != SUB_CONTRACTION || domain == SUB_EVERY_INPUT || domain == SUB_AT_BINDING)
 		return false;
 	for (int a = 1; a < v->args; a++) {
 		const struct sub_use *u = &v->arg[a];

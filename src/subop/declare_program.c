@@ -114,3 +114,14 @@ struct sub_use sub_as_is(const struct sub_program *p, sub_ref r)
 	memcpy(u.var, v->var, sizeof u.var);
 	return u;
 }
+
+struct sub_use sub_rename_use(const struct sub_value *v, const struct sub_use *u, struct sub_use arg)
+{
+	for (int i = 0; i < arg.vars; i++)
+		for (int j = 0; j < v->vars; j++)
+			if (v->var[j] == arg.var[i]) {
+				arg.var[i] = u->var[j];
+				break;
+			}
+	return arg;
+}

@@ -366,13 +366,13 @@ static double reduce_elements(struct evaluator *v, const struct sub_value *value
 	return total;
 }
 
-/* An element of a contraction, which is of f32. */
 static double accumulate_elements(struct evaluator *v, const struct sub_value *value)
 {
+	enum sub_op combine = sub_traits_of(value->op)->combine;
 	double total = read_use(v, &value->arg[0]);
 	for (bool more = first_reduced(v, value); more; more = next_reduced(v, value))
-		total =
-		    apply_float(v, SUB_FMA, read_use(v, &value->arg[1]), read_use(v, &value->arg[2]), total);
+		total = apply_operator(v, combine, value->dtype, value->dtype, read_use(v, &value->arg[1]),
+				       read_use(v, &value->arg[2]), total);
 	return total;
 }
 
@@ -425,9 +425,9 @@ static double compute_element(struct evaluator *v, const struct sub_value *value
 		return concatenate_element(v, value);
 	case SUB_GATHER:
 		return gather_element(v, value);
-	case SUB_ACCUMULATE:
-		return accumulate_elements(v, value);
 	default:
+		if (sub_class_of(value->op) == SUB_CONTRACTION)
+			return accumulate_elements(v, value);
 		return sub_reduces(value->op) ? reduce_elements(v, value) : apply_elementwise(v, value);
 	}
 }

@@ -182,7 +182,10 @@ bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 		v->dtype = first;
 		return type_of(p, v, 1) == DTYPE_I32 || type_of(p, v, 1) == DTYPE_I64;
 	}
-	enum sub_types types = sub_class_of(v->op) == SUB_MOVE ? SUB_SAME : sub_traits_of(v->op)->types;
+	const struct sub_traits *traits = sub_traits_of(v->op);
+	enum sub_types types = traits->class == SUB_MOVE	  ? SUB_SAME
+			       : traits->class == SUB_CONTRACTION ? sub_traits_of(traits->combine)->types
+								  : traits->types;
 	switch (types) {
 	case SUB_SELECTS:
 		v->dtype = type_of(p, v, 1);
@@ -197,6 +200,7 @@ bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 		return have_one_type(p, v, 0) &&
 		       (types == SUB_SAME || (types == SUB_LOGIC) == (first == DTYPE_BOOL)) &&
 		       (types != SUB_FLOAT || first == DTYPE_F32) &&
-		       (types != SUB_INTEGER || first != DTYPE_F32);
+		       (types != SUB_INTEGER || first != DTYPE_F32) &&
+		       (types != SUB_WORD || first == DTYPE_I32);
 	}
 }

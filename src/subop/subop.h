@@ -40,7 +40,17 @@ enum sub_class {
 	SUB_GATHERING
 };
 /* What types an operator takes and gives: the column TYPES of sub_ops.def. */
-enum sub_types { SUB_FLOAT, SUB_NUMBER, SUB_INTEGER, SUB_COMPARE, SUB_LOGIC, SUB_SELECTS, SUB_SAME, SUB_CASTS };
+enum sub_types {
+	SUB_FLOAT,
+	SUB_NUMBER,
+	SUB_INTEGER,
+	SUB_WORD,
+	SUB_COMPARE,
+	SUB_LOGIC,
+	SUB_SELECTS,
+	SUB_SAME,
+	SUB_CASTS
+};
 enum sub_price { SUB_CHEAP, SUB_EXPENSIVE };
 
 /* A row of sub_ops.def. */
@@ -51,7 +61,7 @@ struct sub_traits {
 	int weight;
 	enum sub_price price;
 	enum sub_types types;
-	enum sub_op combine; /* REDUCE: joins what is reduced so far with the next element */
+	enum sub_op combine; /* REDUCE, CONTRACTION: joins what is reduced so far with the next element */
 	double neutral;	     /* REDUCE: the value of no elements */
 };
 
@@ -374,6 +384,8 @@ struct sub_map *sub_copy_maps(struct sub_value *, struct sub_map *to);
 bool sub_find_type(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
+/* A use of an argument of `v`, with its variables named as in `u`, a use of `v`. */
+struct sub_use sub_rename_use(const struct sub_value *v, const struct sub_use *u, struct sub_use arg);
 const struct sub_traits *sub_traits_of(enum sub_op);
 /* SUB_OPS as a variable: its users need not be compiled anew when a row is added. */
 extern const int sub_op_count;

@@ -10,6 +10,7 @@ static const struct sub_traits traits[] = {
 #define TYPES_FLOAT SUB_FLOAT
 #define TYPES_NUMBER SUB_NUMBER
 #define TYPES_INTEGER SUB_INTEGER
+#define TYPES_WORD SUB_WORD
 #define TYPES_COMPARE SUB_COMPARE
 #define TYPES_LOGIC SUB_LOGIC
 #define TYPES_SELECT SUB_SELECTS
@@ -17,6 +18,8 @@ static const struct sub_traits traits[] = {
 #define TYPES_CAST SUB_CASTS
 #define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)          \
 	{spelling, arity, SUB_##class, weight, SUB_##price, TYPES_##types, 0, 0},
+#define SUB_CONTRACTED(name, spelling, combine)                                                              \
+	{spelling, 3, SUB_CONTRACTION, 2, SUB_EXPENSIVE, SUB_SAME, SUB_##combine, 0},
 #define SUB_REDUCTION(name, spelling, combine, neutral)                                                      \
 	{spelling, 1, SUB_REDUCE, 1, SUB_EXPENSIVE, SUB_NUMBER, SUB_##combine, neutral},
 #include "subop/sub_ops.def"
@@ -42,7 +45,7 @@ bool sub_reduces(enum sub_op op)
 bool sub_commutes(enum sub_op op)
 {
 	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_QUOTIENT && op != SUB_LESS &&
-	       op != SUB_LESS_EQUAL;
+	       op != SUB_LESS_EQUAL && op != SUB_APPEND8 && op != SUB_APPEND16;
 }
 
 const char *sub_spelling(enum sub_op op)

@@ -157,7 +157,36 @@ static double transposed(const struct place *p, int i)
 	return sum;
 }
 
+static double clamp(double x, double low, double high)
+{
+	return fmin(fmax(x, low), high);
+}
+
+static double byte_products(const struct place *p, int i)
+{
+	double sum = 0;
+	for (int k = 0; k < D; k++)
+		sum += trunc(clamp(300 * p->W[i][k], -128, 127)) * trunc(clamp(300 * p->h[0][k], 0, 255));
+	return 1e-5 * sum;
+}
+
+static double half_products(const struct place *p, int i)
+{
+	double sum = 0;
+	for (int k = 0; k < D; k++)
+		sum +=
+		    trunc(clamp(3000 * p->W[i][k], -999, 999)) * trunc(clamp(3000 * p->h[0][k], -999, 999));
+	return 1e-7 * sum;
+}
+
 /* --- the models --- */
+
+#define BYTE_PRODUCTS                                                                                        \
+	"1e-5 * cast(cast(minimum(maximum(300 * W, -128), 127), i32) @ cast(minimum(maximum(300 * left.h, "  \
+	"0), 255), i32), f32)"
+#define HALF_PRODUCTS                                                                                        \
+	"1e-7 * cast(cast(minimum(maximum(3000 * W, -999), 999), i32) @ cast(minimum(maximum(3000 * "        \
+	"left.h, -999), 999), i32), f32)"
 
 /* `text` is h of an inner node; of the operators that its sub-operators make it up from, `needs` is the one
  * it is about. */
@@ -181,6 +210,10 @@ static const struct row {
     {RA_DIV, SUB_DIVIDE, "left.h / (2 + right.h * right.h)", division},
     {RA_MATMUL, SUB_SUM, "W @ left.h", matrix},
     {RA_MATMUL, SUB_ACCUMULATE, "W @ left.h", matrix},
+    {RA_MATMUL, SUB_ACCUMULATE4, BYTE_PRODUCTS, byte_products},
+    {RA_MATMUL, SUB_APPEND8, BYTE_PRODUCTS, byte_products},
+    {RA_MATMUL, SUB_ACCUMULATE2, HALF_PRODUCTS, half_products},
+    {RA_MATMUL, SUB_APPEND16, HALF_PRODUCTS, half_products},
     {RA_MUL, SUB_FMA, "left.h * right.h + x", multiply_add},
     {RA_MAXIMUM, SUB_SMAX, "maximum(left.h, right.h)", larger},
     {RA_MINIMUM, SUB_SMIN, "minimum(left.h, right.h)", smaller},
@@ -290,16 +323,20 @@ static bool has_sub_op(const struct sub_program *p, bool down, enum sub_op op)
 	return found;
 }
 
-/* As it is lowered, or once sums are contracted. */
+/* As it is lowered, or once sums are contracted or products grouped. */
 static bool needs_sub_op(struct test_model *t, bool down, enum sub_op op)
 {
-	struct sub_program p, contracted;
+	struct sub_program p, contracted, grouped;
+	struct rewrite_options options = {.math = REWRITE_REASSOCIATE};
 	sub_init(&p, &t->arena, "one");
 	sub_init(&contracted, &t->arena, "one");
+	sub_init(&grouped, &t->arena, "one");
 	if (!sub_lower_model(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags))
 		return false;
 	rewrite_contract(&contracted, &p, NULL, NULL);
-	return has_sub_op(&p, down, op) || has_sub_op(&contracted, down, op);
+	rewrite_group(&grouped, &contracted, &options, NULL);
+	return has_sub_op(&p, down, op) || has_sub_op(&contracted, down, op) ||
+	       has_sub_op(&grouped, down, op);
 }
 
 /* --- what it should give --- */
@@ -401,7 +438,8 @@ static void test_tables(void)
 	bool needed[SUB_OPS] = {
 	    [SUB_NOP] = true, [SUB_REC] = true, [SUB_QUICK_SIGMOID] = true, [SUB_QUICK_TANH] = true};
 	for (int i = 0; i < ROWS; i++)
-		about[rows[i].about] = needed[rows[i].needs] = true;
+		about[rows[i].about] = needed[rows[i].needs] = needed[sub_traits_of(rows[i].needs)->combine] =
+		    true;
 	for (int op = 0; op < RA_OPS; op++)
 		tap_ok(about[op], "operator %s has a model", operator_names[op]);
 	for (int op = 0; op < SUB_OPS; op++)

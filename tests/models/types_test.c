@@ -337,23 +337,15 @@ static void put(struct str *s, enum dtype dtype, int depth, bool inner)
 					     "clamp(cast(%l, f32))",
 					     "cast(%b, f32)",
 					     "clamp(max(%f) + %f)"};
-	static const char *const ints[] = {"(%i + %i)",
-					   "(%i - %i)",
-					   "(%i * %i)",
-					   "(-%i)",
-					   "abs(%i)",
-					   "maximum(%i, %i)",
-					   "minimum(%i, %i)",
-					   "where(%b, %i, %i)",
-					   "cast(%f * 3, i32)",
-					   "cast(%l, i32)",
-					   "(M @ (%i))",
-					   "(argmax(%f) + %i)",
-					   "((argmax(%i) - 1) * %i)",
-					   "(sum(%i) + %i)",
-					   "(min(%i) * step)",
-					   "cast(%b, i32)",
-					   "concat((%i)[1:], (%i)[:1])"};
+	static const char *const ints[] = {"(%i + %i)",		"(%i - %i)",
+					   "(%i * %i)",		"(-%i)",
+					   "abs(%i)",		"maximum(%i, %i)",
+					   "minimum(%i, %i)",	"where(%b, %i, %i)",
+					   "cast(%f * 3, i32)", "cast(%l, i32)",
+					   "(M @ (%i))",	"(B @ minimum(maximum(%i, -100), 155))",
+					   "(argmax(%f) + %i)", "((argmax(%i) - 1) * %i)",
+					   "(sum(%i) + %i)",	"(min(%i) * step)",
+					   "cast(%b, i32)",	"concat((%i)[1:], (%i)[:1])"};
 	static const char *const longs[] = {
 	    "(%l + %l)",     "(%l - %l)",      "(%l * %l)",	  "cast(%i, i64)", "where(%b, %l, -%l)",
 	    "cast(%f, i64)", "(max(%l) + %l)", "minimum(%l, %l)", "cast(%b, i64)", "abs(%l)"};
@@ -379,11 +371,12 @@ static void put_typed_model(struct str *s)
 	str_puts(s,
 		 "model random\nstructure tree(*)\ninput x[D]\ninput n[D] : i32\ninput m[D] : i64\ninput "
 		 "mask[D] : bool\n"
-		 "param A[D, D]\nparam M[D, D] : i32\nparam step[D] : i32\n"
+		 "param A[D, D]\nparam M[D, D] : i32\nparam B[D, D] : i8\nparam step[D] : i32\n"
 		 "state f[D], i[D] : i32, l[D] : i64, b[D] : bool\n"
 		 "def clamp(v) = minimum(maximum(v, -9), 9)\n");
 	put_text(s,
-		 "leaf:\n    f = clamp(round(A @ x) + %f)\n    i = M @ n + step - %i\n    l = m + %l\n    b "
+		 "leaf:\n    f = clamp(round(A @ x) + %f)\n    i = M @ n + B @ minimum(n, 99) + step - %i\n  "
+		 "  l = m + %l\n    b "
 		 "= mask or %b\n",
 		 DEPTH, false);
 	put_text(s, "inner:\n    f = %f\n    i = %i\n    l = %l\n    b = %b\n", DEPTH, true);
@@ -422,6 +415,9 @@ int main(void)
 	unsigned long long first = 1, count = SHADOWED ? 3 : 12;
 	random_state = 7;
 	test_file("tests/models/types.ra", "D=9 V=7 K=5");
+	test_file("tests/models/dots.ra", "K=22 N=19");
+	test_file("tests/models/dots.ra", "K=1 N=33");
+	test_file("tests/models/dots.ra", "K=40 N=16");
 	test_file("tests/models/types.ra", "D=1 V=1 K=1");
 	test_file("tests/models/types.ra", "D=16 V=30 K=8");
 	test_file("tests/ra/good/types.ra", "D=17 V=30 K=6");
