@@ -43,6 +43,7 @@ static struct request *add_request(int nodes)
 {
 	requests = realloc(requests, (made + 1) * sizeof *requests);
 	struct request *r = &requests[made++];
+	*r = (struct request){.begin = 0};
 	r->child_begin = calloc(nodes + 1, sizeof *r->child_begin);
 	r->children = calloc(nodes + 1, sizeof *r->children);
 	r->minibatch.forest = (struct lin_forest){.nodes = nodes, .inputs = 1};
@@ -226,30 +227,35 @@ static double serve_minibatches(int batch)
 	return served / (now - begin);
 }
 
-static void admit_next(struct serve_engine *e, int *at)
+/* Admits requests until so many are in flight, or those fill supersteps; returns how many are. */
+static int admit_up_to(struct serve_engine *e, int in_flight, int now, int *at)
 {
-	const struct serve_entry of = {&joined.binding, &requests[(*at)++ % made].minibatch, 0, NULL, 0};
-	struct serve_request *r;
-	need(serve_admit(e, &of, &r, &joined.diags) == SERVE_ADMITTED, "admit", &joined.diags);
+	for (; now < in_flight; now++, ++*at) {
+		const struct serve_entry of = {&joined.binding, &requests[*at % made].minibatch, 0, NULL, 0};
+		struct serve_request *r;
+		enum serve_outcome outcome = serve_admit(e, &of, &r, &joined.diags);
+		need(outcome != SERVE_REFUSED, "admit", &joined.diags);
+		if (outcome == SERVE_FULL)
+			break;
+	}
+	return now;
 }
 
 static double serve_cells(int in_flight, bool with_team, struct serve_counts *counts)
 {
-	struct serve_limits limits = {16384, 1024};
+	struct serve_limits limits = {16384, 1024, 0};
 	struct serve_engine *e = serve_create(&allocator_default, &joined.image, limits, &joined.diags);
 	long served = 0;
-	int at = 0;
+	int at = 0, pending = 0;
 	need(e, "engine", &joined.diags);
 	int threads = with_team ? rt_team_enter(&team, 1e12) : 0;
 	double begin = read_clock(), now;
-	for (int i = 0; i < in_flight; i++)
-		admit_next(e, &at);
 	do {
+		pending = admit_up_to(e, in_flight, pending, &at);
 		need(serve_advance(e, &team, threads, &joined.diags), "superstep", &joined.diags);
-		for (struct serve_request *r; (r = serve_take(e)); served++) {
+		for (struct serve_request *r; (r = serve_take(e)); served++, pending--) {
 			sink += *(const char *)serve_row(r, 0, 0);
 			serve_release(e, r);
-			admit_next(e, &at);
 		}
 		now = read_clock();
 	} while (now < begin + seconds);
@@ -297,7 +303,7 @@ static void compare_alone(void)
 	static const char *const names[ALONE] = {"session", "session, continuous program", "service"};
 	static double least[ALONE][MOST];
 	int n = made < MOST ? made : MOST;
-	struct serve_service_options o = {.limits = {16384, 1024}, .requests = 16, .team = &team};
+	struct serve_service_options o = {.limits = {16384, 1024, 0}, .requests = 16, .team = &team};
 	struct serve_service *s = serve_open(&allocator_default, &joined.image, &o, &joined.diags);
 	need(s, "service", &joined.diags);
 	for (int round = 0; round < ROUNDS; round++)
