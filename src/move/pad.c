@@ -24,6 +24,7 @@ struct padding {
 	const struct sub_program *from;
 	sub_ref *now;  /* by value: its copy */
 	double *reads; /* by value: how often reductions read its elements */
+	bool *stored;  /* by value: too expensive to be computed in each window, so that a group stores it */
 	enum move_extent how;
 };
 
@@ -76,14 +77,24 @@ static bool reads_in_order(const struct sub_value *v)
 	return last->scale >= 1 && last->scale <= SUB_LONGEST_STEP && (!last->scale2 || last->scale2 == 1);
 }
 
-/* Whether windows are read in place, within what they read (ilir/peel_borders.c): it is in memory, not computed, and none of
- * its elements is read so often that a copy pays. */
+/* Whether what windows read is in memory without a copy: it is given; or it would cost too much to be computed in each window
+ * (sched/plan.c), so that a group stores it.  Which dimension is the last in memory is not known then: where windows leave the
+ * last one of the value, as in an image, vectors can run along another; where they leave others only, as those of a
+ * normalisation over channels, these may be the ones. */
+static bool is_in_memory(const struct padding *w, const struct sub_value *v)
+{
+	sub_ref r = v->arg[0].value;
+	bool stored = w->stored[r.i] && sub_map_leaves(w->from, v, v->arg[0].vars - 1);
+	return stored || sub_class_of(sub_at(w->from, r)->op) == SUB_SOURCE;
+}
+
+/* Whether windows are read in place, within what they read (ilir/peel_borders.c): it is in memory, and none of its elements is
+ * read so often that a copy pays. */
 static bool is_read_in_place(const struct padding *w, const struct sub_value *v, uint32_t i)
 {
 	const struct sub_program *p = w->from;
 	const struct sub_map *last = &v->map[v->arg[0].vars - 1];
-	return sub_class_of(sub_at(p, v->arg[0].value)->op) == SUB_SOURCE && reads_in_order(v) && last->scale <= 2 &&
-	       w->reads[i] <= MOST_IN_PLACE * count_moved(p, v);
+	return is_in_memory(w, v) && reads_in_order(v) && last->scale <= 2 && w->reads[i] <= MOST_IN_PLACE * count_moved(p, v);
 }
 
 /* Whether a copy with a border pays for a value: one of a row that reductions read often. */
@@ -112,6 +123,34 @@ static void count_reads(struct padding *w)
 		const struct sub_value *v = &p->values.at[i];
 		for (int a = v->args > 1; sub_reduces(v->op) && !sub_reduces_ragged(p, v) && a < v->args; a++)
 			w->reads[v->arg[a].value.i] += sub_reduced_elements(p, v);
+	}
+}
+
+/* Whether a movement leaves all variables of more than one value in their order. */
+static bool keeps_order(const struct sub_program *p, const struct sub_value *v)
+{
+	int last = 0;
+	for (int i = 0; i < v->arg[0].vars; i++)
+		for (int at = 0; v->map[i].var >= 0 && at < v->vars; at++) {
+			if (v->var[at] != v->map[i].var || p->vars.at[v->var[at]].extent == 1)
+				continue;
+			if (at < last)
+				return false;
+			last = at;
+		}
+	return true;
+}
+
+/* What is computed in another order than the sum in it is of another group, and is not stored. */
+static void mark_stored(struct padding *w)
+{
+	const struct sub_program *p = w->from;
+	for (uint32_t i = 1; i < p->values.n; i++) {
+		const struct sub_value *v = &p->values.at[i];
+		bool kept = v->op != SUB_ASSIGN || keeps_order(p, v);
+		w->stored[i] = sub_traits_of(v->op)->price == SUB_EXPENSIVE;
+		for (int a = 0; a < v->args; a++)
+			w->stored[i] |= kept && w->stored[v->arg[a].value.i];
 	}
 }
 
@@ -182,10 +221,13 @@ void move_pad(struct sub_program *to, const struct sub_program *from, enum move_
 	(void)trace;
 	w.now = ARENA_ARRAY(to->arena, sub_ref, from->values.n);
 	w.reads = ARENA_ARRAY(to->arena, double, from->values.n);
+	w.stored = ARENA_ARRAY(to->arena, bool, from->values.n);
 	sub_clear(to);
 	sub_copy_declarations(to, from);
-	if (how != MOVE_OFF)
+	if (how != MOVE_OFF) {
 		count_reads(&w);
+		mark_stored(&w);
+	}
 	for (uint32_t i = 1; i < from->values.n; i++)
 		w.now[i] = is_padded(&w, i) ? pad_value(&w, i) : copy_value(&w, i);
 	for (size_t b = 0; b < from->bodies.n; b++)

@@ -101,18 +101,14 @@ static bool reads_copies(const struct order_group *g, const struct arrangement *
 /* The accesses of all groups with these copies, whose own are counted. */
 static double count_with(const struct order *from, const struct arrangement *a)
 {
-	struct order o = *from;
-	double accesses = 0;
+	struct order o = order_copy(from);
 	size_t n = from->plan->groups.n;
 	o.groups = arena_copy(o.arena, o.groups, n * sizeof *o.groups);
-	o.tensors.at = arena_copy(o.arena, o.tensors.at, o.tensors.n * sizeof *o.tensors.at);
-	o.tensors.capacity = o.tensors.n;
 	for (size_t g = 0; g < n; g++)
 		if (reads_copies(&o.groups[g], a))
 			read_copies(&o, (int)g, a);
 	order_settle(&o);
-	for (size_t g = 0; g < n; g++)
-		accesses += order_count_accesses(&o, (int)g);
+	double accesses = order_count_all(&o);
 	for (int k = 0; k < a->n && from->plan->fusion.arranging == MOVE_ON; k++)
 		accesses += ACCESSES_A_COPY * count_elements(o.p, a->copy[k]);
 	return accesses;
@@ -158,9 +154,7 @@ bool sched_arrange(struct sched_grouper *gr)
 	struct arrangement a = {0};
 	bool *seen = ARENA_ARRAY(gr->pl.arena, bool, plan->groups.n + 1);
 	order_list_accesses(&unsettled, plan, gr->pl.arena, plan->target->lanes);
-	settled = unsettled;
-	settled.tensors.at = arena_copy(gr->pl.arena, unsettled.tensors.at,
-					unsettled.tensors.n * sizeof *unsettled.tensors.at);
+	settled = order_copy(&unsettled);
 	order_settle(&settled);
 	for (int g; !a.n && (g = find_largest(&settled, seen)) >= 0; seen[g] = true) {
 		a = choose_copies(&unsettled, &settled, g);

@@ -471,6 +471,8 @@ static struct sched_tile choose_by_windows(const struct sched_group *g, struct s
 	for (int rows = WINDOW_ROWS; rows >= 1; rows /= 2)
 		tile.nodes[tile.sizes++] = rows;
 	tile.columns = 1;
+	/* Vectors along channels keep the weights of all windows of an image: channel after channel. */
+	tile.rows_outside = tile.along == g->dims - 1;
 	return tile;
 }
 

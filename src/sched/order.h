@@ -72,6 +72,8 @@ int order_dim_of(int moves);
 int order_step_of(int moves);
 unsigned order_dims_of(int moves);
 
+/* A copy whose tensors can be settled apart from those of the original. */
+struct order order_copy(const struct order *);
 /* Chooses the order of all tensors that have none, greedily. */
 void order_settle(struct order *);
 /* Whether an access allows vectors along a dimension of its group. */
@@ -80,5 +82,6 @@ bool order_suits(const struct order *, const struct order_group *, size_t access
 int order_vector_dim(const struct order *, int group);
 /* The accesses of a group, as vectors where these can be. */
 double order_count_accesses(const struct order *, int group);
+double order_count_all(const struct order *);
 
 #endif

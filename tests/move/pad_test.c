@@ -84,6 +84,36 @@ static void test_images(void)
 	free_model(&t);
 }
 
+/* What windows read that another layer computes is stored by that layer, and read there without a copy; and all layers agree
+ * on an order of channels, rows and columns, so that none is without vectors. */
+static void test_layers(void)
+{
+	static const char text[] =
+	    "model m\nstructure none\ninput x[C, H, H]\n"
+	    "param A[E, C], B[C, E], F[E, C], G[C, E], W[E, 3, 3], V[E, 3, 3]\nnode:\n"
+	    " a[e, i, j] = sum(A[e, c] * x[c, i, j] for c)\n"
+	    " d[e, i, j] = sum(W[e, u, v] * maximum(a, 0)[e, i + u - 1, j + v - 1] for u, v)\n"
+	    " p[c, i, j] = sum(B[c, e] * maximum(d, 0)[e, i, j] for e)\n"
+	    " b[e, i, j] = sum(F[e, c] * p[c, i, j] for c)\n"
+	    " s[e, i in (H + 1)/2, j in (H + 1)/2] = "
+	    "sum(V[e, u, v] * maximum(b, 0)[e, 2*i + u - 1, 2*j + v - 1] for u, v)\n"
+	    "output y[c, i, j] = sum(G[c, e] * maximum(s, 0)[e, i, j] for e)\n";
+	struct test_model t = {0};
+	struct option_texts o = {.backend = "interpreter", .target = "avx512", .rules = "-tables"};
+	bool ok = load_text(&t, "m", text, strlen(text), "C=24 E=80 H=28");
+	struct str s = str_in(&t.arena);
+	if (tap_ok(ok && compile_dump_as(&t.arena, &t.diags, t.model, t.sizes, &o, "sched", &s), "layers are planned")) {
+		tap_ok(strstr(str_text(&s), "# output: 6 groups "), "each layer is one group, without copies");
+		tap_ok(count(str_text(&s), " 0 1 2\n") == 5, "all images have one order");
+		tap_ok(refuses(&t, "pad on\n", "so often that a copy pays"), "a depthwise convolution of a layer is no reason for a copy");
+	}
+	print_diags(&t.diags);
+	free_model(&t);
+	if (tap_ok(load_text(&t, "m", text, strlen(text), "C=3 E=5 H=7"), "parsed: layers"))
+		tap_ok(moves_no_bit(&t, (struct option_texts){.target = "avx2"}, "pad", false), "same bits of layers");
+	free_model(&t);
+}
+
 static void test_refusals(struct test_model *t)
 {
 	tap_ok(refuses(t, "pad\n", "wrong argument") && refuses(t, "pad often\n", "wrong argument"),
@@ -105,6 +135,7 @@ int main(void)
 		free_model(&t);
 	}
 	test_images();
+	test_layers();
 	static const char once[] =
 	    "model m\nstructure tree(left, right)\ninput x[C, H, X]\nparam W[K, C, 3, 3]\nstate h[K, H/3, X/3]\n"
 	    "leaf:\n h[k, i in H/3, j in X/3] = sum(W[k, c, u, v] * x[c, 3*i + u - 1, 3*j + v - 1] for c, u, v)\n"
