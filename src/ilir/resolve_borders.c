@@ -302,13 +302,27 @@ static void resolve_block(struct resolving *r, struct ilir_stmt *s)
 		resolve_stmt(r, s);
 }
 
+static void find_read(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	bool *found = context;
+	*found |= ilir_at(m, e)->op == ILIR_WITHIN;
+}
+
+static bool has_reads(const struct ilir_module *m, const struct ilir_kernel *k)
+{
+	bool found = false;
+	ilir_visit_block(m, k->body, &(struct ilir_visit){.expr = find_read, .context = &found});
+	return found;
+}
+
 void ilir_resolve_borders(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	struct resolving r = {.m = m, .ranges = {.m = m}};
 	(void)tiling;
 	border_set_range(&r.ranges, ilir_begin, (struct ilir_range){0, INT64_MAX});
-	for (size_t k = 0; k < m->kernels.n; k++) {
-		find_needs(&r, m->kernels.at[k].body);
-		resolve_block(&r, m->kernels.at[k].body);
-	}
+	for (size_t k = 0; k < m->kernels.n; k++)
+		if (has_reads(m, &m->kernels.at[k])) {
+			find_needs(&r, m->kernels.at[k].body);
+			resolve_block(&r, m->kernels.at[k].body);
+		}
 }

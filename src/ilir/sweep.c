@@ -92,8 +92,8 @@ bool ilir_moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v, const
 /* The memory accesses of a loop's iterations. */
 struct iterations {
 	const struct ilir_stmt *loop; /* NULL = what is visited stands before them */
-	bool *stored;	   /* by buffer */
-	bool *own;	   /* by buffer: of the thread, and an iteration reads only what it has stored before */
+	struct map stored;	      /* the buffers that they store to */
+	bool owns;	   /* memory of the thread that an iteration stores before it loads it is its own */
 	const char *clash; /* the first buffer that makes their order matter; NULL = none */
 };
 
@@ -207,13 +207,19 @@ static bool keeps_apart(const struct ilir_module *m, const struct ilir_stmt *loo
 	return false;
 }
 
+static bool is_stored(const struct iterations *t, ilir_buffer b)
+{
+	return map_get(&t->stored, (const char *)&b, sizeof b) > 0;
+}
+
 static void note_store(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
-	if (a->load.i || b->kind == ILIR_REGISTER || t->own[a->buffer.i])
+	bool own = t->owns && b->kind == IMAGE_LOCAL && stores_before_loads(m, t->loop, a->buffer);
+	if (a->load.i || b->kind == ILIR_REGISTER || own)
 		return;
-	t->stored[a->buffer.i] = true;
+	map_add(&t->stored, (const char *)&a->buffer, sizeof a->buffer, 1);
 	if (!t->clash && !is_disjoint(m, a, t->loop))
 		t->clash = b->name;
 }
@@ -233,7 +239,7 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	bool own = (ilir_holds_results(b) && !has_earlier_rows(b)) || b->kind == IMAGE_WEIGHT;
-	if (a->load.i && !ilir_is_prefetch(a) && own && t->stored[a->buffer.i] && !t->clash &&
+	if (a->load.i && !ilir_is_prefetch(a) && own && is_stored(t, a->buffer) && !t->clash &&
 	    !(t->loop && keeps_apart(m, t->loop, a->buffer)))
 		t->clash = b->name;
 }
@@ -241,13 +247,10 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 const char *ilir_iterations_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	struct ilir_stmt alone = *loop;
-	struct iterations t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n),
-			       ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
+	struct iterations t = {loop, map_in(m->arena), true, NULL};
 	alone.next = NULL;
 	if (ilir_trip_count(m, loop) == 1)
 		return NULL;
-	for (uint32_t b = 1; b < m->buffers.n; b++)
-		t.own[b] = m->buffers.at[b].kind == IMAGE_LOCAL && stores_before_loads(m, loop, (ilir_buffer){b});
 	ilir_visit_accesses(m, &alone, note_store, &t);
 	ilir_visit_accesses(m, &alone, note_load, &t);
 	return t.clash;
@@ -284,8 +287,7 @@ static void note_head(const struct ilir_module *m, const struct ilir_access *a, 
 const char *ilir_head_clash(const struct ilir_module *m, const struct ilir_kernel *k)
 {
 	const struct ilir_stmt *loop = last_statement(k);
-	struct iterations t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n),
-			       ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
+	struct iterations t = {loop, map_in(m->arena), false, NULL};
 	ilir_visit_accesses(m, loop, note_store, &t);
 	t.clash = NULL;
 	t.loop = NULL;

@@ -474,31 +474,35 @@ static void check_swept_iterations(struct verification *c, const struct ilir_ker
 	}
 }
 
-/* What a kernel does with the memory of its thread, by buffer. */
+/* What a kernel does with the memory of its thread. */
 struct thread_memory {
-	bool *stored, *loaded;
+	struct map stored;
+	VEC(ilir_buffer) loaded;
 };
 
 static void note_thread_memory(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	struct thread_memory *t = context;
-	if (ilir_buffer_at(m, a->buffer)->kind == IMAGE_LOCAL)
-		(a->load.i ? t->loaded : t->stored)[a->buffer.i] = true;
+	if (ilir_buffer_at(m, a->buffer)->kind != IMAGE_LOCAL)
+		return;
+	if (a->load.i)
+		vec_push(m->arena, &t->loaded, a->buffer);
+	else
+		map_add(&t->stored, (const char *)&a->buffer, sizeof a->buffer, 1);
 }
 
 /* Checks that a kernel reads of its thread's memory only what it has stored there itself. */
 static void check_thread_memory(struct verification *c, const struct ilir_kernel *k)
 {
-	size_t n = c->m->buffers.n;
-	struct thread_memory t = {ARENA_ARRAY(c->m->arena, bool, n), ARENA_ARRAY(c->m->arena, bool, n)};
+	struct thread_memory t = {.stored = map_in(c->m->arena)};
 	ilir_visit_accesses(c->m, k->body, note_thread_memory, &t);
 	c->kernel = k;
 	c->stmt = NULL;
-	for (size_t b = 1; b < n; b++)
-		if (t.loaded[b] && !t.stored[b])
+	for (size_t i = 0; i < t.loaded.n && !c->faults; i++)
+		if (map_get(&t.stored, (const char *)&t.loaded.at[i], sizeof t.loaded.at[i]) < 0)
 			ilir_report_fault(c,
 					  "'%s' is of one call, and this kernel reads it without storing it",
-					  c->m->buffers.at[b].name);
+					  ilir_buffer_at(c->m, t.loaded.at[i])->name);
 }
 
 bool ilir_verify(const struct ilir_module *m, unsigned properties, const char *pass, struct diags *diags)

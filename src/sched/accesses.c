@@ -24,13 +24,24 @@ struct walk {
 
 /* --- accesses of a group --- */
 
+/* The number of a tensor; -1 = it is new. */
+static int number_of_tensor(const struct order *o, const int *key, size_t bytes)
+{
+	int number = map_get(o->numbers, (const char *)key, bytes);
+	for (size_t i = o->numbered; number < 0 && i < o->tensors.n; i++) {
+		const struct order_tensor *t = &o->tensors.at[i];
+		if ((int)t->kind == key[0] && t->which == key[1] && (int)t->value.i == key[2])
+			number = (int)i;
+	}
+	return number;
+}
+
 int order_find_tensor(struct order *o, enum order_kind kind, int which, sub_ref value, int rank)
 {
-	for (size_t i = 0; i < o->tensors.n; i++) {
-		const struct order_tensor *t = &o->tensors.at[i];
-		if (t->kind == kind && t->which == which && t->value.i == value.i)
-			return i;
-	}
+	const int key[] = {(int)kind, which, (int)value.i};
+	int number = number_of_tensor(o, key, sizeof key);
+	if (number >= 0)
+		return number;
 	struct order_tensor t = {.kind = kind,
 			   .which = which,
 			   .value = value,
@@ -38,7 +49,9 @@ int order_find_tensor(struct order *o, enum order_kind kind, int which, sub_ref 
 			   .last = rank - 1,
 			   .settled = rank < 2};
 	vec_push(o->arena, &o->tensors, t);
-	return o->tensors.n - 1;
+	if (!o->copy)
+		map_add(o->numbers, (const char *)key, sizeof key, (int)o->numbered++);
+	return (int)o->tensors.n - 1;
 }
 
 void order_touch(struct order *o, int tensor, int group)
@@ -315,6 +328,8 @@ void order_list_accesses(struct order *o, const struct sched_plan *plan, struct 
 	struct walk w = {.order = o, .plan = plan, .p = plan->p, .arena = a};
 	*o = (struct order){.plan = plan, .p = plan->p, .arena = a, .lanes = lanes};
 	o->groups = ARENA_ARRAY(a, struct order_group, plan->groups.n);
+	o->numbers = ARENA_NEW(a, struct map);
+	*o->numbers = map_in(a);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		walk_group(&w, (int)g);
 }

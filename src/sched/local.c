@@ -40,6 +40,13 @@ static void find_reads(struct sched_plan *plan, struct sched_walk *w, int group)
 	}
 }
 
+static void note_readers(struct sched_plan *plan, struct arena *a)
+{
+	for (size_t g = 0; g < plan->groups.n; g++)
+		for (size_t i = 0; i < plan->groups.at[g].reads.n; i++)
+			vec_push(a, &plan->groups.at[plan->groups.at[g].reads.at[i]].readers, (int)g);
+}
+
 /* --- which groups can be local --- */
 
 static bool stores_result(const struct sched_plan *plan, const struct sched_group *g)
@@ -73,8 +80,9 @@ static bool runs_by_levels(enum sub_domain domain)
 /* The rows of a call that is made for positions are not known before its loop. */
 static bool has_sorted_reader(const struct sched_plan *plan, int group)
 {
-	for (size_t i = group + 1; i < plan->groups.n; i++)
-		if (plan->groups.at[i].sort && has_group(&plan->groups.at[i].reads, group))
+	const sched_groups *readers = &plan->groups.at[group].readers;
+	for (size_t i = 0; i < readers->n; i++)
+		if (plan->groups.at[readers->at[i]].sort)
 			return true;
 	return false;
 }
@@ -104,9 +112,8 @@ static bool is_copied_in_parts(const struct sched_plan *plan, int group)
 {
 	const struct sched_group *g = &plan->groups.at[group];
 	bool parts = g->targets.n == 1 && move_is_padded_copy(plan->p, g->targets.at[0]);
-	for (size_t i = group + 1; i < plan->groups.n; i++)
-		if (has_group(&plan->groups.at[i].reads, group))
-			parts = parts && reads_copy_in_parts(plan, &plan->groups.at[i], g->targets.at[0]);
+	for (size_t i = 0; parts && i < g->readers.n; i++)
+		parts = reads_copy_in_parts(plan, &plan->groups.at[g->readers.at[i]], g->targets.at[0]);
 	return parts;
 }
 
@@ -116,9 +123,8 @@ static bool is_profitable(const struct sched_plan *plan, int group)
 	if (is_copied_in_parts(plan, group))
 		return true;
 	bool profitable = runs_by_levels(plan->p->bodies.at[g->body].domain);
-	for (size_t i = group + 1; i < plan->groups.n; i++)
-		if (has_group(&plan->groups.at[i].reads, group))
-			profitable &= plan->groups.at[i].operations >= LEAST_RATIO * g->operations;
+	for (size_t i = 0; i < g->readers.n; i++)
+		profitable &= plan->groups.at[g->readers.at[i]].operations >= LEAST_RATIO * g->operations;
 	return profitable;
 }
 
@@ -142,6 +148,7 @@ void sched_make_local(struct sched_plan *plan, struct arena *a)
 	sched_walk_init(&w, a, plan);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		find_reads(plan, &w, g);
+	note_readers(plan, a);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		plan->groups.at[g].local = how != MOVE_OFF && can_be_local(plan, &plan->groups.at[g]) &&
 					   !has_sorted_reader(plan, g) &&

@@ -191,6 +191,7 @@ struct order order_copy(const struct order *from)
 	struct order o = *from;
 	o.tensors.at = arena_copy(o.arena, from->tensors.at, from->tensors.n * sizeof *from->tensors.at);
 	o.tensors.capacity = o.tensors.n;
+	o.copy = true;
 	return o;
 }
 

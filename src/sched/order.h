@@ -49,6 +49,10 @@ struct order {
 	struct arena *arena;
 	int lanes;
 	VEC(struct order_tensor) tensors;
+	struct map
+	    *numbers; /* of the first `numbered` tensors, by what they are; a copy of the whole adds none */
+	size_t numbered;
+	bool copy;
 	struct order_group *groups;
 };
 

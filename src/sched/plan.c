@@ -329,7 +329,7 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 		find_groups(&gr);
 	while (fusion->arranging != MOVE_OFF && sched_arrange(&gr));
 	sched_finish_groups(&gr);
-	sched_count_operations(plan, seen);
+	sched_count_operations(plan, a, seen);
 	sched_make_local(plan, a);
 }
 

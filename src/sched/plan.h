@@ -77,7 +77,7 @@ bool sched_is_index(const struct sub_program *, const struct sched_values *, sub
 /* Marks the values that are expensive to compute, given what is stored. */
 void sched_mark_expensive(const struct sub_program *, struct sched_values *);
 /* Sets the number of operations of each group.  The table is by value, all false before and after. */
-void sched_count_operations(struct sched_plan *, bool *needed);
+void sched_count_operations(struct sched_plan *, struct arena *, bool *needed);
 /* Finds what groups read of each other, and makes groups local as the schedule says (local.c). */
 void sched_make_local(struct sched_plan *, struct arena *);
 /* Whether a group has no products, and rows that are larger than the first-level cache, such as images. */

@@ -61,6 +61,7 @@ struct sched_group {
 	bool local; /* computed by each group that reads it, at the head of its kernel (local.c) */
 	int sort; /* the number + 1 of the sort in whose order its rows, or edges, are computed (sort.c); 0 = none */
 	sched_groups reads; /* those whose values it reads */
+	sched_groups readers; /* those that read its values, rising */
 	sched_groups heads; /* the local ones that it computes first, in this order */
 };
 

@@ -29,34 +29,54 @@ double sched_operations(const struct sub_program *p, const struct sub_body *b)
 	return n;
 }
 
-/* The operations of a group, without those of values that other groups have stored. */
-static double group_operations(const struct sched_plan *plan, int group, bool *needed)
+/* The values that a group computes, found from its targets. */
+struct needs {
+	const struct sched_plan *plan;
+	struct arena *arena;
+	int group, body;
+	bool *needed; /* by value of the program */
+	VEC(sub_ref) found;
+};
+
+/* Adds a value unless it is there, or another group has stored it. */
+static void add_need(struct needs *n, sub_ref r)
 {
-	const struct sched_group *g = &plan->groups.at[group];
-	const struct sched_values *values = &plan->values[g->body];
-	double n = 0;
-	for (size_t t = 0; t < g->targets.n; t++) {
-		needed[g->targets.at[t].i] = true;
-		n += sub_row_elements(plan->p, sub_at(plan->p, g->targets.at[t]));
-	}
-	for (int i = values->n; i-- > 0;) {
-		const struct sub_value *v = sub_at(plan->p, values->value[i]);
-		int of = sched_group_of(plan, g->body, values->value[i]);
-		if (!needed[values->value[i].i] || (of >= 0 && of != group))
-			continue;
-		n += operations_of(plan->p, values->value[i]);
-		for (int a = 0; a < v->args; a++)
-			needed[v->arg[a].value.i] = true;
-	}
-	for (int i = 0; i < values->n; i++)
-		needed[values->value[i].i] = false;
-	return n;
+	int of = sched_group_of(n->plan, n->body, r);
+	if (n->needed[r.i] || (of >= 0 && of != n->group))
+		return;
+	n->needed[r.i] = true;
+	vec_push(n->arena, &n->found, r);
 }
 
-void sched_count_operations(struct sched_plan *plan, bool *needed)
+/* The operations of a group, without those of values that other groups have stored. */
+static double group_operations(struct needs *n, int group)
 {
+	const struct sched_plan *plan = n->plan;
+	const struct sched_group *g = &plan->groups.at[group];
+	double operations = 0;
+	n->group = group;
+	n->body = g->body;
+	n->found.n = 0;
+	for (size_t t = 0; t < g->targets.n; t++) {
+		add_need(n, g->targets.at[t]);
+		operations += sub_row_elements(plan->p, sub_at(plan->p, g->targets.at[t]));
+	}
+	for (size_t i = 0; i < n->found.n; i++) {
+		const struct sub_value *v = sub_at(plan->p, n->found.at[i]);
+		operations += operations_of(plan->p, n->found.at[i]);
+		for (int a = 0; a < v->args; a++)
+			add_need(n, v->arg[a].value);
+	}
+	for (size_t i = 0; i < n->found.n; i++)
+		n->needed[n->found.at[i].i] = false;
+	return operations;
+}
+
+void sched_count_operations(struct sched_plan *plan, struct arena *a, bool *needed)
+{
+	struct needs n = {.plan = plan, .arena = a, .needed = needed};
 	for (size_t g = 0; g < plan->groups.n; g++)
-		plan->groups.at[g].operations = group_operations(plan, g, needed);
+		plan->groups.at[g].operations = group_operations(&n, (int)g);
 }
 
 struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *plan, int group)
