@@ -50,8 +50,10 @@ int esp_builder_case(esp_builder *, const char *name, int base, const char *cond
 /* Which body (ESP_BODY_...) the calls that follow are for.  A value of one body cannot be used in another;
  * parameters, inputs and numbers can. */
 void esp_builder_body(esp_builder *, int body);
-/* Begins the next traversal, "up" (children before parents) or "down" (parents before children): states that are declared
- * and bodies that are begun from here on belong to it.  Before the first call there is one that goes up. */
+/* Begins the next traversal, "up" (children before parents) or "down" (parents before children): states that
+ * are declared and bodies that are begun from here on belong to it.  Before the first call there is one that
+ * goes up.  Of a model without a structure, "up over T" or "down over T" is a scan, T steps inside of each
+ * row (doc/model-text.md). */
 void esp_builder_traversal(esp_builder *, const char *direction);
 
 /* Values. */

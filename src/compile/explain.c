@@ -70,7 +70,8 @@ static const struct {
 	enum sub_domain domain;
 } domains[] = {{"binding", SUB_AT_BINDING}, {"hoist", SUB_AHEAD},	{"hoist.inner", SUB_AHEAD_INNER},
 	       {"leaf", SUB_LEAF},	    {"inner", SUB_INNER},	{"root", SUB_TOP},
-	       {"below", SUB_BELOW},	    {"output", SUB_EVERY_NODE}, {"output.root", SUB_EVERY_INPUT}};
+	       {"below", SUB_BELOW},	    {"first", SUB_FIRST_STEP}, {"next", SUB_NEXT_STEPS},
+	       {"output", SUB_EVERY_NODE}, {"output.root", SUB_EVERY_INPUT}};
 
 const char *explain_domain(int domain)
 {

@@ -384,9 +384,13 @@ void ilir_describe(struct ilir_module *m, struct image *image)
 	describe_buffers(m, image);
 	describe_folds(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
-		steps[k] = (struct image_step){
-		    .kernel = k, .domain = m->kernels.at[k].domain, .cases = m->kernels.at[k].cases, .sort = m->kernels.at[k].sort,
-		    .apart = m->kernels.at[k].apart};
+		steps[k] = (struct image_step){.kernel = k,
+					       .domain = m->kernels.at[k].domain,
+					       .first = m->kernels.at[k].first,
+					       .last = m->kernels.at[k].last,
+					       .cases = m->kernels.at[k].cases,
+					       .sort = m->kernels.at[k].sort,
+					       .apart = m->kernels.at[k].apart};
 		describe_blocks(m, &m->kernels.at[k], &boxes, &steps[k]);
 		describe_edges(m, &m->kernels.at[k], &boxes, &steps[k]);
 		describe_rows(m, &m->kernels.at[k], &steps[k]);

@@ -168,6 +168,7 @@ struct ilir_kernel {
 	enum image_domain domain;
 	struct ilir_stmt *body;
 	int group;	 /* of the plan, counted from 1; 0 = all groups of a body, or unknown */
+	int first, last; /* of a scan: as in struct image_step */
 	int part, parts; /* this is kernel `part`, counted from 1, of `parts` successive ones that a group
 			    became; 0, 0 = the group is one kernel */
 	unsigned cases;	 /* as in a step */

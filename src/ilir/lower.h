@@ -79,8 +79,9 @@ struct lowering {
 	struct lower_sorted {
 		ilir_buffer sorted, segment_of, segment_begin;
 	} *sorted; /* by sort */
-	ilir_buffer parent, parent_begin, parent_list;
+	ilir_buffer parent, parent_begin, parent_list, step_of_call;
 	int traversal; /* being lowered */
+	ilir_expr step; /* of a scan: the one that the loop around its bodies is at */
 	VEC(struct stored) storage;
 	VEC(struct stack) stacks;
 	VEC(const struct sched_order *) orders; /* by buffer, of its last dimensions; NULL = the program's */
@@ -253,6 +254,9 @@ void lower_indices_with(const struct sub_value *, const ilir_expr *index, const 
 /* An element of a concatenation, and of an `assign`. */
 ilir_expr lower_joined(struct lowering *, const struct sub_value *, const ilir_expr *index);
 ilir_expr lower_moved(struct lowering *, const struct sub_value *, const ilir_expr *index);
+
+/* An index along the axis of the steps of a scan: scale * step + offset, where the scale is 1 or -1. */
+ilir_expr lower_step_index(struct lowering *, int64_t scale, int64_t offset);
 
 /* --- the order of dimensions (lower_state.c) --- */
 

@@ -24,6 +24,8 @@ static void store_target(struct lowering *l, sub_ref r)
 			continue;
 		ilir_expr index[SUB_MAX_VARS] = {l->row};
 		int n = l->group->rows;
+		if (s->stepped)
+			index[n++] = lower_step_index(l, s->scale, s->offset);
 		for (int d = 0; d < l->group->dims; d++)
 			index[n++] = l->space[v->vars - l->group->dims + d];
 		if (s->to == SUB_TO_STATE)

@@ -43,6 +43,13 @@ static ilir_expr sum_terms(struct lowering *l, const struct sub_value *v, const 
 	return ilir_binary(l->m, ILIR_ADD, at, ilir_index(l->m, m->offset));
 }
 
+ilir_expr lower_step_index(struct lowering *l, int64_t scale, int64_t offset)
+{
+	ilir_expr at = ilir_index(l->m, offset);
+	return scale < 0 ? ilir_binary(l->m, ILIR_SUB, at, l->step)
+			 : ilir_binary(l->m, ILIR_ADD, l->step, at);
+}
+
 static ilir_expr apply_digit(struct lowering *l, const struct sub_map *m, ilir_expr sum)
 {
 	ilir_expr at = ilir_binary(l->m, ILIR_DIV, sum, ilir_index(l->m, m->divisor));
@@ -76,6 +83,8 @@ static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const 
 		return lower_row_of(l, l->input[m->which], "token", at);
 	case SUB_SLOT_EDGE:
 		return edge_in_slot(l, at, m->which);
+	case SUB_STEP:
+		return lower_step_index(l, m->scale, m->offset);
 	case SUB_DIGIT:
 		return apply_digit(l, m, sum_terms(l, v, m, index));
 	default:

@@ -100,7 +100,7 @@ static ilir_buffer input_buffer(struct lowering *l, int input)
 static bool has_traversal_down(const struct sub_program *p)
 {
 	for (size_t t = 0; t < p->traversals.n; t++)
-		if (p->traversals.at[t].down)
+		if (p->traversals.at[t].down && !p->traversals.at[t].steps)
 			return true;
 	return false;
 }
@@ -172,6 +172,9 @@ static void declare_structure(struct lowering *l)
 	if (l->p->cases.n)
 		l->case_of = index_buffer(l, "case", IMAGE_CASE, 0, "node");
 	declare_parents(l);
+	for (size_t t = 0; t < l->p->traversals.n; t++)
+		if (l->p->traversals.at[t].steps && !l->step_of_call.i)
+			l->step_of_call = index_buffer(l, "step", IMAGE_STEP, 0, "step");
 	l->origin = index_buffer(l, "origin", IMAGE_ORIGIN, 0, "node");
 	if (l->plan->sorts.n)
 		l->edge_node = index_buffer(l, "edge.node", IMAGE_EDGE_NODE, 0, "edge");
@@ -544,6 +547,43 @@ static struct ilir_stmt *lower_recursion(struct lowering *l)
 	return ilir_append(leaves, loop_over_batches(l, first, false, inner_steps));
 }
 
+static struct ilir_stmt *first_step(struct ilir_stmt *s)
+{
+	while (s && s->kind == ILIR_FOR)
+		s = s->loop.body;
+	return s;
+}
+
+/* The loop over some steps of a scan, each of which runs the groups of a body over all rows. */
+static struct ilir_stmt *lower_steps_of_scan(struct lowering *l, enum sub_domain domain, int64_t begin,
+					     int64_t end)
+{
+	struct ilir_module *m = l->m;
+	int body = find_body(l, domain);
+	if (body < 0 || begin == end)
+		return NULL;
+	ilir_var v = ilir_new_var(m, "step", (struct ilir_type){ILIR_INDEX, 1});
+	l->step = ilir_var_ref(m, v);
+	struct ilir_stmt *steps =
+	    lower_steps(l, body, l->p->bodies.at[body].name, ilir_index(m, 0), ilir_size(m, IMAGE_NODES));
+	return ilir_for(m, v, ilir_index(m, begin), ilir_index(m, end), 1, ilir_dim_name(m, "step"),
+			ILIR_SERIAL, ilir_append(steps, ilir_barrier(m)));
+}
+
+/* A step of a scan waits for the one before it, so the first one is set apart from what stands before it. */
+static struct ilir_stmt *lower_scan(struct lowering *l)
+{
+	int64_t steps = l->p->traversals.at[l->traversal].steps;
+	struct ilir_stmt *first = steps ? lower_steps_of_scan(l, SUB_FIRST_STEP, 0, 1) : NULL,
+			 *next = steps ? lower_steps_of_scan(l, SUB_NEXT_STEPS, 1, steps) : NULL;
+	for (int i = 0; i < 2; i++) {
+		struct ilir_stmt *s = first_step(i ? next : first);
+		if (s)
+			s->step.apart = true;
+	}
+	return ilir_append(first, next);
+}
+
 /* Lowers a body over all rows of its domain, before or after the recursion. */
 static struct ilir_stmt *lower_all_rows(struct lowering *l, enum sub_domain domain)
 {
@@ -575,13 +615,6 @@ static void lower_bindings(struct lowering *l)
 						      .body = lower_body(l, b, true)});
 }
 
-static struct ilir_stmt *first_step(struct ilir_stmt *s)
-{
-	while (s && s->kind == ILIR_FOR)
-		s = s->loop.body;
-	return s;
-}
-
 /* Sets the steps of a traversal, or of outputs, apart from those before them if one of their bodies reads all nodes. */
 static struct ilir_stmt *set_apart(struct lowering *l, struct ilir_stmt *steps, bool outputs)
 {
@@ -610,7 +643,7 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 	lower_bindings(&l);
 	for (size_t t = 0; t < l.p->traversals.n; t++) {
 		l.traversal = t;
-		struct ilir_stmt *recursion = lower_recursion(&l);
+		struct ilir_stmt *recursion = ilir_append(lower_recursion(&l), lower_scan(&l));
 		body = ilir_append(body, set_apart(&l, ilir_append(lower_ahead(&l), recursion), false));
 	}
 	body = ilir_append(body, set_apart(&l, lower_all_rows(&l, SUB_EVERY_NODE), true));

@@ -191,10 +191,20 @@ static ilir_expr compute_value(struct lowering *l, sub_ref r, const ilir_expr *i
 	}
 }
 
+/* A state of a scan, of the step at hand. */
+static ilir_expr read_step(struct lowering *l, const struct sub_store *s, const ilir_expr *index, int vars)
+{
+	ilir_expr at[SUB_MAX_VARS + 1] = {index[0], lower_step_index(l, s->scale, s->offset)};
+	memcpy(at + 2, index + 1, (size_t)(vars - 1) * sizeof *at);
+	return lower_load(l, lower_target(l, s), at, vars + 1);
+}
+
 static ilir_expr read_stored(struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_store *s = lower_result(l, l->body, r);
 	ilir_expr at[SUB_MAX_VARS];
+	if (s && s->stepped)
+		return read_step(l, s, index, sub_at(l->p, r)->vars);
 	if (s && s->to == SUB_TO_STATE)
 		return read_state(l, s->which, index, sub_at(l->p, r)->vars);
 	int n = lower_stored_index(l, r, index, at);

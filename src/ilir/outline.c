@@ -8,10 +8,18 @@
 
 #include <string.h>
 
+/* Whether a step in a loop has the same rows in each iteration: the loop is over the steps of a scan. */
+static bool is_scan(const struct ilir_module *m, const struct ilir_stmt *step)
+{
+	return ilir_at(m, step->step.end)->op == ILIR_SIZE;
+}
+
 /* The domain of a step in the loop `around`, or at the top (NULL), by its range: a traversal down counts
  * the loop's variable from the end. */
 static enum image_domain domain_of(struct ilir_module *m, const struct ilir_stmt *step, const struct ilir_stmt *around)
 {
+	if (around && is_scan(m, step))
+		return IMAGE_DOMAIN_SCAN;
 	if (around) {
 		ilir_expr read = ilir_loaded_index(m, step->step.begin);
 		bool batch = read.i, all = ilir_is_const(m, around->loop.begin, 0);
@@ -90,12 +98,36 @@ static void outline_parts(struct ilir_module *m, struct ilir_kernel k, const cha
 	}
 }
 
-static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, enum image_domain domain,
+/* Reads the step of a scan, which is the variable of a loop around its kernels, from the memory of the
+ * thread.  The range stays known. */
+static struct ilir_stmt *read_scan_step(struct ilir_module *m, struct ilir_stmt *body,
+					const struct ilir_stmt *loop)
+{
+	if (ilir_trip_count(m, loop) == 1)
+		return ilir_substitute_block(m, body, loop->loop.var, loop->loop.begin);
+	ilir_expr none = ilir_index(m, 0), one = ilir_index(m, 1),
+		  at = ilir_load_index(m, ilir_find_buffer(m, IMAGE_STEP), &none, 1);
+	at = ilir_binary(m, ILIR_MAX, at, loop->loop.begin);
+	at = ilir_binary(m, ILIR_MIN, at, ilir_binary(m, ILIR_SUB, loop->loop.end, one));
+	return ilir_substitute_block(m, body, loop->loop.var, at);
+}
+
+static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, const struct ilir_stmt *around,
 			 struct ilir_tiling *tiling)
 {
-	struct ilir_stmt *head = step->step.body, *rest = cut_head(m, &head);
+	enum image_domain domain = domain_of(m, step, around);
+	int64_t begin = 0, end = 0;
+	if (domain == IMAGE_DOMAIN_SCAN) {
+		ilir_constant(m, around->loop.begin, &begin);
+		ilir_constant(m, around->loop.end, &end);
+	}
+	struct ilir_stmt *body =
+	    domain == IMAGE_DOMAIN_SCAN ? read_scan_step(m, step->step.body, around) : step->step.body;
+	struct ilir_stmt *head = body, *rest = cut_head(m, &head);
 	struct ilir_kernel k = {.name = step->step.name,
 				.domain = domain,
+				.first = (int)begin,
+				.last = (int)end,
 				.group = step->step.group,
 				.cases = step->step.cases,
 				.sort = step->step.sort,
@@ -115,7 +147,7 @@ static void outline_block(struct ilir_module *m, const struct ilir_stmt *s, cons
 		if (s->kind == ILIR_FOR)
 			outline_block(m, s->loop.body, s, tiling);
 		else if (s->kind == ILIR_STEP)
-			outline_step(m, s, domain_of(m, s, around), tiling);
+			outline_step(m, s, around, tiling);
 }
 
 void ilir_outline(struct ilir_module *m, struct ilir_tiling *tiling)

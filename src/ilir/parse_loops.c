@@ -558,6 +558,11 @@ static void parse_kernel(struct parser *p)
 	struct ilir_kernel k = {.name = lex_name(p->l, "the kernel's name")};
 	lex_expect(p->l, "in");
 	k.domain = lex_one_of(p->l, ilir_domain_word, ILIR_DOMAINS, "a domain");
+	if (k.domain == IMAGE_DOMAIN_SCAN) {
+		k.first = parse_integer(p, 0, INT32_MAX);
+		lex_expect(p->l, "..");
+		k.last = parse_integer(p, 1, INT32_MAX);
+	}
 	k.group = parse_group(p);
 	k.cases = parse_cases(p);
 	k.apart = lex_accept(p->l, "apart");

@@ -36,6 +36,7 @@ const char *const ilir_domain_word[] = {
     [IMAGE_DOMAIN_NODES] = "nodes",
     [IMAGE_DOMAIN_PAST_LEAVES] = "past_leaves",
     [IMAGE_DOMAIN_INPUTS] = "inputs",
+    [IMAGE_DOMAIN_SCAN] = "scan",
     [IMAGE_DOMAIN_BINDING] = "binding",
     [IMAGE_DOMAIN_BATCH_DOWN] = "batch_down",
     [IMAGE_DOMAIN_NODE_DOWN] = "node_down",
@@ -491,6 +492,8 @@ static void put_kernel(struct out *o, const struct ilir_kernel *k)
 	str_puts(o->s, "kernel ");
 	put_name(o, k->name);
 	str_printf(o->s, " in %s", ilir_domain_word[k->domain]);
+	if (k->domain == IMAGE_DOMAIN_SCAN)
+		str_printf(o->s, " %d..%d", k->first, k->last);
 	put_group(o, k->group);
 	put_cases(o, k->cases);
 	put_sorted(o, k->sort, k->apart);

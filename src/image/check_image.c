@@ -384,6 +384,8 @@ static bool check_step(struct checking *c, int i)
 		return refuse_image(c, "step", "a step runs over rows that nothing sorts");
 	if (s->after > c->image->steps)
 		return refuse_image(c, "step", "a step follows one that does not exist");
+	if ((s->first < s->last) != (s->domain == IMAGE_DOMAIN_SCAN))
+		return refuse_image(c, "step", "a step of a scan has no steps, or another one has them");
 	if (s->head > s->operations)
 		return refuse_image(c, "step", "the head of a step does more than the step");
 	return s->kernel < c->image->kernels ||

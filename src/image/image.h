@@ -221,7 +221,9 @@ enum image_domain {
 	IMAGE_DOMAIN_INPUTS,	  /* 0 .. inputs */
 	IMAGE_DOMAIN_BATCH_DOWN,  /* 0 .. nodes, batch by batch, the last one first */
 	IMAGE_DOMAIN_NODE_DOWN,	  /* 0 .. nodes, node by node, the last one first */
-	IMAGE_DOMAIN_BINDING	  /* when weights are bound: the rows of one folded parameter */
+	IMAGE_DOMAIN_SCAN,   /* 0 .. nodes, a call for each step of a scan; consecutive steps of the same scan
+			      * all run   over one of its steps before the next */
+	IMAGE_DOMAIN_BINDING /* when weights are bound: the rows of one folded parameter */
 };
 
 /* How a range is divided among threads. */
@@ -236,6 +238,7 @@ enum image_strategy {
 struct image_step {
 	int kernel;
 	enum image_domain domain;
+	int first, last; /* SCAN: of the steps first .. last - 1 of the scan */
 	int rows;	/* of the kernel's greatest tile: ranges are best cut at multiples of it */
 	int tiles;	/* a mask: bit r - 1 = it has tiles of r rows; 0 = they are not known */
 	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */

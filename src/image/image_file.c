@@ -171,6 +171,8 @@ LAYOUT(sort, sizeof(struct image_sort), sort_members);
 static const struct member step_members[] = {
     NUMBER_IN(image_step, kernel, 0, MAX_COUNT),
     NUMBER_IN(image_step, domain, IMAGE_DOMAIN_ONCE, IMAGE_DOMAIN_BINDING),
+    NUMBER_IN(image_step, first, 0, MAX_COUNT),
+    NUMBER_IN(image_step, last, 0, MAX_COUNT),
     NUMBER_IN(image_step, rows, 0, MAX_COUNT),
     NUMBER_IN(image_step, tiles, 0, INT32_MAX),
     NUMBER_IN(image_step, operations, 0, INT32_MAX),

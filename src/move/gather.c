@@ -243,7 +243,9 @@ static struct sub_body body_of_nodes(struct gathering *g, const struct sub_body 
 		vec_push(g->arena, &b.stores, had->stores.at[i]);
 	for (size_t i = 0; i < g->all.n; i++)
 		vec_push(g->arena, &b.stores,
-			 (struct sub_store){SUB_TO_INPUT, g->all.at[i].input, sub_as_is(g->to, g->all.at[i].there)});
+			 (struct sub_store){.to = SUB_TO_INPUT,
+					    .which = g->all.at[i].input,
+					    .value = sub_as_is(g->to, g->all.at[i].there)});
 	return b;
 }
 

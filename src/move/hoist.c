@@ -262,9 +262,10 @@ static void add_ahead(struct hoisting *h, bool at_leaf)
 	for (size_t i = 0; i < h->hoisted.n; i++) {
 		const struct hoisted_value *moved = &h->hoisted.at[i];
 		if (moved->at_leaf == at_leaf)
-			vec_push(
-			    h->arena, &b.stores,
-			    (struct sub_store){SUB_TO_INPUT, moved->input, sub_as_is(h->to, moved->value)});
+			vec_push(h->arena, &b.stores,
+				 (struct sub_store){.to = SUB_TO_INPUT,
+						    .which = moved->input,
+						    .value = sub_as_is(h->to, moved->value)});
 	}
 	if (b.stores.n)
 		vec_push(h->arena, &h->to->bodies, b);

@@ -125,7 +125,8 @@ static sub_ref rewrite_value(struct refactoring *f, sub_ref r, const sub_ref *no
 static void store_derived(struct refactoring *f, struct sub_body *b, size_t i, sub_ref value)
 {
 	int which = f->derived.at[i].which;
-	vec_push(f->arena, &b->stores, (struct sub_store){SUB_TO_STATE, which, sub_as_is(f->to, value)});
+	vec_push(f->arena, &b->stores,
+		 (struct sub_store){.to = SUB_TO_STATE, .which = which, .value = sub_as_is(f->to, value)});
 }
 
 /* The place of a body: its states are the values that it stores. */

@@ -253,7 +253,8 @@ sub_ref refactor_make_table(struct refactoring *f, const struct derived *d, cons
 	}
 	int param = declare_table(f, row, l->rows);
 	struct sub_body b = {.name = f->to->params.at[param].name, .domain = SUB_AT_BINDING};
-	vec_push(f->arena, &b.stores, (struct sub_store){SUB_TO_PARAM, param, sub_as_is(f->to, value)});
+	vec_push(f->arena, &b.stores,
+		 (struct sub_store){.to = SUB_TO_PARAM, .which = param, .value = sub_as_is(f->to, value)});
 	vec_push(f->arena, &f->tables, b);
 	return read_table(f, param, row, l);
 }

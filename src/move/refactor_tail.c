@@ -344,7 +344,8 @@ static void keep_operands(struct tails *ts, const struct tail *t, const struct s
 			kept = a == t->passed ? now[r.i]
 					      : number_like(ts, t->beside[a], t->last->arg[a].value);
 		vec_push(ts->arena, &b->stores,
-			 (struct sub_store){SUB_TO_STATE, t->kept[a], sub_as_is(ts->to, kept)});
+			 (struct sub_store){
+			     .to = SUB_TO_STATE, .which = t->kept[a], .value = sub_as_is(ts->to, kept)});
 	}
 }
 

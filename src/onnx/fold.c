@@ -76,6 +76,19 @@ static double *const *make_outputs(struct onnx_importer *im, const struct onnx_o
 	return elements;
 }
 
+/* Where elements of states are computed. */
+static double *const *make_states(struct onnx_importer *im, const struct sub_program *p)
+{
+	double **elements = ARENA_ARRAY(&im->scratch, double *, p->states.n + 1);
+	for (size_t s = 0; s < p->states.n; s++) {
+		int64_t n = 1;
+		for (int d = 0; d < p->states.at[s].rank; d++)
+			n *= p->states.at[s].shape[d];
+		elements[s] = ARENA_ARRAY(&im->scratch, double, n);
+	}
+	return elements;
+}
+
 /* Evaluates a model without inputs on one row, if that is affordable. */
 static bool evaluate_model(struct onnx_importer *im, struct onnx_op *o, const struct ra_model *model,
 			   double *const **outputs)
@@ -94,7 +107,7 @@ static bool evaluate_model(struct onnx_importer *im, struct onnx_op *o, const st
 	for (size_t i = 0; i < o->target->weights.n; i++)
 		params[i] = o->target->weights.at[i].data;
 	*outputs = make_outputs(im, o);
-	return sub_evaluate_in(SUB_BINARY32, &p, &row, params, NULL, *outputs, &im->scratch);
+	return sub_evaluate_in(SUB_BINARY32, &p, &row, params, make_states(im, &p), *outputs, &im->scratch);
 }
 
 static void keep_constant(struct onnx_op *o, struct onnx_operand *x, const double *elements)

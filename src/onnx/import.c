@@ -66,7 +66,8 @@ bool onnx_start_target(const struct onnx_importer *im, struct arena *a, struct o
 {
 	const struct onnx_graph *graph = im->whole;
 	const char *name = onnx_spell_name(a, *graph->name ? graph->name : "graph");
-	*t = (struct onnx_target){.names = map_in(im->arena), .axis = im->axis, .reduced = im->reduced};
+	*t = (struct onnx_target){
+	    .names = map_in(im->arena), .kept = map_in(im->arena), .axis = im->axis, .reduced = im->reduced};
 	t->builder = ra_builder_new(a, im->diags, 1, name, "none");
 	if (!t->builder)
 		return false;

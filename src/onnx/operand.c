@@ -284,7 +284,7 @@ bool onnx_take_input(struct arena *a, struct diags *diags, const struct onnx_gra
 /* --- use --- */
 
 /* NAME, or NAME_1 ... */
-static const char *free_name(const struct onnx_op *o, const char *name)
+const char *onnx_free_name(const struct onnx_op *o, const char *name)
 {
 	struct map *names = &o->target->names;
 	const char *spelled = onnx_spell_name(o->arena, *name ? name : "constant"), *candidate = spelled;
@@ -294,13 +294,23 @@ static const char *free_name(const struct onnx_op *o, const char *name)
 }
 
 /* `2, 3 : f32` */
-static const char *declaration(const struct onnx_op *o, const struct onnx_operand *x)
+static const char *declaration(const struct onnx_op *o, const struct onnx_shape *shape, enum dtype dtype)
 {
 	struct str s = str_in(o->arena);
-	for (int d = 0; d < x->shape.rank; d++)
-		str_printf(&s, "%s%lld", d ? ", " : "", (long long)x->shape.dim[d]);
-	str_printf(&s, " : %s", dtype_traits_of(onnx_type_traits_of(x->type)->dtype)->spelling);
+	for (int d = 0; d < shape->rank; d++)
+		str_printf(&s, "%s%lld", d ? ", " : "", (long long)shape->dim[d]);
+	str_printf(&s, " : %s", dtype_traits_of(dtype)->spelling);
 	return str_text(&s);
+}
+
+static const char *declaration_of(const struct onnx_op *o, const struct onnx_operand *x)
+{
+	return declaration(o, &x->shape, onnx_type_traits_of(x->type)->dtype);
+}
+
+const char *onnx_state_text(const struct onnx_op *o, const struct onnx_operand *x)
+{
+	return declaration(o, &x->shape, onnx_computed(x->type));
 }
 
 /* A single number of f32 is written; of other types it is a parameter. */
@@ -316,9 +326,9 @@ static uint32_t declare_constant(const struct onnx_op *o, const struct onnx_tens
 	const struct onnx_operand x = onnx_constant(o, constant);
 	if (is_written(constant))
 		return ra_builder_number(o->target->builder, onnx_number_at(constant, 0));
-	t.name = free_name(o, t.name);
+	t.name = onnx_free_name(o, t.name);
 	vec_push(o->arena, &o->target->weights, t);
-	return ra_builder_param(o->target->builder, t.name, declaration(o, &x));
+	return ra_builder_param(o->target->builder, t.name, declaration_of(o, &x));
 }
 
 static uint32_t declare_input(const struct onnx_op *o, const struct onnx_value *v)
@@ -330,14 +340,37 @@ static uint32_t declare_input(const struct onnx_op *o, const struct onnx_value *
 	if (!map_add(&o->target->names, name, strlen(name), 0))
 		return refuse_value(o->diags, o->graph, v, DIAG_ONNX_NAME, "rename one of them",
 				    "has the name of another input or output");
-	return ra_builder_input(o->target->builder, name, declaration(o, &x));
+	return ra_builder_input(o->target->builder, name, declaration_of(o, &x));
+}
+
+/* The name of the state that keeps a value, which is made at its first use in another body. */
+static const char *keep_value(const struct onnx_op *o, const struct onnx_operand *x)
+{
+	struct onnx_target *t = o->target;
+	int known = map_get(&t->kept, (const char *)&x->id, sizeof x->id);
+	if (known >= 0)
+		return t->state.at[known];
+	const char *name = onnx_free_name(o, "kept");
+	map_add(&t->kept, (const char *)&x->id, sizeof x->id, (int)t->state.n);
+	vec_push(o->arena, &t->state, name);
+	ra_builder_keep(t->builder, x->id, name, onnx_state_text(o, x));
+	return name;
+}
+
+static uint32_t use_computed(const struct onnx_op *o, const struct onnx_operand *x)
+{
+	if (!x->id || ra_builder_is_here(o->target->builder, x->id))
+		return x->id;
+	return ra_builder_get(o->target->builder, keep_value(o, x));
 }
 
 uint32_t onnx_use(const struct onnx_op *o, const struct onnx_operand *x)
 {
 	struct onnx_source *s = x->source;
-	if (!s || s->target == o->target)
-		return s ? s->id : x->id;
+	if (!s)
+		return use_computed(o, x);
+	if (s->target == o->target)
+		return s->id;
 	s->target = o->target;
 	s->id = s->constant ? declare_constant(o, s->constant) : declare_input(o, s->input);
 	return s->id;

@@ -39,6 +39,8 @@ struct onnx_target {
 	VEC(struct onnx_tensor) weights;
 	const char *axis, *reduced; /* the names of indices, before their number */
 	int added;		    /* parameters that no tensor of the file gives a name */
+	struct map kept; /* numbers of the builder -> state that keeps the value for other bodies */
+	VEC(const char *) state;
 };
 
 struct onnx_importer;
@@ -120,8 +122,13 @@ bool onnx_check_value(struct arena *, struct diags *, const struct onnx_graph *,
 /* An input of the graph, which must have a shape.  False after a diagnostic. */
 bool onnx_take_input(struct arena *, struct diags *, const struct onnx_graph *, const struct onnx_value *,
 		     struct onnx_operand *);
-/* The number of the builder: declares an input, or a parameter for a constant, at its first use. */
+/* The number of the builder: declares an input, or a parameter for a constant, at its first use.  Of what the
+ * body of another traversal computes, that of a state which keeps it. */
 uint32_t onnx_use(const struct onnx_op *, const struct onnx_operand *);
+/* A name of a parameter or state like this one that nothing else has. */
+const char *onnx_free_name(const struct onnx_op *, const char *);
+/* The shape and type of a state that keeps a value. */
+const char *onnx_state_text(const struct onnx_op *, const struct onnx_operand *);
 /* A tensor that is not of the file.  Its elements are to be set. */
 struct onnx_tensor *onnx_new_tensor(const struct onnx_op *, enum onnx_type, const struct onnx_shape *);
 struct onnx_operand onnx_constant(const struct onnx_op *, const struct onnx_tensor *);
@@ -189,6 +196,39 @@ struct onnx_operand onnx_softmax(const struct onnx_op *, struct onnx_operand, un
  */
 struct onnx_operand onnx_weighted_sum(const struct onnx_op *, struct onnx_operand, int axis, int64_t n,
 				      int64_t taps, const int64_t *at, const float *share);
+
+/* --- scans --- */
+
+/* A scan while it is written, over the first axis of what it reads: begin_scan, begin_step for the first step
+ * and for the others, end_scan. */
+struct onnx_scan {
+	const struct onnx_op *o;
+	int64_t steps;
+	bool down;  /* from the last element of the axis to the first */
+	bool first; /* the body at hand is that of the first step */
+};
+
+/* What a scan carries from step to step. */
+struct onnx_carried {
+	const char *name;
+	enum onnx_type type;
+	struct onnx_shape shape;
+};
+
+void onnx_begin_scan(const struct onnx_scan *);
+void onnx_begin_step(struct onnx_scan *, bool first);
+void onnx_end_scan(const struct onnx_scan *);
+/* The element of the first axis at the step. */
+struct onnx_operand onnx_at_step(const struct onnx_scan *, struct onnx_operand);
+/* Of the type and shape of an operand; the name is made free. */
+struct onnx_carried onnx_declare_carried(const struct onnx_scan *, const char *name,
+					 const struct onnx_operand *like);
+/* Of the step before, in a step that is not the first. */
+struct onnx_operand onnx_carried_before(const struct onnx_scan *, const struct onnx_carried *);
+/* Gives it to the next step. */
+void onnx_carry(const struct onnx_scan *, const struct onnx_carried *, struct onnx_operand);
+/* Behind the scan: of all steps, along a first axis, each at its element. */
+struct onnx_operand onnx_carried_all(const struct onnx_scan *, const struct onnx_carried *);
 
 /* Writes the nodes of a graph of the node's attribute.  `in` are operands of its inputs, `out` of all its
  * outputs.  False after a diagnostic. */

@@ -1,7 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* LSTM, GRU and RNN.  The steps are written one after the other, since the sequence is an axis of known
- * extent: the input's share of all steps is one product, and each step adds the product with the state before
- * it. */
+/* LSTM, GRU and RNN as scans: the input's share of all steps is one product before the scan, and each step
+ * adds the product with the state before it. */
 #include "onnx/operators.h"
 
 #include <strings.h>
@@ -26,8 +25,10 @@ struct recurrence {
 	struct onnx_operand x; /* [steps, batch, gates * hidden]: the input's share, with biases */
 	struct onnx_operand R, bias,
 	    peephole; /* [hidden, gates * hidden]; [gates * hidden] of the recurrence; [3 * hidden] */
-	struct onnx_operand h, c, lengths; /* lengths: [batch, 1] */
+	struct onnx_operand h, c;	     /* of the step before */
+	struct onnx_operand lengths, places; /* [batch, 1]; the number of each step, [steps] */
 	const char *function[3];
+	struct onnx_operand weight[8]; /* by input: that of the only direction, where it is a constant */
 };
 
 /* --- activations --- */
@@ -149,15 +150,30 @@ static bool check_shapes(const struct recurrence *r)
 			      "the weights do not fit the input and %lld hidden units", (long long)r->hidden);
 }
 
-static void read_biases(struct recurrence *r)
+/* The part of a weight that is of the direction.  A constant is reshaped once, so that it is one parameter.
+ */
+static struct onnx_operand weight_of(struct recurrence *r, int input)
+{
+	const struct onnx_operand *x = &r->o->in[input];
+	struct onnx_operand *once = &r->weight[input];
+	if (!x->constant || x->shape.dim[0] > 1)
+		return onnx_select(r->o, *x, 0, r->direction);
+	if (!once->given)
+		*once = onnx_select(r->o, *x, 0, 0);
+	return *once;
+}
+
+/* What depends on the weights of the recurrence is written in the bodies of the steps, which need no copy of
+ * it. */
+static void read_recurrence(struct recurrence *r)
 {
 	const struct onnx_op *o = r->o;
 	int64_t rows = cells[r->kind].gates * r->hidden;
-	if (!onnx_given(o, 3))
-		return;
-	struct onnx_operand both = onnx_select(o, o->in[3], 0, r->direction);
-	r->x = add(o, r->x, onnx_slice(o, both, 0, 0, rows));
-	r->bias = onnx_slice(o, both, 0, rows, 2 * rows);
+	r->R = onnx_transpose(o, weight_of(r, 2), (int[]){1, 0});
+	if (onnx_given(o, 3))
+		r->bias = onnx_slice(o, weight_of(r, 3), 0, rows, 2 * rows);
+	if (r->kind == LSTM && onnx_given(o, 7))
+		r->peephole = weight_of(r, 7);
 }
 
 static bool read_direction(struct recurrence *r)
@@ -171,16 +187,14 @@ static bool read_direction(struct recurrence *r)
 	r->hidden = o->in[2].shape.rank == 3 ? o->in[2].shape.dim[2] : 0;
 	if (!check_shapes(r) || !read_activations(r))
 		return false;
-	r->x = product(o, x, onnx_transpose(o, onnx_select(o, o->in[1], 0, r->direction), (int[]){1, 0}));
-	r->R = onnx_transpose(o, onnx_select(o, o->in[2], 0, r->direction), (int[]){1, 0});
-	read_biases(r);
-	r->h = initial(r, 5);
-	if (r->kind == LSTM)
-		r->c = initial(r, 6);
-	if (r->kind == LSTM && onnx_given(o, 7))
-		r->peephole = onnx_select(o, o->in[7], 0, r->direction);
-	if (onnx_given(o, 4))
+	int64_t rows = cells[r->kind].gates * r->hidden;
+	r->x = product(o, x, onnx_transpose(o, weight_of(r, 1), (int[]){1, 0}));
+	if (onnx_given(o, 3))
+		r->x = add(o, r->x, onnx_slice(o, weight_of(r, 3), 0, 0, rows));
+	if (onnx_given(o, 4)) {
 		r->lengths = onnx_reshape(o, o->in[4], &(struct onnx_shape){2, {r->batch, 1}});
+		r->places = onnx_count(o, o->in[4].type, r->steps);
+	}
 	return true;
 }
 
@@ -239,33 +253,72 @@ static void step_rnn(struct recurrence *r, struct onnx_operand x)
 }
 
 /* Beyond the end of its sequence an entry of the batch keeps its state; its output is 0. */
-static struct onnx_operand within(const struct recurrence *r, int64_t step, struct onnx_operand x,
-				  struct onnx_operand otherwise)
+static struct onnx_operand within(const struct recurrence *r, struct onnx_operand place,
+				  struct onnx_operand x, struct onnx_operand otherwise)
 {
 	struct onnx_operand lengths = r->lengths;
-	return onnx_formula(r->o, x.type, &x.shape, (struct onnx_operand *[]){&x, &otherwise, &lengths}, 3,
-			    onnx_format(r->o, "where(c > %lld, a, b)", (long long)step));
+	return onnx_formula(r->o, x.type, &x.shape,
+			    (struct onnx_operand *[]){&x, &otherwise, &lengths, &place}, 4,
+			    "where(c > d, a, b)");
 }
 
-/* Writes all steps; the outputs by step, each [1, batch, hidden]. */
-static void run_direction(struct recurrence *r, bool backward, struct onnx_operand *output)
+/* What the steps of a direction carry: outputs apart from states where some are 0. */
+struct carried {
+	struct onnx_carried h, c, y;
+};
+
+static void write_step(struct recurrence *r, const struct onnx_scan *scan, const struct carried *carried)
 {
 	static void (*const step_of[])(struct recurrence *, struct onnx_operand) = {step_lstm, step_gru,
 										    step_rnn};
 	const struct onnx_op *o = r->o;
-	struct onnx_operand zero = onnx_number(o, o->in[0].type, 0);
-	for (int64_t n = 0; n < r->steps; n++) {
-		int64_t step = backward ? r->steps - 1 - n : n;
-		struct onnx_operand h = r->h, c = r->c;
-		step_of[r->kind](r, onnx_select(o, r->x, 0, step));
-		struct onnx_operand y = r->h;
-		if (r->lengths.given) {
-			y = within(r, step, r->h, zero);
-			r->h = within(r, step, r->h, h);
-			r->c = r->kind == LSTM ? within(r, step, r->c, c) : r->c;
-		}
-		output[step] = onnx_reshape(o, y, &(struct onnx_shape){4, {1, 1, r->batch, r->hidden}});
+	r->h = scan->first ? initial(r, 5) : onnx_carried_before(scan, &carried->h);
+	if (r->kind == LSTM)
+		r->c = scan->first ? initial(r, 6) : onnx_carried_before(scan, &carried->c);
+	struct onnx_operand h = r->h, c = r->c, y;
+	read_recurrence(r);
+	step_of[r->kind](r, onnx_at_step(scan, r->x));
+	y = r->h;
+	if (r->lengths.given) {
+		struct onnx_operand place = onnx_at_step(scan, r->places);
+		y = within(r, place, r->h, onnx_number(o, o->in[0].type, 0));
+		r->h = within(r, place, r->h, h);
+		r->c = r->kind == LSTM ? within(r, place, r->c, c) : r->c;
+		onnx_carry(scan, &carried->y, y);
 	}
+	onnx_carry(scan, &carried->h, r->h);
+	if (r->kind == LSTM)
+		onnx_carry(scan, &carried->c, r->c);
+}
+
+/* The state behind the last step that runs, [1, batch, hidden]. */
+static struct onnx_operand last_of(const struct recurrence *r, const struct onnx_scan *scan,
+				   const struct onnx_carried *carried)
+{
+	struct onnx_operand all = onnx_carried_all(scan, carried);
+	return onnx_slice(r->o, all, 0, scan->down ? 0 : r->steps - 1, scan->down ? 1 : r->steps);
+}
+
+/* Writes a direction: its outputs by step, [steps, 1, batch, hidden], and its last states. */
+static void run_direction(struct recurrence *r, bool down, struct onnx_operand *y, struct onnx_operand *h,
+			  struct onnx_operand *c)
+{
+	struct onnx_scan scan = {.o = r->o, .steps = r->steps, .down = down};
+	struct onnx_operand state = {.type = r->x.type, .shape = {2, {r->batch, r->hidden}}};
+	struct carried carried;
+	onnx_begin_scan(&scan);
+	carried.h = onnx_declare_carried(&scan, "h", &state);
+	if (r->kind == LSTM)
+		carried.c = onnx_declare_carried(&scan, "c", &state);
+	carried.y = r->lengths.given ? onnx_declare_carried(&scan, "y", &state) : carried.h;
+	for (int first = 1; first >= 0; first--) {
+		onnx_begin_step(&scan, first);
+		write_step(r, &scan, &carried);
+	}
+	onnx_end_scan(&scan);
+	*y = onnx_insert_axis(r->o, onnx_carried_all(&scan, &carried.y), 1);
+	*h = last_of(r, &scan, &carried.h);
+	*c = r->kind == LSTM ? last_of(r, &scan, &carried.c) : *h;
 }
 
 /* --- results --- */
@@ -288,12 +341,7 @@ static bool write_recurrence(struct onnx_op *o, enum kind kind)
 		struct recurrence r = {.o = o, .kind = kind, .direction = d};
 		if (!read_direction(&r))
 			return false;
-		struct onnx_operand *output = ARENA_ARRAY(o->arena, struct onnx_operand, r.steps);
-		run_direction(&r, d || strcmp(direction, "reverse") == 0, output);
-		struct onnx_shape state = {3, {1, r.batch, r.hidden}};
-		y[d] = onnx_concat(o, output, (int)r.steps, 0);
-		h[d] = onnx_reshape(o, r.h, &state);
-		c[d] = kind == LSTM ? onnx_reshape(o, r.c, &state) : h[d];
+		run_direction(&r, d || strcmp(direction, "reverse") == 0, &y[d], &h[d], &c[d]);
 	}
 	o->out[0] = join(o, y, directions, 1, (int[]){2, 0, 1, 3});
 	if (o->outs > 1)

@@ -466,6 +466,9 @@ static void check_nodes(struct solver *b)
 		check_shape(b, &b->m->inputs.at[i].shape, b->m->inputs.at[i].at);
 	for (size_t i = 0; i < b->m->states.n && !b->faults; i++)
 		check_shape(b, &b->m->states.at[i].shape, b->m->states.at[i].at);
+	for (size_t i = 0; i < b->m->traversals.n && !b->faults; i++)
+		if (ra_is_scan(&b->m->traversals.at[i]))
+			check_extent(b, &b->m->traversals.at[i].steps, 1, b->m->traversals.at[i].at);
 	for (size_t i = 0; i < b->m->indices.n && !b->faults; i++)
 		check_extent(b, &b->m->indices.at[i].extent, 1, b->m->indices.at[i].at);
 	for (size_t i = 1; i < b->m->nodes.n && !b->faults; i++)

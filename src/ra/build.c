@@ -151,6 +151,27 @@ ra_ref ra_build_zero(struct ra_graph *g, const struct ra_shape *shape, enum dtyp
 	return ra_build_leaf(g, (struct ra_node){.op = RA_ZERO, .dtype = dtype, .shape = *shape, .at = span.at});
 }
 
+ra_ref ra_build_at_step(struct ra_graph *g, ra_ref a, struct ra_span span)
+{
+	if (!a.i)
+		return none;
+	struct ra_node n = {.op = RA_AT_STEP, .arg = {a}, .shape = *shape_of(g, a), .at = span.at};
+	const struct ra_dim *steps = &g->model->traversals.at[g->traversal].steps;
+	if (!ra_in_scan(g))
+		return ra_refuse(g, DIAG_MODEL_PLACE, span.at, "a scan is begun by: traversal up over N",
+				 "'%s': there are steps in the bodies of a scan only",
+				 ra_excerpt(g->arena, span)),
+		       none;
+	if (!n.shape.rank || !ra_dim_equal(&n.shape.dim[0], steps))
+		return ra_refuse(g, DIAG_MODEL_SHAPE, span.at,
+				 "its first axis is as long as the scan has steps",
+				 "'%s': %s has no row for each of %s steps", ra_excerpt(g->arena, span),
+				 shape_text(g, a), dim_text(g, steps)),
+		       none;
+	memmove(n.shape.dim, n.shape.dim + 1, (size_t)--n.shape.rank * sizeof *n.shape.dim);
+	return add_node(g, n);
+}
+
 /* --- elementwise --- */
 
 ra_ref ra_build_map(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span)

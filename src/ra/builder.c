@@ -483,8 +483,6 @@ uint32_t ra_builder_parent(struct ra_builder *b, bool each, const char *text)
 	b->calls++;
 	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state", &state))
 		return none;
-	return state_of(b, each				       ? RA_EACH_NAME
-			   : b->syntax.structure.kind == RA_SEQUENCE ? "next"
-								       : "parent",
-			text);
+	const char *parent = ra_parent_name(b->syntax.structure.kind);
+	return state_of(b, each ? RA_EACH_NAME : parent ? parent : "parent", text);
 }

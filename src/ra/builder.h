@@ -80,6 +80,11 @@ uint32_t ra_builder_member(struct ra_builder *, const char *name);
 uint32_t ra_builder_members(struct ra_builder *, const char *function, uint32_t of_each);
 uint32_t ra_builder_get(struct ra_builder *, const char *name);
 
+/* Whether the body at hand can use a value as it is.  One that another body of a model without a structure
+ * computes is kept in a state of that body's traversal, of this name and shape, and got by its name. */
+bool ra_builder_is_here(struct ra_builder *, uint32_t);
+void ra_builder_keep(struct ra_builder *, uint32_t, const char *state, const char *shape);
+
 void ra_builder_assign(struct ra_builder *, const char *state, uint32_t);
 void ra_builder_output(struct ra_builder *, const char *name, uint32_t, enum ra_place,
 		       const char *const *label, size_t labels);

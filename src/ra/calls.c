@@ -114,6 +114,13 @@ static ra_ref build_where(struct ra_graph *g, enum ra_op op, const ra_ref *args,
 	return ra_build_where(g, args, span);
 }
 
+static ra_ref build_at_step(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
+			    struct ra_span span)
+{
+	(void)op, (void)n, (void)axis;
+	return ra_build_at_step(g, args[0], span);
+}
+
 enum { ANY_NUMBER = 1 << 16 };
 
 /* zeros and dimension, whose arguments are dimensions, are parsed as other expressions.  The second argument
@@ -134,6 +141,7 @@ static const struct builtin {
 #define BUILTIN_SELECT(name, spelling) {spelling, 3, 3, build_where, RA_##name, false},
 #define BUILTIN_CAST(name, spelling) {spelling, 2, 2, NULL, RA_##name, false},
 #define BUILTIN_CONCAT(name, spelling) {spelling, 2, ANY_NUMBER, build_concat, RA_##name, true},
+#define BUILTIN_AT_STEP(name, spelling) {spelling, 1, 1, build_at_step, RA_##name, false},
 #define BUILTIN_EXTENT(name, spelling) {spelling, 1, 1, build_extent, RA_##name, true},
 #define BUILTIN_DIMENSIONS(name, spelling) {spelling, 0, 0, NULL, RA_##name, false},
 #define RA_OP(name, arity, spelling, types, function, lowering, sub) BUILTIN_##function(name, spelling)

@@ -93,8 +93,9 @@ void ra_check_complete(struct ra_graph *g)
 					 "name one with esp_builder_output"};
 	struct diag_at at = {.file = g->model->file};
 	check_requirements(g, at, "the model", first, 2);
-	for (size_t t = 0; !ra_is_graph(g) && t < g->model->traversals.n; t++)
-		check_traversal(g, (int)t);
+	for (size_t t = 0; t < g->model->traversals.n; t++)
+		if (!ra_is_graph(g) || ra_is_scan(&g->model->traversals.at[t]) || has_state(g, (int)t))
+			check_traversal(g, (int)t);
 	check_requirements(g, at, "the model", &last, 1);
 }
 

@@ -37,7 +37,7 @@ enum ra_word ra_case_word(bool down, enum ra_case which)
 
 const char *ra_parent_name(enum ra_structure_kind kind)
 {
-	return kind == RA_SEQUENCE ? "next" : kind == RA_TREE ? "parent" : NULL;
+	return kind == RA_SEQUENCE || kind == RA_NONE ? "next" : kind == RA_TREE ? "parent" : NULL;
 }
 
 static bool is_before(struct diag_at a, struct diag_at b)
@@ -347,9 +347,30 @@ static void declare_traversals(struct ra_graph *g)
 		vec_push(g->arena, &g->model->traversals, (struct ra_traversal){.at = {.file = g->model->file}});
 	for (size_t i = 0; i < s->traversals.n; i++)
 		vec_push(g->arena, &g->model->traversals,
-			 (struct ra_traversal){s->traversals.at[i].down, s->traversals.at[i].span.at});
+			 (struct ra_traversal){.down = s->traversals.at[i].down,
+					       .at = s->traversals.at[i].span.at});
 	for (size_t i = 0; i < s->bodies.n; i++)
 		s->bodies.at[i].traversal = traversal_at(g, s->bodies.at[i].traversal);
+}
+
+/* The steps of scans: of dimensions that parameters and inputs declare. */
+static void declare_steps(struct ra_graph *g)
+{
+	size_t implicit = g->model->traversals.n - g->syntax->traversals.n;
+	for (size_t i = 0; i < g->syntax->traversals.n; i++) {
+		const struct ra_traversal_text *t = &g->syntax->traversals.at[i];
+		struct ra_dim *steps = &g->model->traversals.at[implicit + i].steps;
+		if (t->steps && !resolve_extent(g, t->steps, &(struct dim_place){0}, steps))
+			g->syntax->incomplete = true;
+	}
+}
+
+/* The child of a step is the step before it. */
+static void name_previous_step(struct ra_graph *g)
+{
+	struct ra_span previous = {"previous", strlen("previous"), g->syntax->structure.span.at};
+	if (ra_is_graph(g) && ra_scans(g->syntax))
+		vec_push(g->arena, &g->syntax->structure.names, previous);
 }
 
 /* The name of a node's parent, in models with a traversal down: others may use the name. */
@@ -374,6 +395,10 @@ static void declare_states(struct ra_graph *g)
 		bool good = resolve_state_type(g, d, &state.dtype);
 		if (!resolve_shape(g, &d->dims, &declared, &state.shape) || !good)
 			mark_broken(g, d->name);
+		if (state.shape.rank == RA_MAX_RANK && ra_is_scan(&g->model->traversals.at[state.traversal]))
+			ra_refuse(g, DIAG_MODEL_RANK, d->name.at,
+				  "the states of all steps are one value with an axis more",
+				  "a state of a scan has at most %d axes", RA_MAX_RANK - 1);
 		vec_push(g->arena, &g->model->states, state);
 	}
 }
@@ -475,6 +500,7 @@ void ra_declare(struct ra_graph *g)
 	g->names = g->functions = g->bodies = map_in(g->arena);
 	g->leaves = g->computed = map_in(g->arena);
 	g->model->name = ra_span_string(g->arena, g->syntax->model);
+	name_previous_step(g);
 	add_names(g);
 	add_functions(g);
 	declare_structure(g);
@@ -482,6 +508,7 @@ void ra_declare(struct ra_graph *g)
 	add_parent(g);
 	declare_inputs(g);
 	declare_params(g);
+	declare_steps(g);
 	declare_states(g);
 	ra_declare_cases(g);
 	for (size_t i = 0; i < g->syntax->defs.n; i++)
@@ -491,6 +518,8 @@ void ra_declare(struct ra_graph *g)
 	ra_add_bodies(g);
 	if (ra_is_graph(g))
 		ra_check_graph(g);
+	else
+		ra_refuse_scans(g);
 	if (!g->syntax->incomplete)
 		ra_check_directions(g);
 	if (!g->syntax->incomplete) {

@@ -392,11 +392,13 @@ static void expand_case(struct ra_graph *g, int which)
 
 void ra_expand_bodies(struct ra_graph *g)
 {
-	if (ra_is_graph(g))
+	if (ra_is_graph(g) && !ra_scans(g->syntax))
 		return;
-	for (g->traversal = 0; (size_t)g->traversal < g->model->traversals.n; g->traversal++)
-		for (int which = 0; which < ra_bodies(g->model); which++)
+	for (g->traversal = 0; (size_t)g->traversal < g->model->traversals.n; g->traversal++) {
+		bool once = ra_is_graph(g) && !ra_in_scan(g);
+		for (int which = 0; which < (once ? 1 : ra_bodies(g->model)); which++)
 			expand_case(g, which);
+	}
 	g->traversal = 0;
 }
 
@@ -424,7 +426,8 @@ static void check_labels(struct ra_graph *g, const struct ra_output_text *o, ra_
 /* The body of a model without a structure: its names are nodes of the outputs, which share them. */
 static void expand_shared(struct ra_graph *g)
 {
-	const struct ra_body *body = ra_is_graph(g) ? ra_body_for(g, 0, RA_WORD_NODE) : NULL;
+	const struct ra_body *body =
+	    ra_is_graph(g) && !ra_scans(g->syntax) ? ra_body_for(g, 0, RA_WORD_NODE) : NULL;
 	struct locals *l = ARENA_NEW(g->arena, struct locals);
 	locals_init(l, g->arena, NULL);
 	for (size_t i = 0; body && i < body->statements.n; i++) {

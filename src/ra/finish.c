@@ -168,6 +168,8 @@ static void visit_model(struct numbering *w)
 		visit_shape(w, &m->inputs.at[i].shape);
 	for (size_t i = 0; i < m->params.n; i++)
 		visit_shape(w, &m->params.at[i].shape);
+	for (size_t i = 0; i < m->traversals.n; i++)
+		w->dim(w, &m->traversals.at[i].steps);
 	for (size_t i = 0; i < m->states.n; i++)
 		visit_shape(w, &m->states.at[i].shape);
 	for (size_t i = 1; i < m->nodes.n; i++)

@@ -201,7 +201,12 @@ bool ra_parse_traversal(struct ra_parser *p)
 	if (!t.down && (p->token.kind != RA_TOKEN_NAME || !ra_span_is(t.span, "up")))
 		return ra_refuse_token(p, "'up' or 'down'");
 	ra_advance_token(p);
-	return true;
+	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, "over"))
+		return true;
+	ra_advance_token(p);
+	struct ra_dim_text *steps = ra_parse_dim(p);
+	p->syntax->traversals.at[p->syntax->traversals.n - 1].steps = steps;
+	return steps;
 }
 
 /* --- functions, bodies, outputs --- */

@@ -550,9 +550,11 @@ static void print_body(struct ra_printer *p, int traversal, int which)
 		return;
 	const bool *mark = mark_needed(p, traversal, which);
 	const char **owner = ARENA_ARRAY(p->arena, const char *, m->nodes.n + 1);
+	bool of_rows = m->structure.kind == RA_NONE && !ra_is_scan(&m->traversals.at[traversal]);
 	str_printf(p->s, "\n%s:\n",
-		   which < RA_CASES ? ra_word_text(ra_case_word(m->traversals.at[traversal].down, which))
-				    : m->cases.at[which - RA_CASES].name);
+		   of_rows	      ? ra_word_text(RA_WORD_NODE)
+		   : which < RA_CASES ? ra_word_text(ra_case_word(m->traversals.at[traversal].down, which))
+				      : m->cases.at[which - RA_CASES].name);
 	for (size_t i = m->states.n; i-- > 0;)
 		if (is_own(p, i, traversal))
 			owner[m->states.at[i].value[which].i] = m->states.at[i].name;
@@ -573,9 +575,15 @@ static void print_body(struct ra_printer *p, int traversal, int which)
 /* The first traversal goes up without a statement. */
 static void print_traversal(struct ra_printer *p, int t)
 {
-	bool down = p->m->traversals.at[t].down;
-	if (t || down)
-		str_printf(p->s, "%straversal %s\n", t ? "\n" : "", down ? "down" : "up");
+	const struct ra_traversal *of = &p->m->traversals.at[t];
+	if (t || of->down || ra_is_scan(of))
+		str_printf(p->s, "%straversal %s", t ? "\n" : "", of->down ? "down" : "up");
+	if (ra_is_scan(of)) {
+		str_puts(p->s, " over ");
+		ra_dim_print(p->m, &of->steps, p->s);
+	}
+	if (t || of->down || ra_is_scan(of))
+		str_puts(p->s, "\n");
 	print_states(p, t);
 	for (int which = 0; which < ra_bodies(p->m); which++)
 		print_body(p, t, which);
@@ -662,7 +670,7 @@ void ra_print(const struct ra_model *m, struct str *s)
 	print_declarations(&p);
 	for (size_t t = 0; t < m->traversals.n; t++)
 		print_traversal(&p, (int)t);
-	if (m->structure.kind == RA_NONE)
+	if (m->structure.kind == RA_NONE && !m->states.n)
 		print_shared(&p);
 	str_puts(s, "\n");
 	for (size_t i = 0; i < m->outputs.n; i++)

@@ -104,8 +104,9 @@ struct ra_node {
 	};
 };
 
-/* RA_NONE: a feed-forward graph.  Its rows have no edges to each other, so it has neither states nor bodies: outputs are
- * computed of the inputs of their own row. */
+/* RA_NONE: a feed-forward graph.  Its rows have no edges to each other: outputs are computed of the inputs of
+ * their own row. It has states and bodies only where it scans: some traversals are then steps inside of each
+ * row, the others a body that computes states of the row at once. */
 enum ra_structure_kind { RA_SEQUENCE, RA_TREE, RA_DAG, RA_NONE, RA_STRUCTURES };
 /* Their words in a text. */
 extern const char *const ra_structure_words[RA_STRUCTURES];
@@ -163,6 +164,8 @@ struct ra_statement {
  * earlier traversals computed. */
 struct ra_traversal {
 	bool down; /* parents before children, else children before parents */
+	struct ra_dim steps; /* of a scan: a sequence of so many nodes in each row of a model without a
+				structure; 0 = it is none */
 	struct diag_at at;
 };
 
@@ -170,7 +173,8 @@ struct ra_state {
 	const char *name;
 	int traversal;
 	enum dtype dtype; /* f32, i32, i64 or bool */
-	struct ra_shape shape;
+	struct ra_shape
+	    shape; /* in a scan, of one step: others see the states of all steps, along a first axis */
 	struct diag_at at;
 	ra_ref value[RA_BODY_LIMIT]; /* by body of its traversal; 0 = a case has that of its base */
 	struct ra_statement assigned[RA_BODY_LIMIT];
@@ -245,6 +249,14 @@ static inline bool ra_has_own_body(const struct ra_model *m, int traversal, int 
 			return true;
 	return false;
 }
+
+static inline bool ra_is_scan(const struct ra_traversal *t)
+{
+	return t->steps.constant || t->steps.terms;
+}
+
+/* The shape of a state as other traversals and outputs see it. */
+struct ra_shape ra_outer_shape(const struct ra_model *, int state);
 
 static inline bool ra_has_down(const struct ra_model *m)
 {

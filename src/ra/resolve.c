@@ -13,6 +13,11 @@ bool ra_goes_down(const struct ra_graph *g)
 	return g->model->traversals.at[g->traversal].down;
 }
 
+bool ra_in_scan(const struct ra_graph *g)
+{
+	return g->region != RA_IN_OUTPUTS && ra_is_scan(&g->model->traversals.at[g->traversal]);
+}
+
 /* Words of diagnostics about the neighbours that a traversal sees, children or parents. */
 static const struct neighbour {
 	enum ra_op op;
@@ -32,8 +37,8 @@ bool ra_is_child_field(const struct ra_graph *g, const struct ra_name *n)
 
 int ra_find_child(struct ra_graph *g, int64_t slot, struct ra_span span)
 {
-	int children = g->children;
-	if (ra_is_graph(g))
+	int children = ra_in_scan(g) ? 1 : g->children;
+	if (ra_is_graph(g) && !ra_in_scan(g))
 		return ra_refuse_neighbours(g, span), -1;
 	if (children < 0)
 		return ra_refuse(
@@ -54,6 +59,13 @@ static bool is_seen(struct ra_graph *g, bool down, const struct ra_name *field, 
 	const struct neighbour *n = &neighbours[down];
 	const char *text = ra_excerpt(g->arena, span);
 	const char *what = field->kind == RA_N_STATE ? "is the state of" : "is carried by the edge to";
+	if (ra_is_graph(g) && !ra_in_scan(g))
+		return ra_refuse_neighbours(g, span);
+	if (ra_is_graph(g) && field->kind == RA_N_STATE &&
+	    g->model->states.at[field->index].traversal != g->traversal)
+		return ra_refuse(g, DIAG_MODEL_PLACE, span.at,
+				 "the states of other traversals are whole: at_step(h) is that of the step",
+				 "'%s' is a state of another traversal than this scan", text);
 	if (g->region == RA_IN_OUTPUTS)
 		return ra_refuse(g, DIAG_MODEL_PLACE, span.at, "outputs use the states of their own node",
 				 "'%s' %s %s, which outputs cannot use", text, what, n->name);
@@ -338,7 +350,7 @@ static ra_ref member_output(struct ra_graph *g, int i, struct ra_span span)
 
 static ra_ref own_state(struct ra_graph *g, int i, int slot, struct ra_span span)
 {
-	struct ra_node n = {.op = RA_STATE, .shape = g->model->states.at[i].shape, .at = span.at};
+	struct ra_node n = {.op = RA_STATE, .shape = ra_outer_shape(g->model, i), .at = span.at};
 	n.state.state = i;
 	n.state.slot = slot;
 	return ra_build_leaf(g, n);

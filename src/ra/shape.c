@@ -2,6 +2,17 @@
 /* Dimensions as linear forms over symbols, and shapes of them. */
 #include "ra/syntax.h"
 
+struct ra_shape ra_outer_shape(const struct ra_model *m, int state)
+{
+	const struct ra_state *s = &m->states.at[state];
+	struct ra_shape shape = s->shape;
+	if (!ra_is_scan(&m->traversals.at[s->traversal]))
+		return shape;
+	memmove(&shape.dim[1], shape.dim, (size_t)shape.rank++ * sizeof *shape.dim);
+	shape.dim[0] = m->traversals.at[s->traversal].steps;
+	return shape;
+}
+
 struct ra_dim ra_dim_constant(int64_t value)
 {
 	return (struct ra_dim){.constant = value};

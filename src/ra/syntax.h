@@ -14,7 +14,7 @@ enum {
 	RA_NAME_LIMIT = 255,	  /* bytes of a name */
 	RA_PARAM_LIMIT = 1 << 16, /* parameters, after their braces are expanded */
 	RA_SLOT_LIMIT = 64,	  /* children of a node of fixed arity */
-	RA_TRAVERSAL_LIMIT = 64,
+	RA_TRAVERSAL_LIMIT = 256,
 	RA_NODE_LIMIT = 250000,	  /* operators of a model */
 	RA_STEP_LIMIT = 500000,	  /* expressions visited while functions are expanded */
 	RA_NESTING_LIMIT = 200,	  /* brackets in brackets */
@@ -291,6 +291,7 @@ struct ra_body {
 struct ra_traversal_text {
 	struct ra_span span; /* "up" or "down" */
 	bool down;
+	struct ra_dim_text *steps; /* of a scan: `over DIM`; NULL = none */
 };
 
 struct ra_output_text {
@@ -385,7 +386,7 @@ bool ra_parse_names(struct ra_parser *, struct ra_def *, bool defaults);
 bool ra_parse_conditions(struct ra_parser *, struct ra_case_text *);
 /* parse.c: `sequence` or `none`, or tree or dag with its children. */
 bool ra_parse_structure(struct ra_parser *);
-/* parse.c: `up` or `down`. */
+/* parse.c: `up` or `down`, perhaps `over DIM`. */
 bool ra_parse_traversal(struct ra_parser *);
 void ra_advance_token(struct ra_parser *);
 bool ra_take_token(struct ra_parser *, int kind);
@@ -539,6 +540,8 @@ const char *ra_word_text(enum ra_word);
 /* What a node's parent is called where it has one at most, else NULL. */
 const char *ra_parent_name(enum ra_structure_kind);
 /* Whether the traversal of the body at hand goes down. */
+/* Whether the body at hand is of a step of a scan. */
+bool ra_in_scan(const struct ra_graph *);
 bool ra_goes_down(const struct ra_graph *);
 /* The slot of that name, or -1. */
 int ra_find_slot(const struct ra_graph *, const char *name, size_t length);
@@ -563,6 +566,10 @@ bool ra_is_graph(const struct ra_graph *);
 /* Refuses what only nodes of a structure have. */
 void ra_check_graph(struct ra_graph *);
 /* Refuses a child, a parent or a range over them in an expression; false. */
+/* Whether a text without a structure scans: some traversal is over steps. */
+bool ra_scans(const struct ra_syntax *);
+/* Refuses scans of a model with a structure. */
+void ra_refuse_scans(struct ra_graph *);
 bool ra_refuse_neighbours(struct ra_graph *, struct ra_span);
 
 /* expand.c: expressions to nodes.  A reference of 0 says that the fault was reported. */
@@ -612,6 +619,8 @@ const char *ra_builtin_name(int i);
 ra_ref ra_build_leaf(struct ra_graph *, struct ra_node);
 ra_ref ra_build_constant(struct ra_graph *, double, struct ra_span);
 ra_ref ra_build_extent(struct ra_graph *, const struct ra_dim *, struct ra_span);
+/* The row of the step that the body at hand is of. */
+ra_ref ra_build_at_step(struct ra_graph *, ra_ref, struct ra_span);
 ra_ref ra_build_zero(struct ra_graph *, const struct ra_shape *, enum dtype, struct ra_span);
 ra_ref ra_build_map(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* NEG, NOT, ABS ... COS */
 ra_ref ra_build_cast(struct ra_graph *, ra_ref, enum dtype, struct ra_span);

@@ -160,13 +160,52 @@ static int current_traversal(const struct ra_builder *b)
 
 bool ra_is_shared(const struct ra_builder *b, const struct ra_value *v)
 {
-	return b->syntax.structure.kind == RA_NONE && v->body == RA_WORD_NODE;
+	return b->syntax.structure.kind == RA_NONE && v->body == RA_WORD_NODE && !ra_scans(&b->syntax);
+}
+
+static bool is_here(const struct ra_builder *b, const struct ra_value *v)
+{
+	return !v->body || (v->body == b->body && v->traversal == current_traversal(b)) || ra_is_shared(b, v);
+}
+
+bool ra_builder_is_here(struct ra_builder *b, uint32_t id)
+{
+	const struct ra_value *v = ra_find_value(b, id);
+	return !v || is_here(b, v);
+}
+
+/* Keeps states in the order of their traversals. */
+static void insert_state(struct ra_builder *b, struct ra_declaration d)
+{
+	vec_push(b->arena, &b->syntax.states, d);
+	for (size_t i = b->syntax.states.n - 1; i && b->syntax.states.at[i - 1].traversal > d.traversal;
+	     i--) {
+		b->syntax.states.at[i] = b->syntax.states.at[i - 1];
+		b->syntax.states.at[i - 1] = d;
+	}
+}
+
+void ra_builder_keep(struct ra_builder *b, uint32_t id, const char *state, const char *shape)
+{
+	b->calls++;
+	const struct ra_value *v = ra_find_value(b, id);
+	struct ra_declaration d = {.traversal = v ? v->traversal : 0};
+	if (!v || !ra_arg_name(b, state, "the name of a state", &d.name) ||
+	    !ra_arg_shape(b, shape, &d.dims, &d.type))
+		return;
+	insert_state(b, d);
+	for (size_t i = 0; i < b->syntax.bodies.n; i++) {
+		struct ra_body *body = &b->syntax.bodies.at[i];
+		if (body->word == v->body && body->traversal == v->traversal)
+			vec_push(b->arena, &body->statements,
+				 (struct ra_binding){d.name, arena_copy(b->arena, v->use, sizeof *v->use)});
+	}
 }
 
 struct ra_value *ra_use_value(struct ra_builder *b, uint32_t id)
 {
 	struct ra_value *v = ra_find_value(b, id);
-	if (!v || !v->body || (v->body == b->body && v->traversal == current_traversal(b)) || ra_is_shared(b, v))
+	if (!v || is_here(b, v))
 		return v;
 	return ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b),
 			 "bodies share parameters, inputs and numbers, and see each other's states",

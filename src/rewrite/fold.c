@@ -458,8 +458,9 @@ static void add_body(struct folding *f, sub_ref r)
 	sub_ref value = copy_value(f, r, context_of_root(f, r));
 	f->param[r.i] = declare_param(f, r);
 	struct sub_body b = {.name = f->to->params.at[f->param[r.i]].name, .domain = SUB_AT_BINDING};
-	vec_push(f->to->arena, &b.stores,
-		 (struct sub_store){SUB_TO_PARAM, f->param[r.i], sub_as_is(f->to, value)});
+	vec_push(
+	    f->to->arena, &b.stores,
+	    (struct sub_store){.to = SUB_TO_PARAM, .which = f->param[r.i], .value = sub_as_is(f->to, value)});
 	vec_push(f->to->arena, &f->to->bodies, b);
 }
 

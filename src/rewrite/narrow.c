@@ -109,7 +109,8 @@ static int declare_param(struct narrowing *w, const struct sub_tensor *like, enu
 static void add_body(struct narrowing *w, int param, sub_ref value)
 {
 	struct sub_body b = {.name = w->to->params.at[param].name, .domain = SUB_AT_BINDING};
-	vec_push(w->to->arena, &b.stores, (struct sub_store){SUB_TO_PARAM, param, sub_as_is(w->to, value)});
+	vec_push(w->to->arena, &b.stores,
+		 (struct sub_store){.to = SUB_TO_PARAM, .which = param, .value = sub_as_is(w->to, value)});
 	vec_push(w->to->arena, &w->bodies, b);
 }
 

@@ -109,10 +109,10 @@ static bool may_move(struct rewriter *w, const struct sub_value *v)
 {
 	for (int d = 0; d < v->arg[0].vars; d++) {
 		const struct sub_map *m = &v->map[d];
-		if (m->function == SUB_TOKEN
-			? !may_look_up(w, v)
-			: !sub_is_arithmetic(m) && sub_at(w->p, v->arg[0].value)->op != SUB_STATE &&
-			      sub_at(w->p, v->arg[0].value)->op != SUB_VECTOR)
+		if (m->function == SUB_TOKEN ? !may_look_up(w, v)
+					     : !sub_is_arithmetic(m) && m->function != SUB_STEP &&
+						   sub_at(w->p, v->arg[0].value)->op != SUB_STATE &&
+						   sub_at(w->p, v->arg[0].value)->op != SUB_VECTOR)
 			return false;
 	}
 	return true;

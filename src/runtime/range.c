@@ -102,6 +102,8 @@ bool rt_run_chunk(const struct rt_calls *c, const struct rt_range *of, int chunk
 	bool ok = true;
 	if (of->strategy == RT_SUBTREES)
 		return run_subtrees(c, of, chunk, chunks);
+	if (c->step_buffer >= 0 && c->image->step[of->step].domain == IMAGE_DOMAIN_SCAN)
+		*(int32_t *)c->frame.buffers[chunk * c->table + c->step_buffer] = of->level;
 	for (int i = of->step; ok && i < of->step + of->steps; i++) {
 		struct image_range r = chunk_of(of, &c->image->step[i], chunk, chunks);
 		ok = call_step(c, i, of->job, chunk, &r);

@@ -35,6 +35,7 @@ struct rt_calls {
 	struct rt_profile *profile; /* NULL = the run is not recorded */
 	pthread_t caller;	    /* set when there is a profile */
 	struct diags *diags;
+	int step_buffer; /* where a thread has the step of a scan that it is at; -1 = nothing reads it */
 };
 
 /* Makes all calls of one chunk, if it has any.  Compiled kernels do not fail. */

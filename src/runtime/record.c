@@ -50,6 +50,8 @@ static int64_t calls_of(const struct image *image, const struct image_step *s, c
 	case IMAGE_DOMAIN_BATCH:
 	case IMAGE_DOMAIN_BATCH_DOWN:
 		return sizes[IMAGE_BATCHES] * ranges;
+	case IMAGE_DOMAIN_SCAN:
+		return s->last - s->first;
 	case IMAGE_DOMAIN_INNER_NODE:
 	case IMAGE_DOMAIN_NODE:
 	case IMAGE_DOMAIN_NODE_DOWN:

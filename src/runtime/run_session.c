@@ -4,12 +4,17 @@
 
 #include <string.h>
 
-bool rt_has_buffer(const struct image *image, enum image_buffer_kind kind)
+int rt_find_buffer(const struct image *image, enum image_buffer_kind kind)
 {
 	for (int i = 0; i < image->buffers; i++)
 		if (image->buffer[i].kind == kind)
-			return true;
-	return false;
+			return i;
+	return -1;
+}
+
+bool rt_has_buffer(const struct image *image, enum image_buffer_kind kind)
+{
+	return rt_find_buffer(image, kind) >= 0;
 }
 
 /* The image's case table with the tokens of a minibatch. */
@@ -297,7 +302,15 @@ enum { OWN_ALIGNMENT = 128 };
 
 static bool is_local(const struct rt_session *s, int i)
 {
-	return s->image->buffer[i].kind == IMAGE_LOCAL;
+	return image_traits_of(s->image->buffer[i].kind)->memory == IMAGE_IN_THREAD;
+}
+
+static bool has_local(const struct rt_session *s)
+{
+	bool has = false;
+	for (int i = 0; i < s->image->buffers; i++)
+		has |= is_local(s, i);
+	return has;
 }
 
 /* Bytes of the local buffers of one thread; -1 when they cannot be counted. */
@@ -329,7 +342,7 @@ bool rt_reserve_own(struct rt_session *s, int threads, struct diags *diags)
 {
 	struct rt_own *own = &s->own;
 	int64_t bytes = own_bytes(s), all;
-	if (!rt_has_buffer(s->image, IMAGE_LOCAL))
+	if (!has_local(s))
 		return true;
 	if (bytes < 0 || __builtin_mul_overflow(bytes, threads, &all) ||
 	    __builtin_add_overflow(all, OWN_ALIGNMENT, &all)) /* a minibatch may be empty */
@@ -346,7 +359,7 @@ bool rt_reserve_own(struct rt_session *s, int threads, struct diags *diags)
 
 struct rt_tables rt_tables_of(const struct rt_session *s)
 {
-	bool own = rt_has_buffer(s->image, IMAGE_LOCAL);
+	bool own = has_local(s);
 	return (struct rt_tables){own ? s->own.tables : s->buffers, own ? s->image->buffers : 0};
 }
 

@@ -159,6 +159,8 @@ bool rt_need_all_code(const struct image *, int64_t most, int64_t *rows, struct 
 bool rt_has_buffer(const struct image *, enum image_buffer_kind);
 /* Where the nodes of an input end. */
 int64_t rt_end_of_input(const struct lin_forest *, int64_t input);
+/* The first buffer of a kind; -1 = there is none. */
+int rt_find_buffer(const struct image *, enum image_buffer_kind);
 /* Pairs of a node and the nodes of its input; -1 = their numbers do not fit in 32 bits. */
 int64_t rt_count_pairs(const struct lin_forest *);
 /* Gives so many threads local buffers, of the session's sizes; the tables that go with them. */

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum granularity { WHOLE, BATCHES, NODES };
+enum granularity { WHOLE, BATCHES, NODES, STEPS };
 
 /* By domain: its rows, and the ranges that they are cut into. */
 static const struct domain {
@@ -34,6 +34,7 @@ static const struct domain {
     [IMAGE_DOMAIN_INPUTS] = {IMAGE_INPUTS, false, WHOLE, false},
     [IMAGE_DOMAIN_BATCH_DOWN] = {IMAGE_NODES, false, BATCHES, true},
     [IMAGE_DOMAIN_NODE_DOWN] = {IMAGE_NODES, false, NODES, true},
+    [IMAGE_DOMAIN_SCAN] = {IMAGE_NODES, false, STEPS, false},
 };
 
 /* The first row of a domain, and the end. */
@@ -398,6 +399,19 @@ static bool run_batches(struct walk *w, int first, int next, int32_t begin, int3
 	return ok;
 }
 
+/* Runs the steps first .. next - 1 over all rows, for one step of the scan after the other: that is the level
+ * of the ranges. */
+static bool run_scan(struct walk *w, int first, int next, int64_t begin, int64_t end)
+{
+	const struct rt_stage *stage = w->state->stage;
+	const struct image_step *s = &w->calls.image->step[first];
+	bool ok = true;
+	for (int32_t step = s->first; ok && step < s->last; step++)
+		for (int i = first; ok && i < next; i += stage[i].steps)
+			ok = run_range(w, &stage[i], step, begin, end);
+	return ok;
+}
+
 /* Children have lower numbers than their parents and lie in earlier batches, so ascending ranges find the
  * states of children that they read, and descending ones those of parents. */
 static bool run_domain(struct walk *w, int first, int next)
@@ -417,6 +431,8 @@ static bool run_domain(struct walk *w, int first, int next)
 		for (int64_t i = begin; ok && i < end; i++)
 			ok = run_steps(w, first, next, NODES, d->down ? end - 1 - (i - begin) : i);
 		break;
+	case STEPS:
+		return run_scan(w, first, next, begin, end);
 	}
 	return ok;
 }
@@ -433,12 +449,18 @@ int rt_enter_team(struct rt_team *team, double operations)
 	return profitable ? rt_team_enter(team, operations) : 0;
 }
 
+/* How often a step runs over its rows. */
+static int times_of_step(const struct image_step *s)
+{
+	return s->domain == IMAGE_DOMAIN_SCAN ? s->last - s->first : 1;
+}
+
 /* Half of all operations: what workers do at least, in a team of two. */
 double rt_worker_operations(const struct image *image, int64_t nodes)
 {
 	double operations = 0;
 	for (int i = image->folds; i < image->steps && image->code.kernels; i++)
-		operations += image->step[i].operations;
+		operations += (double)image->step[i].operations * times_of_step(&image->step[i]);
 	return operations * nodes / 2;
 }
 
@@ -481,19 +503,19 @@ bool rt_run_steps(const struct image *image, struct rt_tables tables, const int6
 {
 	struct rt_range queue[QUEUE + 1];
 	int32_t cut[CUTS];
-	struct walk w = {
-	    .calls = {image,
-		      {tables.buffers, sizes},
-		      tables.stride,
-		      parts ? rt_span_columns(part->order) : 0,
-		      profile,
-		      pthread_self(),
-		      diags},
-	    .team = team,
-	    .threads = threads,
-	    .state = state,
-	    .queue = queue,
-	    .cut = cut};
+	struct walk w = {.calls = {image,
+				   {tables.buffers, sizes},
+				   tables.stride,
+				   parts ? rt_span_columns(part->order) : 0,
+				   profile,
+				   pthread_self(),
+				   diags,
+				   rt_find_buffer(image, IMAGE_STEP)},
+			 .team = team,
+			 .threads = threads,
+			 .state = state,
+			 .queue = queue,
+			 .cut = cut};
 	bool ok = true;
 	find_stages(image, state->stage);
 	for (int i = 0; ok && i < parts; i++)
@@ -596,7 +618,7 @@ bool rt_run_fold(const struct image *image, int fold, void *const *buffers, stru
 {
 	const int64_t sizes[IMAGE_SIZES] = {[IMAGE_ONE] = 1};
 	struct rt_range queue[2];
-	struct walk w = {.calls = {image, {buffers, sizes}, .diags = diags},
+	struct walk w = {.calls = {image, {buffers, sizes}, .diags = diags, .step_buffer = -1},
 			 .team = team,
 			 .threads = threads,
 			 .queue = queue};

@@ -86,7 +86,9 @@ static const struct sub_store *result_of(const struct walk *w, int body, sub_ref
 
 static void note_target(struct walk *w, const struct sub_store *s, const int *moves, int rank, double volume)
 {
-	int tensor = s->to == SUB_TO_STATE ? order_find_tensor(w->order, ORDER_STATE, s->which, (sub_ref){0}, rank) : -1;
+	int tensor = s->to == SUB_TO_STATE && !s->stepped
+			 ? order_find_tensor(w->order, ORDER_STATE, s->which, (sub_ref){0}, rank)
+			 : -1;
 	note_access(w, tensor, moves, rank, false, volume);
 }
 
@@ -128,6 +130,8 @@ static void note_source(struct walk *w, const struct sub_value *v, const int *mo
 {
 	if (v->op == SUB_PARAM)
 		note_param(w, v, moves, volume);
+	else if (v->op == SUB_STATE && sub_is_scanned(w->p, v->which))
+		note_access(w, -1, moves + 1, v->vars - 1, false, volume);
 	else if (v->op == SUB_STATE)
 		note_access(w, order_find_tensor(w->order, ORDER_STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1,
 			    v->vars - 1, false, volume);

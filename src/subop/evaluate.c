@@ -98,6 +98,7 @@ struct evaluator {
 	const int32_t *input_of;		      /* by node */
 	bool down;				      /* the current body belongs to a traversal down */
 	int64_t node, input;
+	int64_t step;	   /* of a scan */
 	int64_t *env;	   /* by variable: the current index */
 	double **tensor;   /* by value: its elements at this node */
 	size_t *capacity;  /* of tensor, in elements */
@@ -313,6 +314,8 @@ static int64_t apply_map(const struct evaluator *v, const struct sub_map *m)
 		return ((const int32_t *)f->data[m->which])[at];
 	case SUB_SLOT_EDGE:
 		return m->which;
+	case SUB_STEP:
+		return m->scale * v->step + m->offset;
 	case SUB_DIGIT:
 		return m->modulus ? sum / m->divisor % m->modulus : sum / m->divisor;
 	default:
@@ -466,11 +469,12 @@ static void evaluate_value(struct evaluator *v, uint32_t r)
 
 static void write_store(struct evaluator *v, const struct sub_store *s, int64_t row)
 {
-	const struct sub_tensor *t = sub_store_tensor(v->p, s);
+	const struct sub_tensor part = sub_stored_part(v->p, s), *t = &part;
 	double *const *rows = s->to == SUB_TO_OUTPUT  ? v->outputs
 			      : s->to == SUB_TO_INPUT ? v->hoisted
 						      : v->states;
-	double *to = rows[s->which] + row * row_elements(t);
+	double *to = rows[s->which] + row * row_elements(sub_store_tensor(v->p, s)) +
+		     (s->scale * v->step + s->offset) * row_elements(t);
 	int64_t index[SUB_MAX_VARS] = {0};
 	const struct sub_value *value = sub_at(v->p, s->value.value);
 	int leading = value->vars - t->rank;
@@ -599,6 +603,22 @@ static void find_inputs(struct evaluator *v)
 	v->input_of = input_of;
 }
 
+/* Runs the steps of a scan, each over all nodes. */
+static void evaluate_scan(struct evaluator *v, int traversal, bool **live)
+{
+	const struct sub_program *p = v->p;
+	for (v->step = 0; v->step < p->traversals.at[traversal].steps; v->step++)
+		for (size_t b = 0; b < p->bodies.n; b++)
+			for (int64_t i = 0; i < v->f->nodes; i++) {
+				const struct sub_body *body = &p->bodies.at[b];
+				set_node(v, i);
+				if (body->traversal == traversal &&
+				    body->domain == (v->step ? SUB_NEXT_STEPS : SUB_FIRST_STEP))
+					evaluate_body(v, body, live[b], i);
+			}
+	v->step = 0;
+}
+
 static void evaluate_traversal(struct evaluator *v, int traversal, bool **live)
 {
 	const struct sub_program *p = v->p;
@@ -648,8 +668,10 @@ bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p
 	for (size_t b = 0; b < p->bodies.n; b++)
 		if (p->bodies.at[b].domain == SUB_AT_BINDING)
 			evaluate_constant(&v, &p->bodies.at[b], live[b]);
-	for (size_t t = 0; t < p->traversals.n; t++)
+	for (size_t t = 0; t < p->traversals.n; t++) {
 		evaluate_traversal(&v, t, live);
+		evaluate_scan(&v, t, live);
+	}
 	for (int64_t n = 0; n < f->nodes; n++) {
 		set_node(&v, n);
 		evaluate_bodies(&v, SUB_EVERY_NODE, n, live);

@@ -120,6 +120,9 @@ static void simplify_digit(const struct sub_program *p, struct sub_map *m)
 /* The canonical form of a map: equal affine functions have equal forms. */
 static struct sub_map normal_map(const struct sub_program *p, struct sub_map m)
 {
+	if (m.function == SUB_STEP)
+		return (struct sub_map){
+		    .function = m.function, .var = -1, .scale = m.scale, .offset = m.offset};
 	if (!sub_is_arithmetic(&m))
 		return (struct sub_map){
 		    .function = m.function, .which = m.which, .var = m.var, .slot = m.slot};

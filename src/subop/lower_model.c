@@ -54,6 +54,7 @@ static unsigned cases_with(const struct sub_program *p, enum image_answer parent
 static void start_body(struct lowering *l, const char *name, enum sub_domain domain, int traversal)
 {
 	l->row = domain == SUB_EVERY_INPUT ? l->p->input : l->p->node;
+	l->traversal = traversal;
 	l->values = ARENA_ARRAY(l->p->arena, sub_ref, l->model->nodes.n);
 	struct sub_body b = {
 	    .name = sub_find_free_name(l->p, SUB_NAME_BODY, name), .domain = domain, .traversal = traversal};
@@ -65,7 +66,14 @@ static void start_body(struct lowering *l, const char *name, enum sub_domain dom
 static void add_store(struct lowering *l, enum sub_target to, int which, ra_ref value,
 		      const struct ra_shape *shape)
 {
-	struct sub_store s = {to, which, sub_lower_result(l, l->values[value.i], shape)};
+	struct sub_store s = {
+	    .to = to, .which = which, .value = sub_lower_result(l, l->values[value.i], shape)};
+	if (to == SUB_TO_STATE && sub_is_scanned(l->p, which)) {
+		struct sub_map at = sub_step_map(l, 0);
+		s.stepped = true;
+		s.scale = at.scale;
+		s.offset = at.offset;
+	}
 	vec_push(l->p->arena, &l->p->bodies.at[l->p->bodies.n - 1].stores, s);
 }
 
@@ -133,6 +141,11 @@ static bool lower_traversal(struct lowering *l, int t)
 {
 	if (!has_states(l->model, t))
 		return true;
+	if (ra_is_scan(&l->model->traversals.at[t]))
+		return lower_case(l, t, RA_LEAF, "first", SUB_FIRST_STEP) &&
+		       lower_case(l, t, RA_INNER, "next", SUB_NEXT_STEPS);
+	if (l->model->structure.kind == RA_NONE)
+		return lower_case(l, t, RA_LEAF, "rows", SUB_AHEAD);
 	if (l->model->traversals.at[t].down)
 		return lower_case(l, t, RA_ROOT, "root", SUB_TOP) &&
 		       lower_case(l, t, RA_BELOW, "below", SUB_BELOW);
@@ -171,9 +184,11 @@ static struct sub_tensor tensor_of(struct lowering *l, const char *name, enum dt
 	return t;
 }
 
-static void declare_state(struct lowering *l, const struct ra_state *s)
+static void declare_state(struct lowering *l, int state)
 {
-	struct sub_tensor t = tensor_of(l, s->name, s->dtype, &s->shape);
+	const struct ra_state *s = &l->model->states.at[state];
+	const struct ra_shape shape = ra_outer_shape(l->model, state);
+	struct sub_tensor t = tensor_of(l, s->name, s->dtype, &shape);
 	t.traversal = s->traversal;
 	vec_push(l->p->arena, &l->p->states, t);
 }
@@ -241,10 +256,12 @@ static void declare_model(struct lowering *l, enum sub_outputs_at at)
 		vec_push(p->arena, &p->params,
 			 tensor_of(l, m->params.at[i].name, m->params.at[i].dtype, &m->params.at[i].shape));
 	for (size_t i = 0; i < m->states.n; i++)
-		declare_state(l, &m->states.at[i]);
+		declare_state(l, (int)i);
 	p->traversals.n = 0;
 	for (size_t i = 0; i < m->traversals.n; i++)
-		vec_push(p->arena, &p->traversals, (struct sub_traversal){m->traversals.at[i].down});
+		vec_push(p->arena, &p->traversals,
+			 (struct sub_traversal){m->traversals.at[i].down,
+						ra_dim_value(&m->traversals.at[i].steps, l->sizes)});
 	declare_inputs(l);
 	declare_outputs(l, at);
 }
@@ -290,7 +307,7 @@ static void name_cases(struct lowering *l)
 static void declare_cases(struct lowering *l)
 {
 	const struct ra_model *m = l->model;
-	bool any = m->cases.n || ra_has_down(m);
+	bool any = m->cases.n || (m->structure.kind != RA_NONE && ra_has_down(m));
 	name_cases(l);
 	for (int base = RA_LEAF; any && base < RA_CASES; base++) {
 		struct image_case rest = {.name = l->p->named.at[base].name, .inner = base, .children = -1};

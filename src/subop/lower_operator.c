@@ -388,10 +388,44 @@ static sub_ref lower_lookup(struct lowering *l, const struct ra_node *n)
 	return pick_rows(l, sub_value_of_argument(l, n, 0), row);
 }
 
+struct sub_map sub_step_map(const struct lowering *l, int64_t shift)
+{
+	const struct sub_traversal *t = &l->p->traversals.at[l->traversal];
+	return t->down ? (struct sub_map){.function = SUB_STEP,
+					  .var = -1,
+					  .scale = -1,
+					  .offset = t->steps - 1 + shift}
+		       : (struct sub_map){.function = SUB_STEP, .var = -1, .scale = 1, .offset = shift};
+}
+
+/* The row of the current step, or one that is `shift` further, of a value that has a dimension for each axis.
+ */
+static sub_ref pick_step(struct lowering *l, sub_ref from, const struct ra_shape *shape, int64_t shift)
+{
+	int vars[RA_MAX_RANK] = {0}, rank = sub_lower_shape(l, shape, vars);
+	struct sub_map map[RA_MAX_RANK] = {sub_step_map(l, shift)};
+	for (int d = 0; d < rank; d++)
+		map[d + 1] = sub_affine_map(vars[d], 0);
+	return sub_move_filled(l, from, map, vars, rank, NULL);
+}
+
+static sub_ref lower_at_step(struct lowering *l, const struct ra_node *n)
+{
+	return pick_step(l, sub_expand_argument(l, n, 0), &n->shape, 0);
+}
+
+/* A state of the step before, which is one further along the axis where a scan goes down. */
+static sub_ref lower_step_before(struct lowering *l, const struct ra_node *n)
+{
+	const struct ra_shape all = ra_outer_shape(l->model, n->state.state);
+	sub_ref state = add_source(l, SUB_STATE, n->state.state, l->p->node, &all);
+	return pick_step(l, state, &n->shape, l->p->traversals.at[l->traversal].down ? 1 : -1);
+}
+
 static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
 {
 	int s = n->state.state;
-	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
+	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &n->shape);
 	if (n->state.slot == RA_EACH_MEMBER)
 		return pick_members(l, state);
 	if (l->row == l->p->node)
@@ -402,6 +436,8 @@ static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_parent(struct lowering *l, const struct ra_node *n)
 {
 	int s = n->state.state;
+	if (sub_is_scanned(l->p, s))
+		return lower_step_before(l, n);
 	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
 	bool each = n->state.slot == RA_EACH_CHILD;
 	struct sub_map row = {.function = each ? SUB_EDGE_PARENT : SUB_PARENT,
@@ -412,6 +448,8 @@ static sub_ref lower_parent(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
 {
 	int s = n->state.state, slot = n->state.slot;
+	if (sub_is_scanned(l->p, s))
+		return lower_step_before(l, n);
 	sub_ref state = add_source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
 	if (slot == RA_EACH_CHILD)
 		return pick_rows(l, state, (struct sub_map){.function = SUB_EDGE_CHILD, .var = l->p->edge});

@@ -10,6 +10,7 @@ struct lowering {
 	const struct ra_model *model;
 	const int64_t *sizes;
 	struct diags *diags;
+	int traversal;	 /* the one that the current body belongs to */
 	int row;	 /* the variable that the body runs over: p->node or p->input */
 	sub_ref *values; /* by node of the model graph, in the current body */
 	const int *index; /* the variables of index notation, by those of the model graph */
@@ -55,6 +56,10 @@ void sub_add_dims(struct sub_value *, const int *vars, int n);
  * copy is `fill`; NULL = it never is. */
 sub_ref sub_move_filled(struct lowering *, sub_ref from, const struct sub_map *map, const int *vars, int rank,
 			const double *fill);
+
+/* The index of the current step along the axis of a scan's steps, or of one that is `shift` places further.
+ */
+struct sub_map sub_step_map(const struct lowering *, int64_t shift);
 
 /* --- lower_movement.c --- */
 

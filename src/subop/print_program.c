@@ -81,6 +81,9 @@ static void print_map(const struct sub_program *p, const struct sub_map *m, stru
 			str_printf(s, ".%d", m->slot);
 		str_printf(s, "(%s)", var);
 		break;
+	case SUB_STEP:
+		str_printf(s, m->scale < 0 ? "%" PRId64 "-step" : m->offset ? "step%+" PRId64 : "step", m->offset);
+		break;
 	case SUB_SLOT_EDGE:
 		str_printf(s, "edge.%d(%s)", m->which, var);
 		break;
@@ -212,6 +215,10 @@ static void print_store(const struct sub_program *p, const struct sub_store *st,
 {
 	str_printf(s, "  store %s[%s", sub_store_tensor(p, st)->name, leading);
 	const char *comma = *leading ? "," : "";
+	if (st->stepped) {
+		str_puts(s, comma);
+		print_map(p, &(struct sub_map){.function = SUB_STEP, .var = -1, .scale = st->scale, .offset = st->offset}, s);
+	}
 	for (int i = 0; i < st->value.vars; i++) {
 		const struct sub_var *var = &p->vars.at[st->value.var[i]];
 		if (var->set != SUB_DIM && var->set != SUB_ROW)
@@ -246,6 +253,8 @@ static void print_body(const struct sub_program *p, const struct sub_body *b, st
 	    [SUB_EVERY_INPUT] = {"[t]", "t"},
 	    [SUB_AHEAD] = {"[n] ahead", "n"},
 	    [SUB_AHEAD_INNER] = {"[n with children] ahead", "n"},
+	    [SUB_FIRST_STEP] = {"[n] at step 0", "n"},
+	    [SUB_NEXT_STEPS] = {"[n] at each further step", "n"},
 	    [SUB_AT_BINDING] = {"at binding", ""},
 	};
 	bool *live = ARENA_ARRAY(s->arena, bool, p->values.n);

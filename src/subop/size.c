@@ -2,6 +2,17 @@
 /* Numbers of elements, for estimates and for the order of dimensions. */
 #include "subop/subop.h"
 
+struct sub_tensor sub_stored_part(const struct sub_program *p, const struct sub_store *s)
+{
+	struct sub_tensor part = *sub_store_tensor(p, s);
+	if (s->stepped) {
+		part.rank--;
+		memmove(part.shape, part.shape + 1, (size_t)part.rank * sizeof *part.shape);
+		memmove(part.var, part.var + 1, (size_t)part.rank * sizeof *part.var);
+	}
+	return part;
+}
+
 bool sub_has_leading_dim(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);

@@ -107,10 +107,11 @@ enum sub_function {
 	SUB_PARENT,	 /* the one parent of node var */
 	SUB_EDGE_PARENT, /* the parent that edge var leads to */
 	SUB_ROOT,	 /* the root of input var */
-	SUB_TOKEN, /* input `which` of node var, or of member var; an input of edges: that of edge var, or of the edge to the
-		    * child in slot `slot` of node var */
+	SUB_TOKEN, /* input `which` of node var, or of member var; an input of edges: that of edge var, or of
+		    * the edge to the child in slot `slot` of node var */
 	SUB_MEMBER_NODE, /* the node of member var */
 	SUB_SLOT_EDGE,	 /* the edge to the child in slot `which` of node var */
+	SUB_STEP, /* of the step that a body of a scan is at, counted as they run: scale*step + offset */
 	SUB_DIGIT /* of dimensions: (scale*var + scale2*var2 + offset) / divisor % modulus, of numbers that
 		     are not negative; modulus 0: nothing is taken away */
 };
@@ -119,7 +120,7 @@ enum sub_function {
 struct sub_map {
 	enum sub_function function;
 	int which, var, var2, slot;
-	int64_t scale, scale2, offset;
+	int64_t scale, scale2, offset; /* AFFINE and DIGIT; STEP, without scale2 */
 	int64_t divisor, modulus; /* DIGIT */
 };
 
@@ -149,6 +150,9 @@ struct sub_store {
 	int which;
 	struct sub_use value; /* with the names of the target's dimensions after its leading ones; the first
 				 dimension of a parameter is the row */
+	bool stepped; /* to a state of a scan: the value is that of one step, scale*step + offset along the
+			 first dimension of the target */
+	int64_t scale, offset;
 };
 
 enum sub_domain {
@@ -160,6 +164,8 @@ enum sub_domain {
 	SUB_EVERY_INPUT,
 	SUB_AHEAD,	 /* every node, before the recursion of the body's traversal */
 	SUB_AHEAD_INNER, /* every node with children, likewise */
+	SUB_FIRST_STEP,	 /* every node, at the first step of a scan */
+	SUB_NEXT_STEPS,	 /* every node, at each further step of a scan, one after the other */
 	SUB_AT_BINDING	 /* when weights are bound: over the rows of one folded parameter, or once when it has
 			    none */
 };
@@ -199,6 +205,7 @@ struct sub_output {
 
 struct sub_traversal {
 	bool down; /* parents before children, else children before parents */
+	int64_t steps; /* of a scan, which has them in each node; 0 = it is none */
 };
 
 /* A case as the model names it; nodes of no named case are leaf or inner. */
@@ -272,6 +279,21 @@ static inline const struct sub_tensor *sub_store_tensor(const struct sub_program
 	       : s->to == SUB_TO_INPUT ? &p->inputs.at[s->which].row
 	       : s->to == SUB_TO_PARAM ? &p->params.at[s->which]
 				       : &p->states.at[s->which];
+}
+
+/* What a store writes at once: the tensor, or one step of it. */
+struct sub_tensor sub_stored_part(const struct sub_program *, const struct sub_store *);
+
+/* Whether a body runs once for each step of a scan. */
+static inline bool sub_is_stepped(const struct sub_body *b)
+{
+	return b->domain == SUB_FIRST_STEP || b->domain == SUB_NEXT_STEPS;
+}
+
+/* Whether a state is one of a scan, whose first dimension is its steps. */
+static inline bool sub_is_scanned(const struct sub_program *p, int state)
+{
+	return p->traversals.at[p->states.at[state].traversal].steps;
 }
 
 /* Whether the extent of a variable depends on the row before it. */
@@ -467,6 +489,8 @@ bool sub_verify(const struct sub_program *, struct diags *);
 bool *sub_find_constants(const struct sub_program *);
 /* Whether a value is a constant if its arguments are. */
 bool sub_may_be_constant(const struct sub_program *, const struct sub_value *);
+/* Whether a value is data movement that depends on the step of a scan. */
+bool sub_reads_step(const struct sub_program *, const struct sub_value *);
 /* By value: whether it needs a state of this traversal or a later one, or an edge, and so cannot be computed
  * ahead of the traversal.  In the arena of the program. */
 bool *sub_find_recursive(const struct sub_program *, int traversal);

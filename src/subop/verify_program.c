@@ -140,6 +140,11 @@ static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *
 {
 	for (int i = 0; i < value->arg[0].vars; i++) {
 		const struct sub_map *m = &value->map[i];
+		if (m->function == SUB_STEP) {
+			if (v->p->vars.at[sub_at(v->p, value->arg[0].value)->var[i]].set != SUB_DIM)
+				report_fault(v, at, "a step is an index along no dimension");
+			continue;
+		}
 		if ((m->var >= 0 && !has_var(value, m->var)) || (m->scale2 && !has_var(value, m->var2)))
 			report_fault(v, at, "a map uses a variable that the value does not have");
 		else if (sub_is_arithmetic(m))
@@ -383,11 +388,35 @@ static void check_member(struct verifier *v, const struct sub_body *b, const str
 		report_body_fault(v, b, "reads a state of all nodes before they have it");
 }
 
+/* Checks that the indices of steps lie inside of what is read, and that a scan reads its own states of
+ * earlier steps. */
+static void check_step(struct verifier *v, const struct sub_body *b, const struct sub_value *value)
+{
+	int64_t steps = v->p->traversals.at[b->traversal].steps,
+		last = b->domain == SUB_FIRST_STEP ? 0 : steps - 1;
+	for (int i = 0; value->op == SUB_ASSIGN && i < value->arg[0].vars; i++) {
+		const struct sub_map *m = &value->map[i];
+		const struct sub_value *from = sub_at(v->p, value->arg[0].value);
+		int64_t first = b->domain == SUB_NEXT_STEPS, a = m->scale * first + m->offset,
+			z = m->scale * last + m->offset, extent = v->p->vars.at[from->var[i]].extent;
+		bool own = from->op == SUB_STATE && v->p->states.at[from->which].traversal == b->traversal;
+		if (m->function != SUB_STEP || first > last)
+			continue;
+		if (a < 0 || z < 0 || a >= extent || z >= extent)
+			report_body_fault(v, b, "reads a step that is not there");
+		else if (own && (m->scale < 0 ? m->offset < steps : m->offset >= 0))
+			report_body_fault(v, b, "reads a step of its own states that has not run");
+	}
+}
+
 /* Checks that a value is known when the body runs. */
 static void check_order(struct verifier *v, const struct sub_body *b, const struct sub_value *value)
 {
 	if (value->op == SUB_STATE && v->p->states.at[value->which].traversal > b->traversal)
 		report_body_fault(v, b, "reads a state of a later traversal");
+	if (!sub_is_stepped(b) && sub_reads_step(v->p, value))
+		report_body_fault(v, b, "reads at a step, and is of none");
+	check_step(v, b, value);
 	if (value->op != SUB_ASSIGN || !value->arg[0].vars)
 		return;
 	check_link(v, b, &value->map[0]);
@@ -396,10 +425,11 @@ static void check_order(struct verifier *v, const struct sub_body *b, const stru
 
 static enum sub_target target_of(enum sub_domain domain)
 {
-	return domain <= SUB_BELOW	   ? SUB_TO_STATE
-	       : domain <= SUB_EVERY_INPUT ? SUB_TO_OUTPUT
-	       : domain == SUB_AT_BINDING  ? SUB_TO_PARAM
-					   : SUB_TO_INPUT;
+	return domain <= SUB_BELOW				      ? SUB_TO_STATE
+	       : domain <= SUB_EVERY_INPUT			      ? SUB_TO_OUTPUT
+	       : domain == SUB_FIRST_STEP || domain == SUB_NEXT_STEPS ? SUB_TO_STATE
+	       : domain == SUB_AT_BINDING			      ? SUB_TO_PARAM
+								      : SUB_TO_INPUT;
 }
 
 static bool is_target(const struct sub_program *p, const struct sub_body *b, const struct sub_store *s)
@@ -425,8 +455,10 @@ static void check_store(struct verifier *v, const struct sub_body *b, const stru
 	}
 	int n_leading =
 	    s->to == SUB_TO_PARAM ? 0 : 1 + (s->to == SUB_TO_INPUT && v->p->inputs.at[s->which].on_edge);
-	const struct sub_tensor *t = sub_store_tensor(v->p, s);
-	if (!has_shape(v->p, s->value.var, s->value.vars, leading, n_leading, t))
+	const struct sub_tensor part = sub_stored_part(v->p, s), *t = &part;
+	if (s->stepped != sub_is_stepped(b) || (s->stepped && !sub_is_scanned(v->p, s->which)))
+		report_body_fault(v, b, "stores a step to what has none, or not one step");
+	else if (!has_shape(v->p, s->value.var, s->value.vars, leading, n_leading, t))
 		report_body_fault(v, b, "stores a value of another shape");
 	else if (sub_at(v->p, s->value.value)->dtype !=
 		 (s->to == SUB_TO_PARAM ? ra_widened(t->dtype) : t->dtype))

@@ -16,6 +16,7 @@ struct reference {
 	double **state;	    /* by state: a row for each node of the forest */
 	int32_t node, each; /* the node at hand; the edge, parent or node that a sum is at */
 	int64_t *index; /* the values of index variables */
+	int64_t step;	/* of a scan: along the axis of its steps */
 };
 
 static inline int64_t dim_of(const struct reference *r, const struct ra_node *n, int d)
@@ -395,6 +396,12 @@ static inline void refer_row(struct reference *r, const struct ra_node *n, doubl
 	memcpy(to, refer(r, n->arg[0]) + n->begin.constant * all, (size_t)all * sizeof *to);
 }
 
+static inline void refer_at_step(struct reference *r, const struct ra_node *n, double *to)
+{
+	int64_t all = count_of(r, &n->shape);
+	memcpy(to, refer(r, n->arg[0]) + r->step * all, (size_t)all * sizeof *to);
+}
+
 static inline void refer_concat(struct reference *r, const struct ra_node *n, double *to)
 {
 	int64_t inner = 1, whole, at = 0;
@@ -568,6 +575,15 @@ static inline void refer_source(struct reference *r, const struct ra_node *n, do
 		}
 }
 
+/* A state of a scan at the step before: rows have all of its steps. */
+static inline void refer_step_before(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct ra_shape outer = ra_outer_shape(r->t->model, n->state.state);
+	int64_t all = count_of(r, &n->shape), row = r->node * count_of(r, &outer);
+	int64_t before = r->step + (n->op == RA_PARENT ? 1 : -1);
+	memcpy(to, r->state[n->state.state] + row + before * all, (size_t)all * sizeof *to);
+}
+
 static inline void refer_anew(struct reference *r, const struct ra_node *n, double *to)
 {
 	switch (n->op) {
@@ -617,6 +633,9 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 	case RA_ROW:
 		refer_row(r, n, to);
 		break;
+	case RA_AT_STEP:
+		refer_at_step(r, n, to);
+		break;
 	case RA_CONCAT:
 		refer_concat(r, n, to);
 		break;
@@ -633,9 +652,11 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 	case RA_INPUT:
 	case RA_LOOKUP:
 	case RA_STATE:
+		refer_source(r, n, to);
+		break;
 	case RA_CHILD:
 	case RA_PARENT:
-		refer_source(r, n, to);
+		(r->t->model->structure.kind == RA_NONE ? refer_step_before : refer_source)(r, n, to);
 		break;
 	default:
 		refer_elementwise(r, n, to);
@@ -676,6 +697,8 @@ static inline int body_up(const struct reference *r, int traversal, int64_t node
 static inline int body_of_node(const struct reference *r, int traversal, int32_t node)
 {
 	const struct lin_forest *f = &r->f->minibatch.forest;
+	if (r->t->model->structure.kind == RA_NONE)
+		return RA_LEAF;
 	if (r->t->model->traversals.at[traversal].down)
 		return parent_of(f, node) < 0 ? RA_ROOT : RA_BELOW;
 	return body_up(r, traversal, node, f->child_begin[node + 1] - f->child_begin[node]);
@@ -703,9 +726,33 @@ static inline void refer_states(struct reference *r, int traversal, int32_t node
 	}
 }
 
+/* The steps of a scan in one row. */
+static inline void refer_scan(struct reference *r, int traversal, int32_t node)
+{
+	const struct ra_model *m = r->t->model;
+	const struct ra_traversal *t = &m->traversals.at[traversal];
+	int64_t steps = ra_dim_value(&t->steps, r->t->sizes);
+	for (int64_t i = 0; i < steps; i++) {
+		r->node = node;
+		r->step = t->down ? steps - 1 - i : i;
+		r->epoch = ++r->epochs;
+		for (size_t s = 0; s < m->states.n; s++) {
+			int64_t n = count_of(r, &m->states.at[s].shape);
+			if (m->states.at[s].traversal == traversal)
+				copy_value(r, m->states.at[s].value[i ? RA_INNER : RA_LEAF], n,
+					   r->state[s] + (node * steps + r->step) * n);
+		}
+	}
+}
+
 /* Children have smaller ids than their parents. */
 static inline void refer_traversal(struct reference *r, int traversal)
 {
+	if (ra_is_scan(&r->t->model->traversals.at[traversal])) {
+		for (int32_t n = 0; n < r->f->nodes; n++)
+			refer_scan(r, traversal, n);
+		return;
+	}
 	bool down = r->t->model->traversals.at[traversal].down;
 	for (int32_t n = 0; n < r->f->nodes; n++)
 		refer_states(r, traversal, down ? r->f->nodes - 1 - n : n);
@@ -723,8 +770,10 @@ static inline double *refer_outputs(struct arena *a, const struct test_model *t,
 	r.stamp = ARENA_ARRAY(a, unsigned, m->nodes.n);
 	r.index = ARENA_ARRAY(a, int64_t, m->indices.n + 1);
 	r.state = ARENA_ARRAY(a, double *, m->states.n);
-	for (size_t s = 0; s < m->states.n; s++)
-		r.state[s] = ARENA_ARRAY(a, double, f->nodes *count_of(&r, &m->states.at[s].shape));
+	for (size_t s = 0; s < m->states.n; s++) {
+		const struct ra_shape outer = ra_outer_shape(m, (int)s);
+		r.state[s] = ARENA_ARRAY(a, double, f->nodes *count_of(&r, &outer));
+	}
 	for (size_t i = 0; i < m->traversals.n; i++)
 		refer_traversal(&r, (int)i);
 	for (size_t o = 0; o < m->outputs.n; o++) {

@@ -461,9 +461,11 @@ static struct rewrite_effort rewrite_many(int n, bool wide, size_t *left)
 			last[i % WIDTH] = x;
 			if (i % (n / LEVELS) == 0)
 				vec_push(&a, &body.stores,
-					 (struct sub_store){SUB_TO_STATE, 0, sub_as_is(&p, x)});
+					 (struct sub_store){
+					     .to = SUB_TO_STATE, .which = 0, .value = sub_as_is(&p, x)});
 		}
-		vec_push(&a, &body.stores, (struct sub_store){SUB_TO_STATE, 0, sub_as_is(&p, x)});
+		vec_push(&a, &body.stores,
+			 (struct sub_store){.to = SUB_TO_STATE, .which = 0, .value = sub_as_is(&p, x)});
 		vec_push(&a, &p.bodies, body);
 		rewrite_optimize(&to, &p, &options, &trace);
 		*left = to.values.n;

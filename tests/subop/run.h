@@ -162,7 +162,8 @@ static inline struct sub_body *make_body(struct bench *b, const char *name, enum
 
 static inline void store_state(struct bench *b, struct sub_body *body, int state, sub_ref value)
 {
-	vec_push(&b->arena, &body->stores, (struct sub_store){SUB_TO_STATE, state, sub_as_is(&b->p, value)});
+	vec_push(&b->arena, &body->stores,
+		 (struct sub_store){.to = SUB_TO_STATE, .which = state, .value = sub_as_is(&b->p, value)});
 }
 
 /* An output of the shape that the value has beside its node. */
@@ -176,7 +177,8 @@ static inline void make_output(struct bench *b, struct sub_body *body, const cha
 	struct sub_output o = {tensor_of(&b->p, name, sub_at(&b->p, value)->vars - 1, shape), at_root};
 	vec_push(&b->arena, &b->p.outputs, o);
 	vec_push(&b->arena, &body->stores,
-		 (struct sub_store){SUB_TO_OUTPUT, b->p.outputs.n - 1, sub_as_is(&b->p, value)});
+		 (struct sub_store){
+		     .to = SUB_TO_OUTPUT, .which = b->p.outputs.n - 1, .value = sub_as_is(&b->p, value)});
 }
 
 /* --- data --- */
