@@ -115,6 +115,7 @@ unit_tests = \
 	%D%/ilir/fetch_ahead_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
+	%D%/ilir/peel_test \
 	%D%/ilir/casts_test \
 	%D%/ilir/text_test \
 	%D%/ilir/verify_test \

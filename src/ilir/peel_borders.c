@@ -88,18 +88,39 @@ static void note_inner_loop(const struct ilir_module *m, const struct ilir_stmt 
 		border_enter_loop(&p->ranges, s);
 }
 
-/* Whether all reads of an iteration are inside, as far as the loop's variable decides it. */
-static bool is_interior(struct peeling *p, int64_t iteration)
+/* Where the reads of iterations are: inside as far as the loop's variable decides it, one of them outside in
+ * each iteration, or not the same in all, as far as is known. */
+static enum border_side side_of_iterations(struct peeling *p, struct ilir_range iterations)
 {
-	bool inside = true;
-	border_set_range(&p->ranges, p->var, (struct ilir_range){iteration, iteration});
-	for (size_t i = 0; inside && i < p->reads.n; i++) {
+	enum border_side side = BORDER_INSIDE;
+	border_set_range(&p->ranges, p->var, iterations);
+	for (size_t i = 0; i < p->reads.n; i++) {
 		const struct ilir_node *n = ilir_at(p->m, p->reads.at[i]);
-		for (int d = 0; inside && d < n->args; d++)
-			inside = !ilir_uses_var(p->m, ilir_arg(p->m, p->reads.at[i], d), p->var) ||
-				 border_side_of(&p->ranges, p->reads.at[i], d) == BORDER_INSIDE;
+		for (int d = 0; d < n->args; d++) {
+			if (!ilir_uses_var(p->m, ilir_arg(p->m, p->reads.at[i], d), p->var))
+				continue;
+			enum border_side one = border_side_of(&p->ranges, p->reads.at[i], d);
+			if (one == BORDER_OUTSIDE)
+				return one;
+			side = one == BORDER_OPEN ? one : side;
+		}
 	}
-	return inside;
+	return side;
+}
+
+/* Finds the first iteration, or the last one, all of whose reads are inside.  Halves are looked at apart, so
+ * that a long loop takes no longer than a short one. */
+static bool find_interior(struct peeling *p, struct ilir_range in, int64_t step, bool last, int64_t *found)
+{
+	enum border_side side = side_of_iterations(p, in);
+	if (side != BORDER_OPEN || in.low == in.high) {
+		*found = last ? in.high : in.low;
+		return side == BORDER_INSIDE;
+	}
+	int64_t middle = in.low + (in.high - in.low) / step / 2 * step;
+	const struct ilir_range half[] = {{in.low, middle}, {middle + step, in.high}};
+	return find_interior(p, half[last], step, last, found) ||
+	       find_interior(p, half[!last], step, last, found);
 }
 
 static void append_block(struct ilir_stmt ***end, struct ilir_stmt *block)
@@ -140,14 +161,11 @@ static struct ilir_stmt *cut_borders(struct peeling *p, struct ilir_stmt *loop)
 	if (!p->reads.n || loop->loop.kind != ILIR_SERIAL || !border_enter_loop(&p->ranges, loop))
 		return loop;
 	struct ilir_range all = p->ranges.of_var.at[p->var.i];
-	for (begin = all.low; begin <= all.high && !is_interior(p, begin);)
-		begin += step;
-	for (end = all.high; end >= begin && !is_interior(p, end);)
-		end -= step;
+	bool interior = find_interior(p, all, step, false, &begin) && find_interior(p, all, step, true, &end);
 	border_set_range(&p->ranges, p->var, all);
-	if (begin == all.low && end == all.high)
+	if (interior && begin == all.low && end == all.high)
 		return loop;
-	if (begin > all.high) {
+	if (!interior) {
 		if ((all.high - all.low) / step >= MOST_OUTSIDE)
 			return loop;
 		append_iterations(p, loop, all.low, all.high + 1, MOST_OUTSIDE, &to);
