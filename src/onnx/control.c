@@ -16,10 +16,21 @@ static const struct onnx_graph *find_graph(const struct onnx_op *o, const char *
 	return NULL;
 }
 
-/* A single element, known; false after a diagnostic that says what it decides. */
-static bool find_known(const struct onnx_op *o, const struct onnx_operand *x, const char *decides, int64_t *value)
+static bool check_type(const struct onnx_op *o, const struct onnx_operand *x, enum onnx_type type,
+		       const char *decides)
+{
+	return x->type == type ||
+	       onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "%s is of type %s, not %s", decides,
+			      onnx_type_traits_of(x->type)->name, onnx_type_traits_of(type)->name);
+}
+
+/* A single element of a type, known; false after a diagnostic that says what it decides. */
+static bool find_known(const struct onnx_op *o, const struct onnx_operand *x, enum onnx_type type,
+		       const char *decides, int64_t *value)
 {
 	static const char hint[] = "give it when the graph is read, as the constant of an input (--constant)";
+	if (!check_type(o, x, type, decides))
+		return false;
 	if (!x->constant)
 		return onnx_op_refuse(o, DIAG_ONNX_CONSTANT, hint, "%s is computed when the model runs", decides);
 	if (x->constant->elements != 1)
@@ -35,6 +46,8 @@ static bool write_branches(struct onnx_op *o, const struct onnx_graph *then, con
 {
 	struct onnx_operand *a = ARENA_ARRAY(o->arena, struct onnx_operand, then->outputs + 1),
 			    *b = ARENA_ARRAY(o->arena, struct onnx_operand, otherwise->outputs + 1);
+	if (!check_type(o, &o->in[0], ONNX_BOOL, "its condition"))
+		return false;
 	if (onnx_elements(&o->in[0].shape) != 1)
 		return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "its condition is not a single element");
 	struct onnx_operand condition = onnx_reshape(o, o->in[0], &(struct onnx_shape){0});
@@ -62,7 +75,7 @@ bool onnx_write_if(struct onnx_op *o)
 	if (!o->in[0].constant)
 		return write_branches(o, then, otherwise);
 	const struct onnx_graph *branch = NULL;
-	if (find_known(o, &o->in[0], "its condition", &holds))
+	if (find_known(o, &o->in[0], ONNX_BOOL, "its condition", &holds))
 		branch = holds ? then : otherwise;
 	struct onnx_operand *out = branch ? ARENA_ARRAY(o->arena, struct onnx_operand, branch->outputs + 1) : NULL;
 	if (!out || !onnx_write_graph(o, branch, NULL, 0, out))
@@ -155,7 +168,8 @@ static bool put_outputs(const struct iteration *t, const struct scan *s, struct 
 static bool find_end(const struct iteration *t, int64_t trips, bool *goes_on)
 {
 	int64_t holds = 1;
-	if (*goes_on && t->in[1].given && !find_known(t->o, &t->in[1], "whether it goes on", &holds))
+	if (*goes_on && t->in[1].given &&
+	    !find_known(t->o, &t->in[1], ONNX_BOOL, "whether it goes on", &holds))
 		return false;
 	*goes_on = t->n < trips && holds;
 	return true;
@@ -193,7 +207,8 @@ bool onnx_write_loop(struct onnx_op *o)
 	const struct onnx_graph *body = find_graph(o, "body", 2 + states, 1 + states);
 	struct iteration t = {.o = o, .body = body, .first = 2, .lead = 1, .states = states};
 	int64_t trips = INT64_MAX;
-	if (!t.body || !begin_iterations(&t) || (onnx_given(o, 0) && !find_known(o, &o->in[0], "its trip count", &trips)))
+	if (!t.body || !begin_iterations(&t) ||
+	    (onnx_given(o, 0) && !find_known(o, &o->in[0], ONNX_INT64, "its trip count", &trips)))
 		return false;
 	if (onnx_given(o, 1))
 		t.in[1] = o->in[1];
@@ -263,6 +278,9 @@ static bool scan_batch(struct onnx_op *o, const struct scan *s, const struct onn
 	struct onnx_operand *one = ARENA_ARRAY(o->arena, struct onnx_operand, inputs + 1),
 			    *out = ARENA_ARRAY(o->arena, struct onnx_operand, batch * o->outs + 1),
 			    *part = ARENA_ARRAY(o->arena, struct onnx_operand, batch + 1);
+	if (!batch)
+		return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL,
+				      "its input 1 has no batch, or one of no elements");
 	for (int64_t b = 0; b < batch; b++) {
 		for (int i = 0; i < inputs; i++) {
 			if (!x[i].shape.rank || x[i].shape.dim[0] != batch)
@@ -273,12 +291,12 @@ static bool scan_batch(struct onnx_op *o, const struct scan *s, const struct onn
 		if (!run_scan(o, *s, one, out + b * o->outs))
 			return false;
 	}
-	for (int i = 0; batch && i < o->outs; i++) {
+	for (int i = 0; i < o->outs; i++) {
 		for (int64_t b = 0; b < batch; b++)
 			part[b] = onnx_insert_axis(o, out[b * o->outs + i], 0);
 		o->out[i] = onnx_concat(o, part, (int)batch, 0);
 	}
-	return batch > 0;
+	return true;
 }
 
 bool onnx_write_scan(struct onnx_op *o)

@@ -67,6 +67,14 @@ static void list_names(const struct onnx_making *g, struct str *s)
 	}
 }
 
+static bool is_given_before(const struct onnx_choices *c, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (strcmp(c->size[i].name, c->size[size].name) == 0)
+			return true;
+	return false;
+}
+
 static bool check_sizes(struct onnx_making *g)
 {
 	struct onnx_reading *r = g->reading;
@@ -76,6 +84,9 @@ static bool check_sizes(struct onnx_making *g)
 			return onnx_report(
 			    r, DIAG_ONNX_CHOICE, NULL, "the size %lld of '%.200s' is not in 1 .. %d",
 			    (long long)r->choices->size[i].size, r->choices->size[i].name, INT32_MAX);
+		if (is_given_before(r->choices, i))
+			return onnx_report(r, DIAG_ONNX_CHOICE, NULL, "two sizes are given of '%.200s'",
+					   r->choices->size[i].name);
 		if (r->used[i])
 			continue;
 		list_names(g, &names);

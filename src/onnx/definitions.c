@@ -99,14 +99,29 @@ static bool fits_declaration(const struct onnx_value *v, const struct onnx_tenso
 	return ok;
 }
 
+/* Says the type and the extents of a tensor, and those that its input is declared with. */
+static bool refuse_constant(struct onnx_making *g, const struct onnx_value *v, const struct onnx_tensor *t)
+{
+	struct str has = str_in(g->reading->arena), wanted = str_in(g->reading->arena);
+	for (int i = 0; i < t->rank; i++)
+		str_printf(&has, "%s%lld", i ? ", " : "", (long long)t->dim[i]);
+	for (int i = 0; i < v->rank; i++)
+		if (v->dim[i].size < 0)
+			str_printf(&wanted, "%s%.60s", i ? ", " : "",
+				   v->dim[i].param ? v->dim[i].param : "?");
+		else
+			str_printf(&wanted, "%s%lld", i ? ", " : "", (long long)v->dim[i].size);
+	return onnx_report(g->reading, DIAG_ONNX_GRAPH, NULL,
+			   "the tensor '%.200s' is %s[%s], and its input is declared as %s[%s]", v->name,
+			   onnx_type_traits_of(t->type)->name, str_text(&has),
+			   onnx_type_traits_of(v->type)->name, v->rank < 0 ? "..." : str_text(&wanted));
+}
+
 bool onnx_set_constant(struct onnx_making *g, int value, const struct onnx_tensor *t)
 {
 	struct onnx_value *v = &g->values.at[value];
 	if (v->what != ONNX_TENSOR_VALUE || !fits_declaration(v, t))
-		return onnx_report(
-		    g->reading, DIAG_ONNX_GRAPH, NULL,
-		    "the tensor '%.200s' is not of the type and the extents that its input is declared with",
-		    v->name);
+		return refuse_constant(g, v, t);
 	v->constant = t;
 	v->type = t->type;
 	v->rank = t->rank;

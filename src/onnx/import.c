@@ -218,12 +218,18 @@ static bool write_outputs(struct onnx_importer *im)
 {
 	const struct onnx_op o = {
 	    .arena = im->arena, .diags = im->diags, .graph = im->scope->graph, .target = &im->target};
+	if (!im->whole->outputs)
+		return diag_add(im->diags, DIAG_ONNX_GRAPH, (struct diag_at){.file = im->whole->file},
+				"name values that are to be computed, with --outputs",
+				"the graph has no outputs");
 	ra_builder_body(im->target.builder, RA_BODY_OUTPUT);
 	for (size_t i = 0; i < im->scope->graph->outputs; i++) {
 		int value = im->scope->graph->output[i];
 		if (!find_operand(im, im->scope, value))
 			return false;
 		uint32_t id = onnx_use(&o, &im->scope->operand[value]);
+		if (!id)
+			return false;
 		ra_builder_output(im->target.builder,
 				  onnx_spell_name(im->arena, im->scope->graph->value[value].name), id,
 				  RA_AT_EVERY_NODE, NULL, 0);

@@ -337,6 +337,9 @@ static uint32_t declare_input(const struct onnx_op *o, const struct onnx_value *
 	const char *name = onnx_spell_name(o->arena, v->name);
 	if (!onnx_take_input(o->arena, o->diags, o->graph, v, &x))
 		return 0;
+	if (!onnx_elements(&x.shape))
+		return refuse_value(o->diags, o->graph, v, DIAG_ONNX_SHAPE, "extents are at least 1 here",
+				    "has an axis without elements");
 	if (!map_add(&o->target->names, name, strlen(name), 0))
 		return refuse_value(o->diags, o->graph, v, DIAG_ONNX_NAME, "rename one of them",
 				    "has the name of another input or output");

@@ -222,8 +222,56 @@ static void test_branches(void)
 		      "a branch that is missing is told");
 }
 
+static void test_types(void)
+{
+	static struct parts p, body, branch[2];
+	build_loop(&p, &body, &(int64_t){3}, NULL);
+	int trips = put_constant(&p, "trips", ONNX_FLOAT, &(float){3});
+	p.arguments[0] = trips;
+	check_refusal(&p.graph, DIAG_ONNX_TYPE, "its trip count is of type float, not int64",
+		"a trip count is an integer");
+	build_if(&p, branch, NULL);
+	p.value[2].type = ONNX_FLOAT;
+	check_refusal(&p.graph, DIAG_ONNX_TYPE, "its condition is of type float, not bool", "a condition is a truth");
+}
+
+/* --- outputs --- */
+
+static void test_outputs(void)
+{
+	static struct parts p;
+	open_graph(&p, NULL);
+	int x = put_input(&p, "x", ONNX_FLOAT, 2, 2);
+	check_refusal(&p.graph, DIAG_ONNX_GRAPH, "the graph has no outputs", "a graph without outputs is refused");
+	put_output(&p, x);
+	check_refusal(&p.graph, DIAG_ONNX_NAME, "the name of another input or output",
+		"an output that is an input is refused");
+	tap_ok(diags.n == 1, "with one diagnostic");
+	p.value[x].dim[0].size = 0;
+	p.value[x].name = "z";
+	check_refusal(&p.graph, DIAG_ONNX_SHAPE, "has an axis without elements", "so is an input without elements");
+}
+
+/* Until version 8 each input of Scan has a batch. */
+static void test_scan_without_batch(void)
+{
+	static struct parts p, body;
+	open_graph(&p, NULL);
+	open_graph(&body, &p);
+	int x = put_input(&p, "x", ONNX_FLOAT, 0, 0), y = put_value(&p, "y", ONNX_UNKNOWN_TYPE);
+	put_output(&body, put_input(&body, "element", ONNX_FLOAT, 0, 0));
+	struct onnx_node *n = put_node(&p, "Scan", 2, (int[]){-1, x}, 1, &y);
+	n->opset = 8;
+	put_graph(&p, n, "body", &body);
+	p.attribute[0][n->attributes++] = (struct onnx_attribute){
+	    .name = "num_scan_inputs", .kind = ONNX_KIND_INT, .kind_name = "INT", .i = 1, .n = 1};
+	put_output(&p, y);
+	check_refusal(&p.graph, DIAG_ONNX_SHAPE, "its input 1 has no batch", "an input without a batch is told");
+}
+
 int main(void)
 {
-	static void (*const tests[])(void) = {test_loops, test_run_time_ends, test_branches};
+	static void (*const tests[])(void) = {test_loops, test_run_time_ends, test_branches,
+					      test_types, test_outputs,	      test_scan_without_batch};
 	return run_imports(tests, sizeof tests / sizeof *tests);
 }

@@ -349,6 +349,11 @@ static void decides(void)
 	tap_ok(!read_parts(&p, &(struct onnx_choices){.size = sizes, .sizes = 1}) &&
 		   refused(DIAG_ONNX_CHOICE, "no extent is named 'M'"),
 	       "a name that no extent has is refused");
+	sizes[0].name = sizes[1].name = "N";
+	tap_ok(!read_parts(&p, &(struct onnx_choices){.size = sizes, .sizes = 2}) &&
+		   refused(DIAG_ONNX_CHOICE, "two sizes are given of 'N'"),
+	       "so are two sizes of one extent");
+	sizes[1].name = "x[1]";
 	sizes[0] = (struct onnx_size){"N", 0};
 	tap_ok(!read_parts(&p, &(struct onnx_choices){.size = sizes, .sizes = 1}) &&
 		   refused(DIAG_ONNX_CHOICE, "the size 0"),
