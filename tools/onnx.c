@@ -51,6 +51,16 @@ static bool read_outputs(struct decided *d)
 	return true;
 }
 
+static bool check_constants(const struct words *words)
+{
+	for (int i = 0; i < words->n; i++) {
+		const char *word = words->word[i], *path = strchr(word, '=');
+		if (!path || path == word)
+			return complain("--constant is NAME=FILE.npy or NAME=FILE.pb, not '%s'", word);
+	}
+	return true;
+}
+
 /* "shape=shape.pb": the name is cut off a copy of the word, which lives as long as the options.  False after a
  * message. */
 static bool read_constants(struct decided *d, esp_context *context, const struct words *words)
@@ -60,9 +70,8 @@ static bool read_constants(struct decided *d, esp_context *context, const struct
 		strcpy(at, words->word[i]);
 		char *path = strchr(at, '=');
 		struct array_file *file = &d->file[i];
-		if (path)
-			*path++ = 0;
-		if (!array_file_open(file, context, path ? path : at) || !array_file_load(file))
+		*path++ = 0;
+		if (!array_file_open(file, context, path) || !array_file_load(file))
 			return false;
 		d->constant[d->options.constants++] =
 		    (esp_array){at, file->dtype, file->rank, file->shape, file->elements};
@@ -76,7 +85,8 @@ static esp_status read_with(struct decided *d, esp_context *context, const char 
 {
 	d->options = (esp_read_options){
 	    .size = sizeof d->options, .extent = d->extent, .constant = d->constant, .exported = d->exported};
-	if (!d->sizes || !d->outputs || !d->names || !read_sizes(d) || !read_outputs(d))
+	if (!d->sizes || !d->outputs || !d->names || !read_sizes(d) || !read_outputs(d) ||
+	    !check_constants(&o->constant))
 		return ESP_ERROR_ARGUMENT;
 	if (!read_constants(d, context, &o->constant))
 		return ESP_ERROR_INPUT;

@@ -83,6 +83,8 @@ tap_is "$status" 2 "it needs arrays"
 
 esp dump ra "$case"
 tap_is "$status,$(tail -n 1 <<<"$out")" "0,output sum = x + y" "its text is shown"
+esp check "$case" --constant x
+tap_is "$status,$err" "2,espalier: --constant is NAME=FILE.npy or NAME=FILE.pb, not 'x'" "a constant without a file is refused"
 esp check "$case" --sizes N=3
 tap_is "$status" 1 "a size that no extent has is refused"
 esp check "$case" --sizes N
