@@ -142,7 +142,7 @@ static double sum_matrix(int first, int second)
 	struct sub_vars over = {2, {var[first], var[second]}};
 	sub_ref sum = sub_add(&b.p, sum_over(&b, param(&b, 0, var[0], var[1]), over), &b.diags);
 	struct sub_value rows = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b.p, sum)}, .vars = 1, .var = {b.p.node}};
-	struct sub_store store = {SUB_TO_OUTPUT, 0, sub_as_is(&b.p, sub_add(&b.p, rows, &b.diags))};
+	struct sub_store store = {.to = SUB_TO_OUTPUT, .value = sub_as_is(&b.p, sub_add(&b.p, rows, &b.diags))};
 	struct sub_body body = {.name = "output", .domain = SUB_EVERY_NODE};
 	vec_push(&b.arena, &body.stores, store);
 	vec_push(&b.arena, &b.p.bodies, body);
@@ -372,7 +372,7 @@ static double apply(enum sub_arithmetic arithmetic, enum sub_op op, double x, do
 					    &b.diags));
 	sub_ref r = sub_add(&b.p, (struct sub_value){.op = op, .arg = {use[0], use[1]}}, &b.diags);
 	struct sub_value rows = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b.p, r)}, .vars = 1, .var = {b.p.node}};
-	struct sub_store store = {SUB_TO_OUTPUT, 0, sub_as_is(&b.p, sub_add(&b.p, rows, &b.diags))};
+	struct sub_store store = {.to = SUB_TO_OUTPUT, .value = sub_as_is(&b.p, sub_add(&b.p, rows, &b.diags))};
 	struct sub_body body = {.name = "output", .domain = SUB_EVERY_NODE};
 	vec_push(&b.arena, &body.stores, store);
 	vec_push(&b.arena, &b.p.bodies, body);
@@ -512,7 +512,7 @@ static bool store_breaks(struct bench *b, enum sub_domain domain, int traversal,
 static bool body_breaks(struct bench *b, enum sub_domain domain, int traversal, sub_ref value, int state,
 			const char *why)
 {
-	struct sub_store store = {SUB_TO_STATE, state, sub_as_is(&b->p, value)};
+	struct sub_store store = {.to = SUB_TO_STATE, .which = state, .value = sub_as_is(&b->p, value)};
 	return store_breaks(b, domain, traversal, store, why);
 }
 
@@ -560,8 +560,8 @@ static void test_stores(void)
 	sub_ref x =
 	    sub_add(&b.p, (struct sub_value){.op = SUB_VECTOR, .which = 1, .vars = 2, .var = {b.p.node, b.k}},
 		    &b.diags);
-	struct sub_store later = {SUB_TO_STATE, 0, sub_as_is(&b.p, state)},
-			 output = {SUB_TO_OUTPUT, 0, later.value}, few = later;
+	struct sub_store later = {.to = SUB_TO_STATE, .value = sub_as_is(&b.p, state)},
+			 output = {.to = SUB_TO_OUTPUT, .value = later.value}, few = later;
 	sub_ref weight = param(&b, 0, b.i, b.k);
 	later.value.value.i = 99, few.value.vars = 1;
 	tap_ok(store_breaks(&b, SUB_LEAF, 0, later, "does not come before"), "a store of what is not there");

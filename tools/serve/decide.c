@@ -74,6 +74,8 @@ static bool choose_words(const struct subject *s, const struct list *from, bool 
 static char *choose_list(const struct subject *s, const char *text, bool replace, bool *ok)
 {
 	struct list all = {{0}, 0}, chosen;
+	if (!text)
+		return NULL;
 	for (const char *word = text; word && *ok; word = strchr(word, ','), word += word != NULL)
 		*ok = add_word(&all, word);
 	*ok = *ok && choose_words(s, &all, replace, &chosen);
