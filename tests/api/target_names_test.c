@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The names of targets are those of base/target.c wherever they are listed. */
+/* The names of targets and processors are those of base/target.c wherever they are listed. */
 #include "tests/options.h"
 #include "tests/tap.h"
 
@@ -27,6 +27,8 @@ static void test_command(struct arena *a)
 	str_puts(&s, "native");
 	for (int i = 0; target_at(i); i++)
 		str_printf(&s, "|%s", target_at(i)->name);
+	for (enum target_processor p = 0; target_processor_name(p); p++)
+		str_printf(&s, "|%s", target_processor_name(p));
 	tap_ok(strcmp(target_words(), str_text(&s)) == 0, "the command offers %s", str_text(&s));
 }
 
