@@ -395,10 +395,13 @@ static void declare_states(struct ra_graph *g)
 		bool good = resolve_state_type(g, d, &state.dtype);
 		if (!resolve_shape(g, &d->dims, &declared, &state.shape) || !good)
 			mark_broken(g, d->name);
-		if (state.shape.rank == RA_MAX_RANK && ra_is_scan(&g->model->traversals.at[state.traversal]))
+		if (state.shape.rank == RA_MAX_RANK && ra_is_scan(&g->model->traversals.at[state.traversal])) {
 			ra_refuse(g, DIAG_MODEL_RANK, d->name.at,
 				  "the states of all steps are one value with an axis more",
 				  "a state of a scan has at most %d axes", RA_MAX_RANK - 1);
+			state.shape.rank--;
+			mark_broken(g, d->name);
+		}
 		vec_push(g->arena, &g->model->states, state);
 	}
 }

@@ -201,20 +201,32 @@ static void rebuild_body(struct rebuild *r, int traversal, int which)
 	ra_ref *root = ARENA_ARRAY(r->arena, ra_ref, m->states.n);
 	for (size_t i = 0; i < m->states.n; i++)
 		root[i] = is_of(r, i, traversal) ? m->states.at[i].value[which] : (ra_ref){0};
-	ra_builder_body(r->b, which < RA_CASES ? (int)bodies[m->traversals.at[traversal].down][which]
-					       : RA_BODY_CASE + which - RA_CASES);
+	const struct ra_traversal *t = &m->traversals.at[traversal];
+	bool of_rows = m->structure.kind == RA_NONE && !ra_is_scan(t);
+	ra_builder_body(r->b, of_rows		 ? (int)RA_BODY_NODE
+			      : which < RA_CASES ? (int)bodies[t->down][which]
+						 : RA_BODY_CASE + which - RA_CASES);
 	rebuild_nodes(r, root, m->states.n);
 	for (size_t i = 0; i < m->states.n; i++)
 		if (is_of(r, i, traversal))
 			ra_builder_assign(r->b, m->states.at[i].name, r->value[root[i].i]);
 }
 
-/* The first one goes up unless it says otherwise. */
+static const char *direction_text(struct rebuild *r, const struct ra_traversal *t)
+{
+	struct str s = str_in(r->arena);
+	str_puts(&s, t->down ? "down" : "up");
+	if (ra_is_scan(t))
+		str_printf(&s, " over %s", dim_text(r, &t->steps));
+	return str_text(&s);
+}
+
+/* The first one goes up, once in each row, unless it says otherwise. */
 static void rebuild_traversal(struct rebuild *r, int t)
 {
 	const struct ra_model *m = r->m;
-	if (t || m->traversals.at[t].down)
-		ra_builder_traversal(r->b, m->traversals.at[t].down ? "down" : "up");
+	if (t || m->traversals.at[t].down || ra_is_scan(&m->traversals.at[t]))
+		ra_builder_traversal(r->b, direction_text(r, &m->traversals.at[t]));
 	for (size_t i = 0; i < m->states.n; i++)
 		if (is_of(r, i, t))
 			ra_builder_state(r->b, m->states.at[i].name,
@@ -230,8 +242,8 @@ static void rebuild_outputs(struct rebuild *r)
 	ra_ref *root = ARENA_ARRAY(r->arena, ra_ref, m->outputs.n);
 	for (size_t i = 0; i < m->outputs.n; i++)
 		root[i] = m->outputs.at[i].value;
-	/* Without a structure outputs share the values of a body; otherwise they share nothing but each other. */
-	ra_builder_body(r->b, m->structure.kind == RA_NONE ? RA_BODY_NODE : RA_BODY_OUTPUT);
+	/* Without a structure, and without states, outputs share the values of a body; otherwise they share nothing but each other. */
+	ra_builder_body(r->b, m->structure.kind == RA_NONE && !m->states.n ? RA_BODY_NODE : RA_BODY_OUTPUT);
 	rebuild_nodes(r, root, m->outputs.n);
 	for (size_t i = 0; i < m->outputs.n; i++) {
 		const struct ra_output *o = &m->outputs.at[i];
