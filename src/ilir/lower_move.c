@@ -221,7 +221,7 @@ static struct choice compare_below(struct lowering *l, const struct sub_map *m, 
 				   int64_t bound)
 {
 	struct ilir_module *mod = l->m;
-	if (m->scale2 || m->var < 0)
+	if (m->scale2 || m->var < 0 || !m->scale)
 		return (struct choice){ilir_binary(mod, ILIR_LT, at, ilir_index(mod, bound)), true};
 	int64_t limit = bound - m->offset; /* scale * var < limit */
 	if (m->scale > 0)

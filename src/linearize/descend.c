@@ -30,13 +30,16 @@ struct descent {
 	int32_t *post;
 };
 
+static struct descent descent_with_spans(const struct lin_order *o)
+{
+	int64_t each = o->nodes + (int64_t)1;
+	return (struct descent){o->rank, o->stack + 3 * each, o->stack, o->stack + each, o->stack + 2 * each};
+}
+
 /* Without spans they are in memory that numbers and links take afterwards. */
 static struct descent descent_of(const struct lin_order *o)
 {
-	int64_t each = o->nodes + (int64_t)1;
-	if (!o->span)
-		return (struct descent){.queue = o->order, .above = o->child_begin};
-	return (struct descent){o->rank, o->stack + 3 * each, o->stack, o->stack + each, o->stack + 2 * each};
+	return o->span ? descent_with_spans(o) : (struct descent){.queue = o->order, .above = o->child_begin};
 }
 
 bool lin_mark_children(struct lin_order *o, const struct lin_forest *f)
@@ -171,7 +174,7 @@ static inline __attribute__((always_inline)) bool number_ranks(struct lin_order 
 
 bool lin_number_descended(struct lin_order *o)
 {
-	struct descent d = descent_of(o);
+	struct descent d = descent_with_spans(o);
 	rank_nodes(o, &d);
 	return o->cases ? number_ranks(o, d.post, o->case_of) : number_ranks(o, d.post, NULL);
 }

@@ -275,12 +275,11 @@ static void write_step(struct recurrence *r, const struct onnx_scan *scan, const
 	r->h = scan->first ? initial(r, 5) : onnx_carried_before(scan, &carried->h);
 	if (r->kind == LSTM)
 		r->c = scan->first ? initial(r, 6) : onnx_carried_before(scan, &carried->c);
-	struct onnx_operand h = r->h, c = r->c, y;
+	struct onnx_operand h = r->h, c = r->c;
 	read_recurrence(r);
 	step_of[r->kind](r, onnx_at_step(scan, r->x));
-	y = r->h;
 	if (r->lengths.given) {
-		struct onnx_operand place = onnx_at_step(scan, r->places);
+		struct onnx_operand place = onnx_at_step(scan, r->places), y;
 		y = within(r, place, r->h, onnx_number(o, o->in[0].type, 0));
 		r->h = within(r, place, r->h, h);
 		r->c = r->kind == LSTM ? within(r, place, r->c, c) : r->c;
