@@ -167,9 +167,6 @@ static void check_body(struct verifier *v, int body)
 	for (int i = 0; v->ok && i < values->n; i++)
 		if (values->fact[i].result && !group_of(v, body, values->value[i]))
 			report_fault(v, body, values->value[i], "is a result that no group computes");
-	for (int i = 0; v->ok && i < values->n; i++)
-		if (!values->fact[i].result && group_of(v, body, values->value[i]) && !v->read[body][i])
-			report_fault(v, body, values->value[i], "is stored, and nothing reads it");
 }
 
 /* --- what is computed ahead --- */
