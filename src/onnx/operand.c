@@ -294,7 +294,7 @@ const char *onnx_free_name(const struct onnx_op *o, const char *name)
 }
 
 /* `2, 3 : f32` */
-static const char *declaration(const struct onnx_op *o, const struct onnx_shape *shape, enum dtype dtype)
+static const char *print_declaration(const struct onnx_op *o, const struct onnx_shape *shape, enum dtype dtype)
 {
 	struct str s = str_in(o->arena);
 	for (int d = 0; d < shape->rank; d++)
@@ -305,12 +305,12 @@ static const char *declaration(const struct onnx_op *o, const struct onnx_shape 
 
 static const char *declaration_of(const struct onnx_op *o, const struct onnx_operand *x)
 {
-	return declaration(o, &x->shape, onnx_type_traits_of(x->type)->dtype);
+	return print_declaration(o, &x->shape, onnx_type_traits_of(x->type)->dtype);
 }
 
 const char *onnx_state_text(const struct onnx_op *o, const struct onnx_operand *x)
 {
-	return declaration(o, &x->shape, onnx_computed(x->type));
+	return print_declaration(o, &x->shape, onnx_computed(x->type));
 }
 
 /* A single number of f32 is written; of other types it is a parameter. */

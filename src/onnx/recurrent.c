@@ -253,7 +253,7 @@ static void step_rnn(struct recurrence *r, struct onnx_operand x)
 }
 
 /* Beyond the end of its sequence an entry of the batch keeps its state; its output is 0. */
-static struct onnx_operand within(const struct recurrence *r, struct onnx_operand place,
+static struct onnx_operand select_within(const struct recurrence *r, struct onnx_operand place,
 				  struct onnx_operand x, struct onnx_operand otherwise)
 {
 	struct onnx_operand lengths = r->lengths;
@@ -280,9 +280,9 @@ static void write_step(struct recurrence *r, const struct onnx_scan *scan, const
 	step_of[r->kind](r, onnx_at_step(scan, r->x));
 	if (r->lengths.given) {
 		struct onnx_operand place = onnx_at_step(scan, r->places), y;
-		y = within(r, place, r->h, onnx_number(o, o->in[0].type, 0));
-		r->h = within(r, place, r->h, h);
-		r->c = r->kind == LSTM ? within(r, place, r->c, c) : r->c;
+		y = select_within(r, place, r->h, onnx_number(o, o->in[0].type, 0));
+		r->h = select_within(r, place, r->h, h);
+		r->c = r->kind == LSTM ? select_within(r, place, r->c, c) : r->c;
 		onnx_carry(scan, &carried->y, y);
 	}
 	onnx_carry(scan, &carried->h, r->h);

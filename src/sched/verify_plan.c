@@ -15,7 +15,6 @@ struct verifier {
 	const struct sub_program *p;
 	struct diags *diags;
 	struct sched_walk walk;
-	bool **read;	 /* [body][value]: read by a group that does not compute it at that element */
 	bool *expensive; /* by value of the current body */
 	bool ok;
 };
@@ -81,8 +80,6 @@ static void check_read(struct verifier *v, const struct sched_group *g, const st
 {
 	int body = g->body;
 	const struct sched_group *from = group_of(v, body, read->value);
-	v->read[body][sched_fact(values_of(v, body), read->value) - values_of(v, body)->fact] |=
-	    !read->inside || from != g;
 	if (!from)
 		report_fault(v, body, read->value, "is read by %s, and nothing computes it", g->name);
 	else if (from == g && !read->inside)
@@ -268,9 +265,6 @@ bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 	const struct sub_program *p = plan->p;
 	struct verifier v = {.plan = plan, .p = p, .diags = diags, .ok = true};
 	v.expensive = ARENA_ARRAY(p->arena, bool, p->values.n);
-	v.read = ARENA_ARRAY(p->arena, bool *, p->bodies.n);
-	for (size_t b = 0; b < p->bodies.n; b++)
-		v.read[b] = ARENA_ARRAY(p->arena, bool, plan->values[b].n);
 	sched_walk_init(&v.walk, p->arena, plan);
 	v.walk.visit = check_fused;
 	v.walk.context = &v;
