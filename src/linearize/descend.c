@@ -130,7 +130,7 @@ bool lin_descend(struct lin_order *o, const struct lin_forest *f)
 	o->marked = false;
 	if ((!o->children_marked && !lin_mark_children(o, f)) || !queue_nodes(o, f, &d))
 		return false;
-	if (o->span)
+	if (d.size)
 		ascend_with_sizes(o, &d);
 	else
 		ascend(o, &d, false);

@@ -83,7 +83,8 @@ static int try_threads(int threads)
 	return r.error;
 }
 
-/* The master thread.  OpenMP's settings are per thread: the host's stay as they are. */
+/* The master thread.  OpenMP's settings are per thread: the host's stay as they are.  The crew is up when all of its
+ * threads are where they may run, so that callers can move them. */
 static void *run_master(void *crew)
 {
 	struct rt_crew *c = crew;
@@ -97,12 +98,13 @@ static void *run_master(void *crew)
 #pragma omp parallel num_threads(c->wanted)
 	{
 		int worker = omp_get_thread_num();
-		if (worker == 0) {
-			c->threads = omp_get_num_threads() + 1;
-			rt_gate_raise(&c->up, 1);
-		}
 		rt_crew_place(c, worker + 1);
 		pthread_setname_np(pthread_self(), "espalier");
+		if (worker == 0)
+			c->threads = omp_get_num_threads() + 1;
+#pragma omp barrier
+		if (worker == 0)
+			rt_gate_raise(&c->up, 1);
 		rt_crew_serve(c, worker + 1);
 	}
 	return NULL;

@@ -25,7 +25,8 @@ static void take_room(const struct serve_engine *e, struct serve_pick *p, struct
 	const struct serve_request *r = p->request;
 	int64_t pairs = serve_traversal_of(e, r)->reads_nodes ? r->widest : 0, n = p->end - p->begin;
 	n = n < room->rows ? n : room->rows;
-	n = n * pairs <= room->pairs ? n : room->pairs / pairs;
+	if (pairs && n * pairs > room->pairs)
+		n = room->pairs / pairs;
 	p->end = p->begin + (int32_t)n;
 	room->rows -= n;
 	room->pairs -= n * pairs;
