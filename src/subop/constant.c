@@ -3,12 +3,11 @@
  * dimension, so one computation when weights are bound serves all rows. */
 #include "subop/subop.h"
 
-bool sub_reads_step(const struct sub_program *p, const struct sub_value *v)
+bool sub_reads_step(const struct sub_value *v)
 {
 	bool reads = false;
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
 		reads |= v->map[i].function == SUB_STEP;
-	(void)p;
 	return reads;
 }
 
@@ -17,7 +16,7 @@ bool sub_may_be_constant(const struct sub_program *p, const struct sub_value *v)
 	bool may = v->op == SUB_CONST || v->op == SUB_INDEX || v->op == SUB_PARAM || v->args > 0;
 	for (int i = 0; i < v->vars; i++)
 		may &= p->vars.at[v->var[i]].set == SUB_DIM;
-	return may && !sub_reads_step(p, v);
+	return may && !sub_reads_step(v);
 }
 
 bool *sub_find_constants(const struct sub_program *p)

@@ -490,7 +490,7 @@ bool *sub_find_constants(const struct sub_program *);
 /* Whether a value is a constant if its arguments are. */
 bool sub_may_be_constant(const struct sub_program *, const struct sub_value *);
 /* Whether a value is data movement that depends on the step of a scan. */
-bool sub_reads_step(const struct sub_program *, const struct sub_value *);
+bool sub_reads_step(const struct sub_value *);
 /* By value: whether it needs a state of this traversal or a later one, or an edge, and so cannot be computed
  * ahead of the traversal.  In the arena of the program. */
 bool *sub_find_recursive(const struct sub_program *, int traversal);

@@ -414,7 +414,7 @@ static void check_order(struct verifier *v, const struct sub_body *b, const stru
 {
 	if (value->op == SUB_STATE && v->p->states.at[value->which].traversal > b->traversal)
 		report_body_fault(v, b, "reads a state of a later traversal");
-	if (!sub_is_stepped(b) && sub_reads_step(v->p, value))
+	if (!sub_is_stepped(b) && sub_reads_step(value))
 		report_body_fault(v, b, "reads at a step, and is of none");
 	check_step(v, b, value);
 	if (value->op != SUB_ASSIGN || !value->arg[0].vars)
