@@ -9,7 +9,7 @@
 struct sched_target {
 	sub_ref value;
 	int body, superstep, group, block;
-	bool pinned; /* was dropped once; stays from now on, so that planning ends */
+	bool pinned; /* was dropped once; stays until groups are final, so that planning ends */
 	const struct sched_read *read;
 	const struct sched_reduction *reduction;
 	int reads, reductions;

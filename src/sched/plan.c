@@ -123,9 +123,8 @@ static void store_shared_reductions(struct sched_grouper *gr)
 	}
 }
 
-/* Drops stored values that only their own group reads, at the element that it computes: they stay in
- * registers.  A value is dropped at most once, so planning ends. */
-static void drop_unread(struct sched_grouper *gr)
+/* By target: whether another group reads it, or its own one at another element than it computes. */
+static bool *find_read_targets(struct sched_grouper *gr)
 {
 	bool *read = ARENA_ARRAY(gr->pl.arena, bool, gr->targets.n);
 	for (size_t i = 0; i < gr->targets.n; i++)
@@ -134,21 +133,53 @@ static void drop_unread(struct sched_grouper *gr)
 			int from = sched_find_target(gr, gr->targets.at[i].body, r->value);
 			read[from] |= !r->inside || gr->targets.at[from].group != gr->targets.at[i].group;
 		}
+	return read;
+}
+
+/* Drops stored values that only their own group reads, at the element that it computes: they stay in
+ * registers.  Those that were dropped before stay, unless `pinned`.  Whether there were any. */
+static bool drop_unread(struct sched_grouper *gr, bool pinned)
+{
+	const bool *read = find_read_targets(gr);
 	size_t n = 0;
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target *t = &gr->targets.at[i];
 		struct sched_fact *f = sched_fact(&gr->pl.values[t->body], t->value);
-		bool keep = read[i] || t->pinned || f->result;
+		bool keep = read[i] || (t->pinned && !pinned) || f->result;
 		if (!keep) {
 			f->stored = false;
 			f->target = 0;
-			f->dropped = gr->changed = true;
+			f->dropped = true;
 			continue;
 		}
 		f->target = n + 1;
 		gr->targets.at[n++] = *t;
 	}
+	bool any = n < gr->targets.n;
 	gr->targets.n = n;
+	return any;
+}
+
+static void keep_known_targets(struct sched_grouper *gr, struct sched_group *g)
+{
+	size_t n = 0;
+	for (size_t t = 0; t < g->targets.n; t++)
+		if (sched_fact(&gr->pl.values[g->body], g->targets.at[t])->target)
+			g->targets.at[n++] = g->targets.at[t];
+	g->targets.n = n;
+}
+
+/* Drops values that were stored again but need no memory, and leaves the groups as they are.  A reduction that
+ * two groups compute is stored, which may bring both into one group; dropped before groups are made, it lets
+ * them part again.  Its readers read the element that they compute, where the guard stores nothing, and so
+ * they read there what it is computed from. */
+static void release_pinned(struct sched_grouper *gr)
+{
+	if (!drop_unread(gr, true))
+		return;
+	for (size_t g = 0; g < gr->pl.plan->groups.n; g++)
+		keep_known_targets(gr, &gr->pl.plan->groups.at[g]);
+	walk_targets(gr);
 }
 
 static void add_targets(struct sched_grouper *gr)
@@ -292,7 +323,8 @@ static void run_planner(struct sched_planner *pl)
 	}
 }
 
-/* Walks the targets and makes groups of them, until nothing more is to be stored. */
+/* Walks the targets and makes groups of them, until nothing more is to be stored.  This ends, as a value is
+ * dropped at most once on the way. */
 static void find_groups(struct sched_grouper *gr)
 {
 	do {
@@ -305,7 +337,7 @@ static void find_groups(struct sched_grouper *gr)
 		sched_make_groups(gr);
 		store_shared_reductions(gr);
 		if (!gr->changed)
-			drop_unread(gr);
+			gr->changed = drop_unread(gr, false);
 	} while (gr->changed);
 }
 
@@ -328,6 +360,7 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	do
 		find_groups(&gr);
 	while (fusion->arranging != MOVE_OFF && sched_arrange(&gr));
+	release_pinned(&gr);
 	sched_finish_groups(&gr);
 	sched_count_operations(plan, a, seen);
 	sched_make_local(plan, a);

@@ -4,7 +4,8 @@
  * Groups run in the order of supersteps.  A value that a group reads was stored by an earlier one, or is a
  * target of the group itself, read at the same element that is computed.  It follows that groups are
  * convex (no path leaves a group and comes back) and that no result of a reduction passes from one column
- * or row of a group to another, which may be computed by another thread. */
+ * or row of a group to another, which may be computed by another thread.  What is stored is a result, or
+ * another group reads it. */
 #include "sched/plan.h"
 
 #include <stdarg.h>
@@ -15,6 +16,7 @@ struct verifier {
 	const struct sub_program *p;
 	struct diags *diags;
 	struct sched_walk walk;
+	bool **read;	 /* [body][value]: by another group, or at another element than is computed */
 	bool *expensive; /* by value of the current body */
 	bool ok;
 };
@@ -80,6 +82,8 @@ static void check_read(struct verifier *v, const struct sched_group *g, const st
 {
 	int body = g->body;
 	const struct sched_group *from = group_of(v, body, read->value);
+	v->read[body][sched_fact(values_of(v, body), read->value) - values_of(v, body)->fact] |=
+	    !read->inside || from != g;
 	if (!from)
 		report_fault(v, body, read->value, "is read by %s, and nothing computes it", g->name);
 	else if (from == g && !read->inside)
@@ -164,6 +168,9 @@ static void check_body(struct verifier *v, int body)
 	for (int i = 0; v->ok && i < values->n; i++)
 		if (values->fact[i].result && !group_of(v, body, values->value[i]))
 			report_fault(v, body, values->value[i], "is a result that no group computes");
+	for (int i = 0; v->ok && i < values->n; i++)
+		if (!values->fact[i].result && group_of(v, body, values->value[i]) && !v->read[body][i])
+			report_fault(v, body, values->value[i], "is stored, and nothing reads it");
 }
 
 /* --- what is computed ahead --- */
@@ -265,6 +272,9 @@ bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 	const struct sub_program *p = plan->p;
 	struct verifier v = {.plan = plan, .p = p, .diags = diags, .ok = true};
 	v.expensive = ARENA_ARRAY(p->arena, bool, p->values.n);
+	v.read = ARENA_ARRAY(p->arena, bool *, p->bodies.n);
+	for (size_t b = 0; b < p->bodies.n; b++)
+		v.read[b] = ARENA_ARRAY(p->arena, bool, plan->values[b].n);
 	sched_walk_init(&v.walk, p->arena, plan);
 	v.walk.visit = check_fused;
 	v.walk.context = &v;

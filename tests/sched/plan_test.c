@@ -105,6 +105,20 @@ static void test_fused(void)
 	}
 }
 
+/* A sum is stored because two groups compute it, which makes them one, whose registers have it then. */
+static void test_released(void)
+{
+	struct planned p;
+	bool ok = make(&p, "tests/sched/shared.ra", "A=16 B=3 V=16", "");
+	struct sched_counts c = {0};
+	if (ok)
+		c = sched_count(&p.plan, body_of(&p, SUB_INNER));
+	tap_ok(ok && c.groups == 6 && c.stored == 5,
+	       "what brings its readers into one group need not be stored: %d groups, %d values stored", c.groups,
+	       c.stored);
+	free_model(&p.model);
+}
+
 /* --- bytes --- */
 
 static void test_bytes(void)
@@ -317,6 +331,11 @@ static bool is_movement(const struct sched_values *v, const struct sub_program *
 	return sched_is_index(p, v, r) && sub_has_leading_dim(p, r);
 }
 
+static bool is_gate(const struct sched_values *v, const struct sub_program *p, sub_ref r)
+{
+	return sub_at(p, r)->op == SUB_TANH && !sched_fact(v, r)->result;
+}
+
 /* The group of its shape is the first of the body, or so it claims. */
 static void store_value(struct planned *p, struct sched_group *g,
 			bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
@@ -365,6 +384,11 @@ static void break_result(struct planned *p)
 	take_target(p, g, g->targets.at[0]);
 }
 
+static void break_unread(struct planned *p)
+{
+	store_value(p, group_named(p, "inner.1"), is_gate);
+}
+
 static void break_step(struct planned *p)
 {
 	store_value(p, group_named(p, "inner.1"), is_step);
@@ -405,6 +429,7 @@ static const struct {
     {"a stored value that nothing computes", break_missing, "nothing computes it"},
     {"a reduction in a loop it does not depend on", break_recomputed, "is computed 32 times"},
     {"a result that is left out", break_result, "a result that no group computes"},
+    {"a value that is stored for nobody", break_unread, "nothing reads it"},
     {"a step of a chain, stored", break_step, "is a step towards"},
     {"data movement, stored", break_movement, "data movement with one consumer"},
     {"a group of another shape", break_shape, "has another shape"},
@@ -435,6 +460,7 @@ int main(void)
 	test_counts();
 	test_baselines();
 	test_fused();
+	test_released();
 	test_bytes();
 	test_gathered();
 	test_reshaped_product();
