@@ -7,15 +7,17 @@ const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
     [EXPLAIN_SUB_OPS] = {"sub-ops", "sub_ops", "sub-operators of the body"},
     [EXPLAIN_REDUCTIONS] = {"reductions", "reductions", "of these, sums and maxima"},
     [EXPLAIN_OPERATIONS] = {"  operations", "operations",
-			    "multiplications and additions for one node, estimated; at binding for all rows"},
+			    "multiplications and additions for one node, estimated; at binding for all rows, in a scan for all "
+			    "steps"},
     [EXPLAIN_BYTES] =
 	{"    bytes", "bytes",
-	 "read and written for one node alone, at binding for all rows: states, inputs, rows of tables, "
-	 "intermediates, results"},
-    [EXPLAIN_WEIGHTS] = {"    weights", "weight_bytes", "bytes of weights, which the nodes of a level share"},
+	 "read and written for one node alone, at binding for all rows, in a scan for all steps: states, inputs, "
+	 "rows of tables, intermediates, results"},
+    [EXPLAIN_WEIGHTS] = {"    weights", "weight_bytes",
+			 "bytes of weights, which the nodes of a level, or of a step of a scan, share"},
     [EXPLAIN_GROUPS] = {"groups", "groups", "loop nests"},
     [EXPLAIN_BARRIERS] = {"barriers", "barriers",
-			  "of a level: groups, one after the other, that wait for all threads"},
+			  "of a level, or of a step: groups, one after the other, that wait for all threads"},
     [EXPLAIN_STORED] = {"stored", "stored", "intermediates that go through memory"},
 };
 
@@ -40,10 +42,10 @@ static void count_sub_ops(const struct sub_program *p, const struct sub_body *b,
 	}
 }
 
-static void count_bytes(const struct sched_plan *plan, int body, double rows, double *count)
+static void count_bytes(const struct sched_plan *plan, int body, double times, double *count)
 {
 	struct sched_bytes bytes = sched_bytes_of(plan, body);
-	count[EXPLAIN_BYTES] += rows * (bytes.states + bytes.inputs + bytes.stored + bytes.outputs);
+	count[EXPLAIN_BYTES] += times * (bytes.states + bytes.inputs + bytes.stored + bytes.outputs);
 	count[EXPLAIN_WEIGHTS] += bytes.weights;
 }
 
@@ -58,11 +60,11 @@ static void count_groups(const struct sched_plan *plan, int body, double *count)
 static void count_body(const struct sched_plan *plan, int body, double *count)
 {
 	const struct sub_body *b = &plan->p->bodies.at[body];
-	double rows = rows_of(plan->p, b);
+	double times = rows_of(plan->p, b) * sub_runs_per_row(plan->p, b);
 	count_sub_ops(plan->p, b, count);
-	count_bytes(plan, body, rows, count);
+	count_bytes(plan, body, times, count);
 	count_groups(plan, body, count);
-	count[EXPLAIN_OPERATIONS] += rows * sched_operations(plan->p, b);
+	count[EXPLAIN_OPERATIONS] += times * sched_operations(plan->p, b);
 }
 
 static const struct {

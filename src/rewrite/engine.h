@@ -72,6 +72,7 @@ struct rewriter {
 	const struct rewrite_options *options;
 	struct rewrite_trace *trace; /* may be NULL */
 	const char *body;
+	double runs; /* of the body, for a row */
 	VEC(struct rewrite_note) notes; /* by value of p */
 	struct rewrite_measure measure; /* of the live values */
 	VEC(uint32_t) stack;		/* scratch of walks over values */

@@ -138,7 +138,7 @@ static void record_change(struct rewriter *w, const struct rewrite_parsed *rule,
 			  const char *before)
 {
 	struct rewrite_change c = {rule->rule->name, w->body, before, NULL,
-				   (cost - w->measure.cost) / REWRITE_OPERATION};
+				   w->runs * (cost - w->measure.cost) / REWRITE_OPERATION};
 	w->applications++;
 	if (records_texts(w))
 		c.after = rewrite_describe_value(w, to, rule->replacement);
@@ -409,6 +409,7 @@ static void optimize_body(struct optimizer *o, const struct sub_body *b)
 	sub_ref *root = ARENA_ARRAY(w->arena, sub_ref, b->stores.n);
 	struct sub_body out = sub_body_like(b);
 	w->body = b->name;
+	w->runs = sub_runs_per_row(w->p, b);
 	rewrite_body(o, b, root);
 	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, w->p->values.n);
 	for (size_t i = 0; i < b->stores.n; i++) {

@@ -56,6 +56,11 @@ double sub_reduced_extent(const struct sub_program *p, const struct sub_value *v
 	return elements_of(p, v->reduced.var, v->reduced.n);
 }
 
+double sub_runs_per_row(const struct sub_program *p, const struct sub_body *b)
+{
+	return b->domain == SUB_NEXT_STEPS ? (double)p->traversals.at[b->traversal].steps - 1 : 1;
+}
+
 int sub_leading_dims(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);

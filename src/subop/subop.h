@@ -446,6 +446,8 @@ double sub_row_elements(const struct sub_program *, const struct sub_value *);
 double sub_reduced_elements(const struct sub_program *, const struct sub_value *);
 /* Elements that a value reduces for one element of its own. */
 double sub_reduced_extent(const struct sub_program *, const struct sub_value *);
+/* How often a body computes a row: once, or once for each further step of a scan. */
+double sub_runs_per_row(const struct sub_program *, const struct sub_body *);
 /* Iterations of the loop over one variable; 0 = as many as there are rows. */
 int64_t sub_loop_extent(const struct sub_program *, int var);
 

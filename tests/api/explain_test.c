@@ -123,6 +123,41 @@ static void test_refused(const struct kit *k)
 	       "so are arguments that are missing");
 }
 
+/* --- steps of scans --- */
+
+/* p + h by elements; W is read by the last state alone. */
+static const char scanned_model[] = "model scanned\nstructure none\ninput x[5, V, D]\nparam E[V, D], W[D, D]\n"
+				    "traversal up over 5\nstate h[V, D]\n"
+				    "leaf:\n    h = at_step(x) + E\n"
+				    "inner:\n    h = at_step(x) + previous.h + E\n"
+				    "output last = sum(h[4, i, j] * W[j, j] for i, j)\n";
+
+/* A step has its operations once, and all further ones are counted. */
+static void test_steps(const struct kit *k)
+{
+	esp_model *model = NULL;
+	esp_program *p = NULL;
+	char *text = NULL;
+	esp_program_options o = {.size = sizeof o, .backend = "interpreter"};
+	bool ok = esp_model_parse(k->context, "scanned.ra", scanned_model, strlen(scanned_model), &model, NULL) ==
+			  ESP_OK &&
+		  esp_program_create(model, k->weights, &o, &p, NULL) == ESP_OK &&
+		  esp_program_explain(p, ESP_FORM_JSON, &text, NULL) == ESP_OK;
+	json_t *all = ok ? json_loads(text, 0, NULL) : NULL, *first = find_body(all, "first"),
+	       *next = find_body(all, "next");
+	json_int_t once = count_of(first, "written", "operations"), further = count_of(next, "written", "operations");
+	tap_ok(once == 2 * 8 && further == 4 * 3 * 8, "the operations of all steps are counted: %lld and %lld",
+	       (long long)once, (long long)further);
+	once = count_of(first, "written", "bytes"), further = count_of(next, "written", "bytes");
+	tap_ok(once == 2 * 32 && further == 4 * 3 * 32, "and their bytes: %lld and %lld", (long long)once,
+	       (long long)further);
+	tap_ok(count_of(next, "written", "weight_bytes") == 32, "a step reads its weights");
+	json_decref(all);
+	esp_text_free(text);
+	esp_program_free(p);
+	esp_model_free(model);
+}
+
 int main(void)
 {
 	struct kit k;
@@ -133,6 +168,7 @@ int main(void)
 		test_text(&k);
 		test_none(&k);
 		test_refused(&k);
+		test_steps(&k);
 	}
 	free_kit(&k);
 	unlink(path);
