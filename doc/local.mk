@@ -37,4 +37,4 @@ EXTRA_DIST += \
 nobase_dist_doc_DATA += \
 	%D%/ahead.md %D%/algebra.md %D%/api-review.md %D%/compatibility.md %D%/limits.md %D%/linking.md %D%/model-text.md \
 	%D%/load.svg %D%/onnx.md %D%/performance.md %D%/performance/floor.md %D%/performance/kernels.md %D%/performance/peers.md \
-	%D%/performance/runs.md %D%/performance/serving.md %D%/performance/tensors.md %D%/profile.svg %D%/profiling.md %D%/pytorch.md %D%/scale.md %D%/schedules.md %D%/serving.md %D%/structures.md %D%/tuning.md %D%/tutorial.md
+	%D%/performance/runs.md %D%/performance/serving.md %D%/performance/tensors.md %D%/profile.svg %D%/profiling.md %D%/precision.md %D%/pytorch.md %D%/scale.md %D%/schedules.md %D%/serving.md %D%/structures.md %D%/tuning.md %D%/tutorial.md

@@ -172,7 +172,7 @@ unit_tests = \
 	%D%/models/threads_test \
 	%D%/models/unroll_test \
 	%D%/models/special_test \
-	%D%/models/narrow_test %D%/models/typed_test %D%/models/types_test \
+	%D%/models/narrow_test %D%/models/precision_test %D%/models/typed_test %D%/models/types_test \
 	%D%/mutation/mutation_test \
 	%D%/ra/bind_test \
 	%D%/ra/builder_test \
@@ -243,9 +243,9 @@ shell_tests = \
 
 # Folders and files that tests read.
 test_data = \
-	%D%/golden/cell %D%/golden/cell-parent %D%/golden/conv %D%/golden/dot %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/labels %D%/golden/mlp %D%/golden/nest %D%/golden/scores %D%/golden/sorted %D%/golden/steps %D%/golden/windows %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/golden/cell %D%/golden/cell-parent %D%/golden/conv %D%/golden/dot %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/labels %D%/golden/mlp %D%/golden/nest %D%/golden/quantised %D%/golden/scores %D%/golden/sorted %D%/golden/steps %D%/golden/windows %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/curl.sh %D%/cli/serve.sh %D%/cli/serve_clients.py %D%/cli/serve_endure.py %D%/cli/serve_faults.py %D%/cli/onnx_file.py %D%/cli/serve_onnx.py %D%/cli/serve_requests.py %D%/cli/serve_signals.py %D%/cli/serving.py %D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/conv.ra %D%/golden/depthwise.ra %D%/golden/dot.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/matrix.ra %D%/golden/mlp.ra %D%/golden/nest.ra %D%/golden/scores.ra %D%/golden/steps.ra %D%/golden/windows.ra %D%/models/dots.ra %D%/models/mixed.ra \
+	%D%/cli/curl.sh %D%/cli/serve.sh %D%/cli/serve_clients.py %D%/cli/serve_endure.py %D%/cli/serve_faults.py %D%/cli/onnx_file.py %D%/cli/serve_onnx.py %D%/cli/serve_requests.py %D%/cli/serve_signals.py %D%/cli/serving.py %D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/conv.ra %D%/golden/depthwise.ra %D%/golden/dot.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/matrix.ra %D%/golden/mlp.ra %D%/golden/nest.ra %D%/golden/quantised.ra %D%/golden/scores.ra %D%/golden/steps.ra %D%/golden/windows.ra %D%/models/dots.ra %D%/models/mixed.ra %D%/models/rows.ra \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/sched/shared.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/dgl.ra %D%/models/flat.ra %D%/models/order.ra %D%/models/pairs.ra %D%/models/selected.ra %D%/models/tagged.ra %D%/models/parts.ra \
 	%D%/models/bilstm.ra %D%/models/choices.ra %D%/models/edgekinds.ra %D%/models/mixedgates.ra %D%/models/numbered.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra %D%/models/types.ra \
 	%D%/models/axes.ra %D%/models/convolution.ra %D%/models/gather.ra %D%/models/indexed.ra %D%/models/matrices.ra %D%/models/perceptron.ra %D%/models/nests.ra %D%/models/positions.ra %D%/models/products.ra %D%/models/ragged.ra %D%/models/reshape.ra %D%/models/scan.ra %D%/models/slots.ra %D%/models/strides.ra %D%/models/ternary.ra %D%/models/transposed.ra \
@@ -301,7 +301,7 @@ noinst_HEADERS = \
 	%D%/api/built.h %D%/api/called.h %D%/api/serving.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/options.h %D%/models/atoms.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/index_notation.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/runtime/crew_work.h %D%/sanitizers.h %D%/serve/company.h %D%/tools/served.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/runtime/crew_work.h %D%/sanitizers.h %D%/serve/company.h %D%/tools/served.h %D%/models/variants.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/mutation/README.md %D%/backends.sh %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

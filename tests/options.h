@@ -9,7 +9,7 @@
 /* As esp_program_options, and the last pass, with which the interpreter ends a compilation early. */
 struct option_texts {
 	int at;
-	const char *backend, *target, *schedule, *last_pass, *math, *rules, *weights_as;
+	const char *backend, *target, *schedule, *last_pass, *math, *rules, *weights_as, *precision;
 	uint64_t table_bytes;
 	bool continuous;
 	const struct machine_known *machine; /* whom TARGET_NATIVE means; NULL = any of its best target */
@@ -27,7 +27,8 @@ static inline struct compile_options *read_option_texts(struct arena *a, struct 
 				    .math = t->math,
 				    .rules = t->rules,
 				    .table_bytes = t->table_bytes,
-				    .weights_as = t->weights_as};
+				    .weights_as = t->weights_as,
+				    .precision = t->precision};
 	if (!api_read_options(a, diags, &from, o))
 		return NULL;
 	o->last_pass = t->last_pass;

@@ -69,6 +69,7 @@ esp_status objects_program(const struct objects *o, const struct options *option
 				 .table_bytes = options->table_bytes,
 				 .sizes = o->sizes,
 				 .weights_as = options->weights_as,
+				 .precision = options->precision,
 				 .continuous = options->continuous};
 	return esp_program_create(o->model, o->weights, &p, program, error);
 }
@@ -181,6 +182,7 @@ static bool check_options(const struct options *options, const char *path)
 			    : options->schedule	   ? "schedule"
 			    : options->math	   ? "math"
 			    : options->weights_as  ? "weights-as"
+			    : options->precision   ? "precision"
 			    : options->rules	   ? "rules"
 			    : options->table_bytes ? "table-bytes"
 			    : options->continuous  ? "continuous"

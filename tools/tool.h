@@ -27,7 +27,7 @@ struct words {
 struct options {
 	struct words vocab, column, listen, input, constant;
 	const char *weights, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref, *math,
-	    *rules, *weights_as;
+	    *rules, *weights_as, *precision;
 	const char *models, *access_log, *trace;
 	char **arguments; /* all of them, behind the name of the command */
 	const char *sizes, *outputs, *batches, *thread_list, *keep, *name;

@@ -179,6 +179,7 @@ class Program:
         rules: str | None = None,
         table_bytes: int = 0,
         weights_as: str | None = None,
+        precision: str | None = None,
         continuous: bool = False,
     ) -> Program: ...
     @classmethod

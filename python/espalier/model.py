@@ -179,6 +179,7 @@ def load(
     math: str | None = None,
     rules: str | None = None,
     weights_as: str | None = None,
+    precision: str | None = None,
     table_bytes: int = 0,
     continuous: bool = False,
     lazy: bool = False,
@@ -201,7 +202,7 @@ def load(
         vocab       the path of a vocabulary, a word a line, or the words; of all token inputs, or a mapping from inputs to these
         context     threads, memory and cache (`espalier.Context`); None = one that the process shares
         at          where outputs are computed: "root", "all" (at every node), None = as the model says
-        backend     "llvm", "gccjit", "interpreter"; `target`, `schedule`, `math`, `rules`, `weights_as`, `table_bytes`: see
+        backend     "llvm", "gccjit", "interpreter"; `target`, `schedule`, `math`, `rules`, `weights_as`, `precision`, `table_bytes`: see
                     esp_program_options in espalier.h
         continuous  whether the model is to serve requests that come one by one (`Model.submit`, `Model.stream`)
         lazy        rows of embeddings are read when a run first needs them: the first result comes sooner
@@ -228,7 +229,7 @@ def load(
         bound = _read_weights(context, weights, decisions) or _own_weights(text)
         program = _native.Program.compile(
             context, text, bound, lazy=lazy, at=_choose("at", _AT, at), backend=backend, target=target, schedule=schedule,
-            math=math, rules=rules, table_bytes=table_bytes, weights_as=weights_as, continuous=continuous,
+            math=math, rules=rules, table_bytes=table_bytes, weights_as=weights_as, precision=precision, continuous=continuous,
         )  # fmt: skip
     tokens = [name for name, is_token, *_ in program.inputs if is_token]
     vocabs = _read_vocabs(context, vocab, tokens)

@@ -122,15 +122,15 @@ static PyObject *compile_program(PyObject *cls, PyObject *args, PyObject *names)
 {
 	static char *known[] = {"context",     "model",	     "weights",	   "lazy", "at",
 				"backend",     "target",     "schedule",   "math", "rules",
-				"table_bytes", "weights_as", "continuous", NULL};
+				"table_bytes", "weights_as", "precision",  "continuous", NULL};
 	PyObject *context, *model, *weights;
 	int lazy = 0;
 	unsigned long long table_bytes = 0;
 	esp_program_options o = {.size = sizeof o};
 	(void)cls;
-	if (!PyArg_ParseTupleAndKeywords(args, names, "OOO|$pizzzzzKzp", known, &context, &model, &weights,
+	if (!PyArg_ParseTupleAndKeywords(args, names, "OOO|$pizzzzzKzzp", known, &context, &model, &weights,
 					 &lazy, &o.at, &o.backend, &o.target, &o.schedule, &o.math, &o.rules,
-					 &table_bytes, &o.weights_as, &o.continuous) ||
+					 &table_bytes, &o.weights_as, &o.precision, &o.continuous) ||
 	    !need_type(context, types.context, "context") || !need_type(model, types.model, "model") ||
 	    !need_type(weights, types.weights, "weights"))
 		return NULL;

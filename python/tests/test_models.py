@@ -150,6 +150,8 @@ def test_options():
         load(TREE, WEIGHTS, no_such_option=1)
     with pytest.raises(espalier.ArgumentError):
         espalier.load(TREE, WEIGHTS, math="wild")
+    with pytest.raises(espalier.ArgumentError):
+        espalier.load(TREE, WEIGHTS, precision="i4")
     for wrong in ({"at": "leaf"}, {"binarize": "up"}, {"graph": ["basic"]}):
         with pytest.raises(ValueError, match="is none of"):
             load(TREE, WEIGHTS, **wrong)

@@ -389,6 +389,10 @@ typedef struct esp_program_options {
 	/* Not 0: a program for esp_service_create; sessions run it as well, some models 1 to 4 % slower than without.  Bits are the
 	 * same. */
 	int continuous;
+	/* What products of weights with states and inputs are computed in: "i16" or "i8", integers whose sums are exact, by
+	 * scales of weights and bounds of what they multiply; other products stay in f32 (doc/precision.md).  It changes results,
+	 * to the same bits on every machine.  NULL or "f32" = as the model says. */
+	const char *precision;
 } esp_program_options;
 
 /* Checks that the weights have the parameters that the model names (all mismatches are reported at once) and

@@ -216,6 +216,8 @@ static void put_text(struct explanation *e)
 	put_families(e->options->rules_off, e->s);
 	if (e->options->weights_as != DTYPE_F32)
 		str_printf(e->s, ", weights as %s", dtype_traits_of(e->options->weights_as)->spelling);
+	if (e->options->precision != DTYPE_F32)
+		str_printf(e->s, ", products in %s", dtype_traits_of(e->options->precision)->spelling);
 	for (size_t i = 0; i < e->model->symbols.n; i++)
 		str_printf(e->s, ", %s = %lld", e->model->symbols.at[i].name, (long long)e->sizes[i]);
 	str_puts(e->s, "\n\n");
@@ -274,8 +276,8 @@ static void put_json(struct explanation *e)
 	for (int f = 0, any = 0; rewrite_family_spelling(f); f++)
 		if (e->options->rules_off >> f & 1)
 			str_printf(e->s, "%s\"%s\"", any++ ? "," : "", rewrite_family_spelling(f));
-	str_printf(e->s, "],\"weights_as\":\"%s\",\"bodies\":[",
-		   dtype_traits_of(e->options->weights_as)->spelling);
+	str_printf(e->s, "],\"weights_as\":\"%s\",\"precision\":\"%s\",\"bodies\":[",
+		   dtype_traits_of(e->options->weights_as)->spelling, dtype_traits_of(e->options->precision)->spelling);
 	put_json_bodies(e);
 	str_puts(e->s, "],\"rules\":[");
 	put_json_rules(e);

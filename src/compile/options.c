@@ -14,7 +14,7 @@ void compile_describe_machine(struct compile_options *o, const struct machine_kn
 struct rewrite_options compile_rewrite_options(const struct compile_options *o)
 {
 	return (struct rewrite_options){
-	    .math = o->math, .off = o->rules_off, .table_bytes = o->table_bytes, .weights_as = o->weights_as};
+	    .math = o->math, .off = o->rules_off, .table_bytes = o->table_bytes, .weights_as = o->weights_as, .precision = o->precision};
 }
 
 bool compile_interprets(const struct compile_options *o)

@@ -30,6 +30,11 @@ static bool is_narrowing(const struct compile_options *o)
 	return o->weights_as != DTYPE_F32;
 }
 
+static bool is_quantising(const struct compile_options *o)
+{
+	return o->precision != DTYPE_F32;
+}
+
 /* --- the table --- */
 
 static const struct program_pass passes[] = {

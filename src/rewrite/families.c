@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Options of rewriting as texts: families of rules, arithmetic, types of weights. */
+/* Options of rewriting as texts: families of rules, arithmetic, types of weights, precision. */
 #include "rewrite/rewrite.h"
 
 #include <stdio.h>
@@ -78,14 +78,28 @@ bool rewrite_read_math(const char *text, enum rewrite_math *math, struct diags *
 			"math cannot be '%.40s'", text);
 }
 
-bool rewrite_read_weight_type(const char *text, enum dtype *dtype, struct diags *diags)
+/* Reads one of several types; `names` lists them, and `what` is the part of the sentence before the text. */
+static bool read_type(const char *text, const enum dtype *types, size_t n, const char *names, const char *what,
+		      enum dtype *dtype, struct diags *diags)
 {
-	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I8};
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+	for (size_t i = 0; i < n; i++)
 		if (strcmp(dtype_traits_of(types[i])->spelling, text) == 0) {
 			*dtype = types[i];
 			return true;
 		}
-	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "f32, f16, bf16, i8",
-			"weights cannot be kept as '%.40s'", text);
+	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, names, "%s '%.40s'", what, text);
+}
+
+bool rewrite_read_weight_type(const char *text, enum dtype *dtype, struct diags *diags)
+{
+	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I8};
+	return read_type(text, types, sizeof types / sizeof *types, "f32, f16, bf16, i8", "weights cannot be kept as",
+			 dtype, diags);
+}
+
+bool rewrite_read_precision(const char *text, enum dtype *dtype, struct diags *diags)
+{
+	static const enum dtype types[] = {DTYPE_F32, DTYPE_I16, DTYPE_I8};
+	return read_type(text, types, sizeof types / sizeof *types, "f32, i16, i8", "the precision cannot be", dtype,
+			 diags);
 }

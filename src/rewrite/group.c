@@ -13,14 +13,17 @@
  *
  *     sum (u + a)(s + b)  =  sum u s  +  a sum (s + b)  +  b sum u
  *
- * holds to the bit, where `a sum (s + b)` mostly depends on weights alone. */
+ * holds to the bit, where `a sum (s + b)` mostly depends on weights alone.  For the same reason one of two
+ * sums that are added goes on from the other, as the loops of both then keep one result. */
 #include "rewrite/engine.h"
+#include "rewrite/operators.h"
 
 struct grouping {
 	struct sub_program *to;
 	const struct sub_program *from;
 	const struct rewrite_range *range; /* by value of `from`, like the two below it */
 	const bool *constant;
+	int *uses;    /* by live values and stores */
 	sub_ref *now; /* its copy */
 };
 
@@ -45,28 +48,16 @@ struct factor {
 
 /* --- values --- */
 
-static sub_ref add_value(struct grouping *g, struct sub_value v)
-{
-	return sub_add(g->to, v, NULL);
-}
+static const struct sub_use none;
 
-/* A value under names of which each argument has some; none if they order them in contradictory ways. */
 static struct sub_use add_operator(struct grouping *g, enum sub_op op, struct sub_use a, struct sub_use b)
 {
-	sub_ref r = add_value(g, (struct sub_value){.op = op, .arg = {a, b}});
-	return r.i ? sub_as_is(g->to, r) : (struct sub_use){0};
+	return rewrite_add_operator(g->to, op, a, b, none);
 }
 
 static struct sub_use add_integer(struct grouping *g, double i)
 {
-	struct sub_value v = {.op = SUB_CONST, .dtype = DTYPE_I32, .constant = i};
-	return sub_as_is(g->to, add_value(g, v));
-}
-
-static struct sub_use add_sum(struct grouping *g, struct sub_use x, const struct sub_vars *reduced)
-{
-	struct sub_value v = {.op = SUB_SUM, .arg = {x}, .reduced = *reduced};
-	return sub_as_is(g->to, add_value(g, v));
+	return rewrite_add_constant(g->to, DTYPE_I32, i);
 }
 
 static struct sub_use use_copy(const struct grouping *g, struct sub_use u)
@@ -166,7 +157,7 @@ static struct sub_use take_part(struct grouping *g, sub_ref number, int d, int w
 					  .scale = i == d ? parts->count : 1,
 					  .offset = i == d ? place : 0};
 	}
-	return sub_as_is(g->to, add_value(g, v));
+	return sub_as_is(g->to, sub_add(g->to, v, NULL));
 }
 
 /* The words of a number along the variable k, under its names with `q` instead of k. */
@@ -188,21 +179,6 @@ static struct sub_use add_words(struct grouping *g, struct sub_use number, int k
 }
 
 /* --- sums --- */
-
-/* The sum of products with its variables in the order of those of `like`. */
-static sub_ref reorder_sum(struct grouping *g, struct sub_use sum, const struct sub_value *like)
-{
-	struct sub_map map[SUB_MAX_VARS];
-	struct sub_value v = {.op = SUB_ASSIGN, .args = 1, .arg = {sum}, .vars = like->vars, .map = map};
-	if (!sum.value.i || sum.vars != like->vars)
-		return (sub_ref){0};
-	if (memcmp(sum.var, like->var, like->vars * sizeof *like->var) == 0)
-		return sum.value;
-	memcpy(v.var, like->var, sizeof v.var);
-	for (int i = 0; i < sum.vars; i++)
-		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = sum.var[i], .scale = 1};
-	return add_value(g, v);
-}
 
 /* The longest variable that is reduced. */
 static int choose_reduced(const struct grouping *g, const struct sub_vars *reduced)
@@ -228,8 +204,8 @@ static struct sub_use sum_words(struct grouping *g, const struct sub_value *sum,
 	v.arg[0] = start;
 	v.arg[1] = add_words(g, x->number, k, q, parts);
 	v.arg[2] = add_words(g, w->number, k, q, parts);
-	sub_ref r = add_value(g, v);
-	return r.i ? sub_as_is(g->to, r) : (struct sub_use){0};
+	sub_ref r = sub_add(g->to, v, NULL);
+	return r.i ? sub_as_is(g->to, r) : none;
 }
 
 /* The sum of products of two factors, the second of which depends on weights alone. */
@@ -238,13 +214,15 @@ static sub_ref write_sum(struct grouping *g, const struct sub_value *sum, const 
 {
 	struct sub_use start = add_integer(g, 0);
 	if (x->shifted)
-		start = add_operator(g, SUB_MULTIPLY, x->shift, add_sum(g, w->whole, &sum->reduced));
+		start = add_operator(g, SUB_MULTIPLY, x->shift,
+				     rewrite_add_reduction(g->to, SUB_SUM, w->whole, &sum->reduced));
 	struct sub_use total = start.value.i ? sum_words(g, sum, x, w, start, parts) : start;
 	if (w->shifted && total.value.i)
 		total = add_operator(
 		    g, SUB_ADD, total,
-		    add_operator(g, SUB_MULTIPLY, w->shift, add_sum(g, x->number, &sum->reduced)));
-	return reorder_sum(g, total, sum);
+		    add_operator(g, SUB_MULTIPLY, w->shift,
+				 rewrite_add_reduction(g->to, SUB_SUM, x->number, &sum->reduced)));
+	return rewrite_reorder(g->to, total, sum);
 }
 
 /* Tries the products of x and w in words of such parts; none if they do not fit. */
@@ -261,17 +239,14 @@ static sub_ref group_products(struct grouping *g, const struct sub_value *sum, c
 /* Whether a value is a sum of integers along dimensions that a word can hold some of. */
 static bool is_integer_sum(const struct grouping *g, const struct sub_value *v)
 {
-	return v->op == SUB_SUM && v->dtype == DTYPE_I32 && !sub_reduces_ragged(g->from, v) &&
+	return v->op == SUB_SUM && !sub_reduces_ragged(g->from, v) &&
 	       sub_at(g->from, v->arg[0].value)->op == SUB_MULTIPLY;
 }
 
 /* The value as a sum of dot products; none if it is none. */
-static sub_ref group_value(struct grouping *g, uint32_t i)
+static sub_ref group_sum(struct grouping *g, const struct sub_value *sum)
 {
-	const struct sub_value *sum = &g->from->values.at[i];
 	sub_ref r = {0};
-	if (g->constant[i] || !is_integer_sum(g, sum))
-		return r;
 	const struct sub_value *product = sub_at(g->from, sum->arg[0].value);
 	for (int a = 0; a < 2 && !r.i; a++) {
 		struct sub_use w = sub_rename_use(product, &sum->arg[0], product->arg[a]),
@@ -284,12 +259,104 @@ static sub_ref group_value(struct grouping *g, uint32_t i)
 	return r;
 }
 
+/* --- sums of sums --- */
+
+/* The first argument of a sum of dot products, which has its variables. */
+static struct sub_use start_of(const struct grouping *g, struct sub_use sum)
+{
+	return sub_at(g->to, sum.value)->arg[0];
+}
+
+static bool is_of_operator(const struct grouping *g, const struct sub_use *u, enum sub_op op)
+{
+	return sub_at(g->to, u->value)->op == op;
+}
+
+/* The same products, added to another start. */
+static struct sub_use start_anew(struct grouping *g, struct sub_use sum, struct sub_use start)
+{
+	struct sub_value v = *sub_at(g->to, sum.value);
+	v.arg[0] = start;
+	return start.value.i ? sub_as_is(g->to, sub_add(g->to, v, NULL)) : none;
+}
+
+static struct sub_use add_terms(struct grouping *g, struct sub_use a, struct sub_use b)
+{
+	const struct sub_value *v = sub_at(g->to, a.value);
+	return v->op == SUB_CONST && v->constant == 0 ? b : add_operator(g, SUB_ADD, a, b);
+}
+
+/* A chain of sums, with a term added to what the first one starts from. */
+static struct sub_use add_to_start(struct grouping *g, struct sub_use sum, struct sub_use term,
+				   enum sub_op op)
+{
+	struct sub_use start = start_of(g, sum);
+	return start_anew(g, sum,
+			  is_of_operator(g, &start, op) ? add_to_start(g, start, term, op)
+							: add_terms(g, start, term));
+}
+
+/* A chain of sums that goes on from another one, which starts from the terms that both did. */
+static struct sub_use continue_sum(struct grouping *g, struct sub_use before, struct sub_use sum,
+				   enum sub_op op)
+{
+	struct sub_use start = start_of(g, sum);
+	return start_anew(g, sum,
+			  is_of_operator(g, &start, op) ? continue_sum(g, before, start, op)
+							: add_to_start(g, before, start, op));
+}
+
+/* Whether argument a of a value is a sum of dot products that nothing else needs, and has its variables. */
+static bool is_own_sum(const struct grouping *g, const struct sub_value *v, int a)
+{
+	struct sub_use own = sub_as_is(g->from, v->arg[a].value);
+	return g->uses[own.value.i] == 1 && sub_same_use(&v->arg[a], &own) && own.vars == v->vars &&
+	       memcmp(own.var, v->var, v->vars * sizeof *v->var) == 0 &&
+	       sub_class_of(sub_at(g->to, g->now[own.value.i])->op) == SUB_CONTRACTION;
+}
+
+/* Two sums of dot products as one that goes on from the other; none if they are not. */
+static sub_ref join_sums(struct grouping *g, const struct sub_value *v)
+{
+	struct sub_use a = use_copy(g, v->arg[0]), b = use_copy(g, v->arg[1]);
+	enum sub_op op = sub_at(g->to, a.value)->op;
+	if (!is_own_sum(g, v, 0) || !is_own_sum(g, v, 1) || !is_of_operator(g, &b, op))
+		return (sub_ref){0};
+	return continue_sum(g, a, b, op).value;
+}
+
+/* --- all values --- */
+
+static sub_ref group_value(struct grouping *g, uint32_t i)
+{
+	const struct sub_value *v = &g->from->values.at[i];
+	if (g->constant[i] || v->dtype != DTYPE_I32)
+		return (sub_ref){0};
+	if (v->op == SUB_ADD)
+		return join_sums(g, v);
+	return is_integer_sum(g, v) ? group_sum(g, v) : (sub_ref){0};
+}
+
+static void count_uses(struct grouping *g)
+{
+	bool *live = ARENA_ARRAY(g->to->arena, bool, g->from->values.n);
+	for (size_t b = 0; b < g->from->bodies.n; b++) {
+		const struct sub_body *body = &g->from->bodies.at[b];
+		sub_mark_live(g->from, body, live);
+		for (size_t i = 0; i < body->stores.n; i++)
+			g->uses[body->stores.at[i].value.value.i]++;
+	}
+	for (uint32_t i = 1; i < g->from->values.n; i++)
+		for (int a = 0; live[i] && a < g->from->values.at[i].args; a++)
+			g->uses[g->from->values.at[i].arg[a].value.i]++;
+}
+
 static sub_ref copy_value(struct grouping *g, uint32_t i)
 {
 	struct sub_value v = g->from->values.at[i];
 	for (int a = 0; a < v.args; a++)
 		v.arg[a].value = g->now[v.arg[a].value.i];
-	return add_value(g, v);
+	return sub_add(g->to, v, NULL);
 }
 
 void rewrite_group(struct sub_program *to, const struct sub_program *from,
@@ -301,7 +368,9 @@ void rewrite_group(struct sub_program *to, const struct sub_program *from,
 			     .from = from,
 			     .range = rewrite_find_ranges(from, options, to->arena),
 			     .constant = sub_find_constants(from),
+			     .uses = ARENA_ARRAY(to->arena, int, from->values.n),
 			     .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n)};
+	count_uses(&g);
 	for (uint32_t i = 1; i < from->values.n; i++) {
 		g.now[i] = group_value(&g, i);
 		if (!g.now[i].i)

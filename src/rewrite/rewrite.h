@@ -26,6 +26,7 @@ struct rewrite_options {
 	unsigned off;	       /* families that do not run, 1u << REWRITE_FAMILY_... */
 	int64_t table_bytes;   /* the most that all tables of a binding may take together [bytes] */
 	enum dtype weights_as; /* f16, bf16, i8; f32 = as the model says */
+	enum dtype precision;  /* of products with weights: f32, i16, i8 */
 };
 
 /* The name of a family; NULL past the last. */
@@ -36,6 +37,8 @@ const char *rewrite_family_spelling(int family);
 bool rewrite_read_families(const char *text, unsigned *off, struct diags *);
 /* Reads a type that weights can be kept in: "f32", "f16", "bf16" or "i8".  False after a diagnostic. */
 bool rewrite_read_weight_type(const char *text, enum dtype *, struct diags *);
+/* Reads what products can be computed in: "f32", "i16" or "i8".  False after a diagnostic. */
+bool rewrite_read_precision(const char *text, enum dtype *, struct diags *);
 /* "exact", "reassociate", "fast"; NULL past the last.  Reading is false after a diagnostic. */
 const char *rewrite_math_spelling(int math);
 bool rewrite_read_math(const char *text, enum rewrite_math *, struct diags *);
@@ -72,6 +75,10 @@ void rewrite_print_trace(const struct rewrite_trace *, struct str *);
 /* Makes the rounding of sums explicit: products that only a sum uses become terms of chains of fused
  * multiply-adds (contract.c).  Afterwards no sum of products is left.  Options and trace may be NULL. */
 void rewrite_contract(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
+		      struct rewrite_trace *);
+/* Computes sums of products with weights in the integers of options->precision (quantise.c).  `from` must have been
+ * contracted.  The trace, which may be NULL, gets a note for each product: in what it is computed, and why. */
+void rewrite_quantise(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
 		      struct rewrite_trace *);
 /* Writes sums of products of narrow integers, one factor of which depends on weights alone, as dot products
  * of words of several parts, whose ranges say that they are exact (group.c).  The trace may be NULL. */

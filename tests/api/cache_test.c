@@ -489,6 +489,11 @@ static void test_keys(void)
 	o.weights_as = "f16";
 	tap_ok(!share(tiny_model, 2, o), "narrow weights have another");
 	o = usual;
+	o.precision = "f32";
+	tap_ok(share(tiny_model, 2, o), "products in f32 have the same");
+	o.precision = "i8";
+	tap_ok(!share(tiny_model, 2, o), "products in integers have another");
+	o = usual;
 	o.rules = "-tables";
 	tap_ok(!share(tiny_model, 2, o), "other rules have another");
 	o = usual;

@@ -2,7 +2,7 @@
 /* How a program may be rewritten: what the options take and refuse. */
 #include "tests/api/support.h"
 
-static const char *weights_as; /* of all programs */
+static const char *weights_as, *precision; /* of all programs */
 
 static esp_status create(const struct kit *k, const char *math, const char *rules, uint64_t table_bytes,
 			 esp_error **error)
@@ -12,7 +12,8 @@ static esp_status create(const struct kit *k, const char *math, const char *rule
 				 .math = math,
 				 .rules = rules,
 				 .table_bytes = table_bytes,
-				 .weights_as = weights_as};
+				 .weights_as = weights_as,
+				 .precision = precision};
 	esp_program *p = NULL;
 	esp_status status = esp_program_create(k->model, k->weights, &o, &p, error);
 	if (!status)
@@ -77,6 +78,14 @@ int main(void)
 		refuses(&k, NULL, NULL, "weights cannot be kept as 'f64'", "f32, f16, bf16, i8");
 		weights_as = "";
 		refuses(&k, NULL, NULL, "''", "f32, f16, bf16, i8");
+		weights_as = NULL;
+		for (int i = 0; i < 3; i++) {
+			precision = (const char *const[]){"f32", "i16", "i8"}[i];
+			takes(&k, NULL, NULL, 0);
+		}
+		precision = "f16";
+		refuses(&k, NULL, NULL, "the precision cannot be 'f16'", "f32, i16, i8");
+		precision = NULL;
 		test_old_caller(&k);
 	}
 	free_kit(&k);

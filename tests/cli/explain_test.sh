@@ -24,6 +24,14 @@ tap_is "$(echo "$out" | grep -c '^no rule was applied')" 1 "without rules none i
 explain --rules -tables,-geometric --math exact
 case $out in "treelstm, math exact, rules but for geometric, tables, V"*) tap_ok 0 "options are told" ;; *) tap_ok 1 "options are told" ;; esac
 
+explain --rules -tables --precision i16
+case $out in "treelstm, math reassociate, rules but for tables, products in i16, V"*) tap_ok 0 "the precision is told" ;; *) tap_ok 1 "the precision is told" ;; esac
+tap_is "$(echo "$out" | grep -c '^products with node.U_[a-z_]* are computed in i16 of factors within 1$')" 10 \
+	"and each product that is computed in it"
+tap_is "$(echo "$out" | grep '^products with .* in f32' | sed 's/ with [^ ]*//' | sort | uniq -c | tr -s ' ')" \
+	" 1 products are computed in f32: fewer than 16 terms, or 16 sums of the same factors
+ 3 products are computed in f32: no bound is known of what they multiply" "and each that is not, with the reason"
+
 explain --at model --output "$tmp/text"
 tap_is "$status,$out,$(cat "$tmp/text")" "0,,$text" "the text goes to a file"
 explain --format json

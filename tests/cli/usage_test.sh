@@ -28,6 +28,7 @@ usage "a place that does not exist" run model.ra trees.ptb --at leaves
 usage "tables of no bytes" run model.ra trees.ptb --table-bytes 0
 usage "arithmetic for a command that does not compile" init --math exact
 usage "weights of a type that there is not" run model.ra trees.ptb --weights-as f64
+usage "a precision that there is not" run model.ra trees.ptb --precision f64
 usage "minibatches of nothing" run model.ra trees.ptb --batch 0
 usage "minibatches of a word" run model.ra trees.ptb --batch many
 usage "threads of nothing" run model.ra trees.ptb --threads 0

@@ -7,6 +7,7 @@
 #include "tests/backends.h"
 #include "tests/sanitizers.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static const struct model {
 	const char *name, *weights, *trees, *nodes, *roots;
 	int all_nodes; /* trees whose nodes are all in the golden file */
 	int right;     /* roots that the reference has right */
-	bool interpreted; /* as well: a table of all words takes the interpreter long, a wide model has none */
+	bool
+	    interpreted; /* as well: a table of all words takes the interpreter long, a wide model has none */
 } models[] = {
     {"hidden 150", "models/sst-treelstm.safetensors", "sst/test-a.txt", "golden/sst-treelstm-test-a-200.txt",
      "golden/sst-treelstm-test-a-roots.txt", 200, 542, true},
@@ -66,10 +68,13 @@ static bool done(esp_status status, esp_error *error)
 }
 
 static bool open_variant_as(struct variant *w, const struct model *m, const char *backend,
-			    const char *weights_as)
+			    const char *weights_as, const char *precision)
 {
-	esp_program_options options = {
-	    .size = sizeof options, .at = ESP_AT_EVERY_NODE, .backend = backend, .weights_as = weights_as};
+	esp_program_options options = {.size = sizeof options,
+				       .at = ESP_AT_EVERY_NODE,
+				       .backend = backend,
+				       .weights_as = weights_as,
+				       .precision = precision};
 	esp_error *e = NULL;
 	memset(w, 0, sizeof *w);
 	return done(esp_context_create(NULL, &w->context, &e), e) &&
@@ -84,7 +89,7 @@ static bool open_variant_as(struct variant *w, const struct model *m, const char
 
 static bool open_variant(struct variant *w, const struct model *m, const char *backend)
 {
-	return open_variant_as(w, m, backend, NULL);
+	return open_variant_as(w, m, backend, NULL, NULL);
 }
 
 static void close_variant(struct variant *w)
@@ -317,24 +322,46 @@ static double largest_change(const struct results *a, const struct results *b)
 	return worst;
 }
 
-/* Far more than was found, so that only a wrong conversion is told. */
+/* How many roots have another best class. */
+static int count_changed(const struct results *a, const struct results *b)
+{
+	int changed = 0;
+	for (size_t t = 0; t < a->trees && t < b->trees; t++)
+		changed += best_class(a->logits + (a->first[t + 1] - 1) * CLASSES) !=
+			   best_class(b->logits + (b->first[t + 1] - 1) * CLASSES);
+	return changed;
+}
+
+/* By weights and products in narrower types.  The limits are far more than was found, so that only a wrong
+ * conversion is told. */
 static void test_narrow(const struct model *m, const struct results *wide)
 {
 	static const struct {
-		const char *type;
+		const char *weights_as, *precision;
 		double change;
-	} types[] = {{"f16", 0.02}, {"bf16", 0.15}, {"i8", 0.5}};
+		int classes; /* that may change */
+	} types[] = {{"f16", NULL, 0.02, 11},
+		     {"bf16", NULL, 0.15, 11},
+		     {"i8", NULL, 0.5, 11},
+		     {NULL, "i16", 0.02, 0},
+		     {NULL, "i8", 0.5, 11}};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		struct variant variant;
 		struct results r = {0};
-		bool ran = open_variant_as(&variant, m, usual_backend(), types[i].type) &&
-			   run_trees(&r, &variant, data_path(m->trees), MAX_TREES, MAX_TREES);
+		const char *what = types[i].precision ? "products" : "weights",
+			   *type = types[i].precision ? types[i].precision : types[i].weights_as;
+		bool ran =
+		    open_variant_as(&variant, m, usual_backend(), types[i].weights_as, types[i].precision) &&
+		    run_trees(&r, &variant, data_path(m->trees), MAX_TREES, MAX_TREES);
 		double change = ran ? largest_change(wide, &r) : INFINITY;
 		int right = ran ? count_right(m, &r) : 0;
-		tap_ok(change > 0 && change < types[i].change, "%s: %s weights change a logit by %.2g at most", m->name,
-		       types[i].type, change);
-		tap_ok(abs(right - m->right) <= 11, "%s: %s weights have %d roots right, not %d", m->name,
-		       types[i].type, right, m->right);
+		tap_ok(change > 0 && change < types[i].change, "%s: %s %s change a logit by %.2g at most",
+		       m->name, type, what, change);
+		tap_ok(abs(right - m->right) <= 11, "%s: %s %s have %d roots right, not %d", m->name, type,
+		       what, right, m->right);
+		int changed = ran ? count_changed(wide, &r) : INT_MAX;
+		tap_ok(changed <= types[i].classes, "%s: %s %s change the class of %d roots", m->name, type,
+		       what, changed);
 		close_variant(&variant);
 		free(r.logits);
 	}

@@ -8,24 +8,26 @@ static const struct {
 	const char *schedule, *folder; /* NULL = chosen; where the files are */
 	const char *last;	       /* the last stage, NULL = all before the back end */
 	bool narrow;		       /* it has products of narrow integers */
+	const char *precision;	       /* of products, NULL = f32 */
 } models[] = {
-    {"cell", "D=10 V=7", NULL, "cell", NULL, false},
-    {"gated", "D=3 X=2", NULL, "gated", NULL, false},
-    {"cell", "D=10 V=7", "layout h parent\n", "cell-parent", "infer_bounds", false},
-    {"gated", "D=3 X=2", "layout h parent\n", "gated-parent", "infer_bounds", false},
-    {"steps", "D=4", NULL, "steps", "outline", false},
-    {"edges", "D=16 V=9", NULL, "edges", "refactor", false},
-    {"labels", "D=10 V=7 R=3", NULL, "labels", "pack", false},
-    {"labels", "D=10 V=7 R=3", "sort all\n", "sorted", "pack", false},
-    {"down", "D=32 V=7", NULL, "down", "outline", false},
-    {"nest", "C=2 D=8 H=5", NULL, "nest", "lower", false},
-    {"scores", "T=32 D=32", NULL, "scores", "lower", false},
-    {"mlp", "E=6 H=10", NULL, "mlp", "outline", false},
-    {"conv", "C=2 H=6 K=4 F=3", NULL, "conv", "lower", false},
+    {"cell", "D=10 V=7", NULL, "cell", NULL, false, NULL},
+    {"gated", "D=3 X=2", NULL, "gated", NULL, false, NULL},
+    {"cell", "D=10 V=7", "layout h parent\n", "cell-parent", "infer_bounds", false, NULL},
+    {"gated", "D=3 X=2", "layout h parent\n", "gated-parent", "infer_bounds", false, NULL},
+    {"steps", "D=4", NULL, "steps", "outline", false, NULL},
+    {"edges", "D=16 V=9", NULL, "edges", "refactor", false, NULL},
+    {"labels", "D=10 V=7 R=3", NULL, "labels", "pack", false, NULL},
+    {"labels", "D=10 V=7 R=3", "sort all\n", "sorted", "pack", false, NULL},
+    {"down", "D=32 V=7", NULL, "down", "outline", false, NULL},
+    {"nest", "C=2 D=8 H=5", NULL, "nest", "lower", false, NULL},
+    {"scores", "T=32 D=32", NULL, "scores", "lower", false, NULL},
+    {"mlp", "E=6 H=10", NULL, "mlp", "outline", false, NULL},
+    {"conv", "C=2 H=6 K=4 F=3", NULL, "conv", "lower", false, NULL},
     {"windows", "C=2 X=80",
      "vectorize 16\ntile leaf.0 nodes 1 columns 1 unroll 3\ntile leaf.1 nodes 1 columns 1 unroll 3\n",
-     "windows", "align_loads", false},
-    {"dot", "K=10 N=20", NULL, "dot", "pack", true},
+     "windows", "align_loads", false, NULL},
+    {"dot", "K=10 N=20", NULL, "dot", "pack", true, NULL},
+    {"quantised", "D=16", NULL, "quantised", "group", true, "i16"},
 };
 
 static bool write_text(const char *path, const char *text)
@@ -47,11 +49,12 @@ static bool same_text(const char *text, const char *expected)
 	return false;
 }
 
-static void test_stage(struct test_model *t, const char *model, const char *schedule, const char *stage)
+static void test_stage(struct test_model *t, size_t i, const char *stage)
 {
 	char path[200];
 	size_t length;
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = models[i].schedule, .precision = models[i].precision};
+	const char *model = models[i].folder;
 	struct str s = str_in(&t->arena);
 	snprintf(path, sizeof path, "tests/golden/%s/%s.txt", model, stage);
 	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, stage, &s);
@@ -69,9 +72,10 @@ static void test_stages(struct test_model *t, size_t i)
 	for (size_t k = 0; (stage = compile_stage(k)) && strcmp(stage, "ilir") != 0; k++) {
 		bool once = strcmp(stage, "choices") == 0; /* they are many lines */
 		bool same = strcmp(stage, "fold") == 0 || strcmp(stage, "narrow") == 0 || /* as subop */
-			    (strcmp(stage, "group") == 0 && !models[i].narrow);
+			    (strcmp(stage, "group") == 0 && !models[i].narrow) ||
+			    (strcmp(stage, "quantise") == 0 && !models[i].precision);
 		if (!same && (i == 0 || !once))
-			test_stage(t, models[i].folder, models[i].schedule, stage);
+			test_stage(t, i, stage);
 		if (models[i].last && strcmp(stage, models[i].last) == 0)
 			break;
 	}
