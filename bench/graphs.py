@@ -22,7 +22,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import re
 import signal
 import statistics
 import subprocess
@@ -60,7 +59,7 @@ def open_espalier(path, sizes, threads, cache=None, schedule=None):
 
     context = espalier.Context(threads=threads, cache_dir=cache)
     model = espalier.load(path, sizes=sizes, context=context, schedule=schedule).prepare()
-    names = [output.name for output in model.outputs]  # of the file, but for characters that no name of a model text has
+    names = [output.name for output in model.outputs]  # of the file
 
     def run(inputs):
         found = model(inputs)[0]
@@ -185,15 +184,11 @@ def open_all(names, *setting, schedule, priority=0):
 # --- parts: each returns what its record has ---
 
 
-def own_name(name):
-    return re.sub("[^A-Za-z0-9_.]", "_", name)
-
-
 def worst_error(found, wanted):
     """The largest difference of an output, divided by its largest absolute value; the largest of these."""
     worst = 0.0
     for name, array in wanted.items():
-        other = found[own_name(name)].reshape(array.shape)
+        other = found[name].reshape(array.shape)
         largest = float(np.abs(array).max())
         if not np.isfinite(largest) or largest == 0:
             raise RuntimeError(f"output {name}: {largest} is its largest value: nothing to compare")

@@ -235,6 +235,7 @@ shell_tests = \
 	%D%/api/symbols_test.sh \
 	%D%/bench/bench_test.sh \
 	%D%/bench/contestants_test.sh \
+	%D%/bench/graphs_test.sh \
 	%D%/bench/load_test.sh \
 	%D%/jit/machines_test.sh \
 	%D%/jit/moved_test.sh \
