@@ -328,6 +328,8 @@ static bool read_rows(struct line *l, struct sched_state *state, const struct sc
 	if (parent && !plan->p->tree)
 		return line_refuse(
 		    l, 2, "a node of this structure may have several parents, and its row only one place");
+	if (parent && !plan->p->children)
+		return line_refuse(l, 2, "without a structure there are no parents");
 	state->layout = parent ? IMAGE_BY_PARENT : IMAGE_BY_NODE;
 	return true;
 }

@@ -456,6 +456,10 @@ static void test_layouts(void)
 	tap_ok(ok && refuses(&p, "layout h parent", "several parents") && reads(&p, "layout h node"),
 	       "one of a DAG only by node");
 	free_model(&p.model);
+	ok = make(&p, "tests/models/scan.ra", "T=3 B=2 D=5 S=2");
+	tap_ok(ok && refuses(&p, "layout h parent", "no parents") && reads(&p, "layout h node"),
+	       "and so one of a scan");
+	free_model(&p.model);
 }
 
 static void test_cost_model(void)
