@@ -64,7 +64,8 @@ bool ilir_moves_with(const struct ilir_module *, ilir_expr, ilir_var, const stru
  * the same columns (join.c).  Buffers of the image have their places. */
 bool ilir_can_join(struct ilir_module *, const struct ilir_kernel *before, const struct ilir_kernel *after,
 		   const struct image *);
-/* Decides which intermediates of a run share memory: sets home, first and last of their buffers. */
+/* Decides which intermediates of a run share memory: sets home, first and last of their buffers.  Of all buffers it sets
+ * which steps access them. */
 void ilir_share_memory(const struct ilir_module *, struct image_buffer *, int buffers);
 /* Fills the image's tables (buffers, recipes, kernels, steps) from an outlined or `once` module; not the
  * code. */

@@ -119,10 +119,12 @@ void ilir_share_memory(const struct ilir_module *m, struct image_buffer *buffer,
 	for (size_t b = 1; b < m->buffers.n; b++)
 		if (ilir_traits_of(&m->buffers.at[b]))
 			p.use[ilir_buffer_slot(m, (ilir_buffer){b})] = used[b];
-	for (int i = 0; i < buffers; i++)
-		if (buffer[i].kind == IMAGE_SCRATCH && !buffer[i].at_binding) {
-			if (p.use[i].last < p.use[i].first)
-				p.use[i] = (struct use){0, 0};
+	for (int i = 0; i < buffers; i++) {
+		if (p.use[i].last < p.use[i].first)
+			p.use[i] = (struct use){0, 0};
+		buffer[i].first_access = p.use[i].first;
+		buffer[i].last_access = p.use[i].last;
+		if (buffer[i].kind == IMAGE_SCRATCH && !buffer[i].at_binding)
 			place_buffer(&p, i);
-		}
+	}
 }

@@ -102,6 +102,7 @@ struct image_buffer {
 	 * step that need any buffer of this place.  Places that are never needed at the same time may
 	 * overlap. */
 	int home, first, last;
+	int first_access, last_access; /* the first and the last step whose kernel accesses it; both 0 if none does */
 	/* Of a state: numbers + 1 of the weight that has the rows of leaves, and of the array of IMAGE_READ_ROW; 0 = it has them
 	 * itself. */
 	int table, read_row;

@@ -104,6 +104,8 @@ static const struct member buffer_members[] = {
     NUMBER_IN(image_buffer, home, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, first, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, last, 0, MAX_COUNT),
+    NUMBER_IN(image_buffer, first_access, 0, MAX_COUNT),
+    NUMBER_IN(image_buffer, last_access, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, table, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, read_row, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, at_binding, 0, 1),

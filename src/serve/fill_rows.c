@@ -132,22 +132,24 @@ static void fill_data(struct serve_engine *e, const struct rows *rows, int buffe
 
 /* --- what nodes keep --- */
 
-/* Whether a buffer has a row for each node that a traversal may read and an earlier one has written. */
-static bool is_kept(const struct serve_engine *e, const struct image_buffer *b, int traversal)
+/* Whether a buffer has a row for each node that the request's traversal, or a later one, may read and an earlier one
+ * has written.  A stream carries all states. */
+static bool is_kept(const struct serve_engine *e, const struct image_buffer *b, const struct serve_request *r)
 {
-	int first = e->steps.traversal[traversal].first;
-	return b->kind == IMAGE_STATE || (b->kind == IMAGE_SCRATCH && !b->at_binding &&
-					  b->rows == IMAGE_NODES && b->first < first && b->last >= first);
+	int first = serve_traversal_of(e, r)->first;
+	bool scratch = b->kind == IMAGE_SCRATCH && !b->at_binding && b->rows == IMAGE_NODES;
+	bool state = b->kind == IMAGE_STATE;
+	return (state && r->carry) || ((state || scratch) && b->first_access < first && b->last_access >= first);
 }
 
 /* In a later traversal a node has another row, as the nodes of a superstep have a range. */
-static void move_row(struct serve_engine *e, int traversal, int32_t from, int32_t to)
+static void move_row(struct serve_engine *e, const struct serve_request *r, int32_t from, int32_t to)
 {
 	for (int i = 0; i < e->image->buffers; i++) {
 		const struct image_buffer *b = &e->image->buffer[i];
 		size_t bytes = (size_t)b->row_elements * (size_t)dtype_traits_of(b->dtype)->bytes;
 		char *at = e->session.buffers[i];
-		if (is_kept(e, b, traversal))
+		if (is_kept(e, b, r))
 			memcpy(at + to * bytes, at + from * bytes, bytes);
 	}
 	serve_return_row(&e->pool, from);
@@ -159,7 +161,7 @@ static void place_node(struct serve_engine *e, struct serve_request *r, int32_t 
 {
 	int32_t id = r->order.order[number];
 	if (r->row[id] >= 0)
-		move_row(e, r->traversal, r->row[id], row);
+		move_row(e, r, r->row[id], row);
 	r->row[id] = row;
 }
 
