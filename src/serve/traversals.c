@@ -17,6 +17,12 @@ static bool is_ahead(enum image_domain d)
 	return d == IMAGE_DOMAIN_NODES || d == IMAGE_DOMAIN_PAST_LEAVES;
 }
 
+/* Whether a row depends on no other: the steps of a scan follow each other inside of each row. */
+static bool is_of_rows(enum image_domain d)
+{
+	return d == IMAGE_DOMAIN_NODES || d == IMAGE_DOMAIN_SCAN;
+}
+
 static bool is_recursion(enum image_domain d)
 {
 	return d == IMAGE_DOMAIN_LEAVES || d == IMAGE_DOMAIN_INNER || d == IMAGE_DOMAIN_BATCH_DOWN;
@@ -55,7 +61,7 @@ static void add_step(struct serve_plan_of_steps *s, const struct image *image, i
 	struct serve_traversal *t = &s->traversal[s->traversals - 1];
 	t->next = step + 1;
 	t->down |= image->step[step].domain == IMAGE_DOMAIN_BATCH_DOWN;
-	t->flat &= image->step[step].domain == IMAGE_DOMAIN_NODES && !image->step[step].cases;
+	t->flat &= is_of_rows(image->step[step].domain) && !image->step[step].cases;
 }
 
 /* Nodes that read what all nodes of their input carry need these to have rows: a traversal of no steps gives
@@ -101,7 +107,7 @@ bool serve_find_traversals(const struct image *image, struct serve_plan_of_steps
 		return false;
 	for (int i = image->folds; i < image->steps; i++) {
 		enum image_domain d = image->step[i].domain;
-		if ((!is_ahead(d) && !is_recursion(d) && d != IMAGE_DOMAIN_INPUTS) || image->step[i].sort)
+		if ((!is_ahead(d) && !is_of_rows(d) && !is_recursion(d) && d != IMAGE_DOMAIN_INPUTS) || image->step[i].sort)
 			return refuse_step(image, i, diags);
 		if (d == IMAGE_DOMAIN_INPUTS) {
 			s->inputs = i < s->inputs ? i : s->inputs;

@@ -1,6 +1,7 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """ONNX files are served: arrays in and out with the shapes and the names of the graph."""
 import json
+import math
 
 from onnx_file import *
 from serving import *
@@ -173,6 +174,53 @@ equal(shapes("third"), [("out/sum", [7])], "and so are outputs")
 equal(s.stop(), 0, "the server ends")
 s = Server("--sizes", "batch=2,second:batch=4", "--outputs", "next,second:scaled", models=several[:2])
 equal([shapes("first"), shapes("second")], [[("next", [])], [("scaled", [4, 3])]], "which go before those of all")
+equal(s.stop(), 0, "the server ends")
+
+# --- a recurrent layer, whose sequence is scanned inside of a row ---
+
+
+def lstm_weights():
+    """[gates * hidden, inputs] and [gates * hidden, hidden]: 2 hidden units, 3 inputs."""
+    return [[(5 * i + 3 * k) % 7 / 4 - 0.7 for k in range(3)] for i in range(8)], [
+        [(3 * i + 5 * k) % 7 / 4 - 0.6 for k in range(2)] for i in range(8)
+    ]
+
+
+def lstm(x):
+    """The states of all steps, by the equations of the standard; gates are i, o, f, c."""
+    w, r = lstm_weights()
+    h, c, all = [0.0] * 2, [0.0] * 2, []
+    for step in x:
+        gate = [sum(a * b for a, b in zip(w[i], step)) + sum(a * b for a, b in zip(r[i], h)) for i in range(8)]
+        i, o, f = ([1 / (1 + math.exp(-g)) for g in gate[n : n + 2]] for n in (0, 2, 4))
+        c = [f[k] * c[k] + i[k] * math.tanh(gate[6 + k]) for k in range(2)]
+        h = [o[k] * math.tanh(c[k]) for k in range(2)]
+        all += h
+    return all
+
+
+def near(found, wanted):
+    return len(found) == len(wanted) and all(abs(a - b) < 1e-6 for a, b in zip(found, wanted))
+
+
+w, r = lstm_weights()
+with open(tmp + "/lstm.onnx", "wb") as f:
+    f.write(
+        model(
+            [node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)],
+            [value("x", FLOAT, [5, 1, 3])],
+            [value("y", FLOAT, [5, 1, 1, 2])],
+            [tensor("w", FLOAT, [1, 8, 3], sum(w, [])), tensor("r", FLOAT, [1, 8, 2], sum(r, []))],
+        )
+    )
+s = Server(models=(tmp + "/lstm.onnx",))
+url = "/v2/models/lstm"
+first, second = ([[(a * t + k) % 5 / 2 - 1 for k in range(3)] for t in range(5)] for a in (2, 3))
+one = infer([array("x", "FP32", [5, 1, 3], sum(first, []))])
+ok(one[0] == 200 and near(one[1]["outputs"][0]["data"], lstm(first)), "an LSTM is served", one)
+two = infer([array("x", "FP32", [2, 5, 1, 3], sum(first + second, []))])
+ok(two[0] == 200 and near(two[1]["outputs"][0]["data"], lstm(first) + lstm(second)), "and for two rows", two)
+equal(two[1]["outputs"][0]["data"][:10], one[1]["outputs"][0]["data"], "with the same numbers in company")
 equal(s.stop(), 0, "the server ends")
 
 # --- a size that is not given ---

@@ -44,6 +44,16 @@ static bool is_model_served(const struct test_model *t, const char *backend)
 	return ok;
 }
 
+/* Scans inside of rows: of many steps, of one, and of more than one length. */
+static bool check_scans(const char *sizes)
+{
+	struct test_model t = {0};
+	bool ok = load_model(&t, "tests/models/scan.ra", sizes) && is_model_served(&t, "interpreter") &&
+		  (!backend_at(0) || is_model_served(&t, usual_backend()));
+	free_model(&t);
+	return ok;
+}
+
 static bool check_seed(uint64_t seed, bool compile)
 {
 	static struct generator g;
@@ -70,6 +80,8 @@ int main(int argc, char **argv)
 	skip_backends();
 	for (uint64_t i = first; i < first + count; i++)
 		right += check_seed(i, each && i % each == 0);
+	tap_ok(check_scans("T=6 B=3 D=16 S=2") && check_scans("T=1 B=1 D=5 S=9") && check_scans("T=9 B=2 D=33 S=1"),
+	       "rows with scans are served with the bits of sessions");
 	tap_ok(right == count,
 	       "%llu of %llu random models from seed %llu on are served with the bits of sessions",
 	       (unsigned long long)right, (unsigned long long)count, (unsigned long long)first);

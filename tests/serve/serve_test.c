@@ -17,6 +17,7 @@ static const struct {
     {"examples/stacked/stacked-gru.ra", "D=9 E=6 V=30 C=4", 30},
     {"examples/dagrnn/dagrnn.ra", "C=4 D=18 E=7", 30},
     {"examples/updown/updown.ra", "V=30 E=9 D=17 C=3", 30},
+    {"tests/models/scan.ra", "T=6 B=3 D=16 S=2", 30},
     {"examples/attention/attention.ra", "V=30 E=9 D=17 A=6 C=3", 30},
     {"examples/typed/typed.ra", "V=30 E=9 D=17 C=3", 30},
     {"examples/labelled/matrix.ra", "D=17 E=9 V=30 R=5 C=3", 30},
