@@ -54,6 +54,18 @@ static double cubic(double t, double a)
 	return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
 }
 
+/* The nearest element of the axis. */
+static int64_t clamp_place(const struct axis *a, double x)
+{
+	return (int64_t)fmin(fmax(x, 0), (double)(a->in - 1));
+}
+
+/* How wide weights are, which smooth what is made smaller. */
+static double stretch_of(const struct onnx_op *o, const struct axis *a)
+{
+	return onnx_int(o, "antialias") && a->scale < 1 ? 1 / a->scale : 1;
+}
+
 /* The weight of the element at a distance, in elements of the input, stretched where it is smoothed. */
 static double weight_at(const struct onnx_op *o, char kind, double distance, double stretch)
 {
@@ -63,83 +75,109 @@ static double weight_at(const struct onnx_op *o, char kind, double distance, dou
 	return fmax(0, 1 - fabs(distance));
 }
 
-/* Fills a row of weights: those outside of the axis are those of its end, or left out.  A place may be any
- * number, as the region of the file is. */
-static void weigh_taps(const struct onnx_op *o, const struct axis *a, char kind, double x, float *row)
+/* How many elements of the input are weighed on either side of a place. */
+static int64_t reach_of(const struct onnx_op *o, const struct axis *a, char kind)
 {
-	bool excluded = onnx_int(o, "exclude_outside");
-	double stretch = onnx_int(o, "antialias") && a->scale < 1 ? 1 / a->scale : 1, sum = 0;
-	x = fmin(fmax(x, -INT32_MAX), INT32_MAX);
-	int64_t reach = (int64_t)ceil((kind == 'c' ? 2 : 1) * stretch), middle = (int64_t)floor(x);
-	for (int64_t j = middle - reach; j <= middle + reach + 1; j++) {
-		double w = weight_at(o, kind, x - (double)j, stretch);
-		int64_t at = j < 0 ? 0 : j >= a->in ? a->in - 1 : j;
-		if (at != j && excluded)
-			continue;
-		row[at] += (float)w;
-		sum += w;
-	}
-	for (int64_t j = 0; j < a->in && sum != 0; j++)
-		row[j] = (float)(row[j] / sum);
+	return (int64_t)ceil((kind == 'c' ? 2 : 1) * stretch_of(o, a));
 }
 
-/* The matrix of an axis, [out, in], and a number to add where an element is outside of the region. */
-static void make_weights(const struct onnx_op *o, const struct axis *a, float *weights, float *extra)
+/* The weights of an output element: of n elements of the input, from `first` on. */
+struct window {
+	int64_t first, n;
+	float *weight;
+};
+
+/* Fills the window of a place: weights outside of the axis are those of its end, or left out.  A place may be
+ * any number, as the region of the file is. */
+static void weigh_taps(const struct onnx_op *o, const struct axis *a, char kind, double x, struct window *row)
+{
+	bool excluded = onnx_int(o, "exclude_outside");
+	double stretch = stretch_of(o, a), sum = 0;
+	x = fmin(fmax(x, -INT32_MAX), INT32_MAX);
+	int64_t reach = reach_of(o, a, kind), middle = (int64_t)floor(x);
+	row->first = clamp_place(a, middle - reach);
+	row->n = clamp_place(a, middle + reach + 1) - row->first + 1;
+	memset(row->weight, 0, sizeof *row->weight * row->n);
+	for (int64_t j = middle - reach; j <= middle + reach + 1; j++) {
+		double w = weight_at(o, kind, x - (double)j, stretch);
+		int64_t at = clamp_place(a, j);
+		if (at != j && excluded)
+			continue;
+		row->weight[at - row->first] += (float)w;
+		sum += w;
+	}
+	for (int64_t j = 0; j < row->n && sum != 0; j++)
+		row->weight[j] = (float)(row->weight[j] / sum);
+}
+
+/* Which elements an axis is a weighted sum of: `taps` of each of its elements, by ascending place, padded with
+ * weights of 0; and a number to add where an element is outside of the region. */
+struct weights {
+	int64_t taps, *at;
+	float *share, *extra;
+	bool outside;
+};
+
+/* Appends the weights of a window that are not 0 to those of an element; returns their number. */
+static int64_t put_window(const struct window *row, int64_t *at, float *share)
+{
+	int64_t n = 0;
+	for (int64_t j = 0; j < row->n; j++)
+		if (row->weight[j] != 0)
+			at[n] = row->first + j, share[n++] = row->weight[j];
+	return n;
+}
+
+/* Moves the taps of all elements together: each has `taps` of the room that there was for it. */
+static void pack_taps(struct weights *w, int64_t n, int64_t room)
+{
+	for (int64_t i = 0; i < n && w->taps < room; i++) {
+		memmove(w->at + i * w->taps, w->at + i * room, sizeof *w->at * w->taps);
+		memmove(w->share + i * w->taps, w->share + i * room, sizeof *w->share * w->taps);
+	}
+}
+
+static struct weights make_weights(const struct onnx_op *o, const struct axis *a)
 {
 	const char *mode = onnx_string(o, "mode"),
 		   *places = *o->row->text ? o->row->text : onnx_string(o, "coordinate_transformation_mode");
 	const char *rounding = *o->row->text ? "floor" : onnx_string(o, "nearest_mode");
 	bool cropped = strcmp(places, "tf_crop_and_resize") == 0;
+	int64_t window = *mode == 'n' ? 1 : 2 * reach_of(o, a, *mode) + 2, room = window < a->in ? window : a->in;
+	struct window row = {.weight = ARENA_ARRAY(o->arena, float, room)};
+	struct weights w = {.taps = 1,
+			    .at = ARENA_ARRAY(o->arena, int64_t, onnx_times(a->out, room)),
+			    .share = ARENA_ARRAY(o->arena, float, onnx_times(a->out, room)),
+			    .extra = ARENA_ARRAY(o->arena, float, a->out)};
 	for (int64_t i = 0; i < a->out; i++) {
 		double x = place_of(a, i, places);
-		float *row = weights + i * a->in;
+		row.n = 0;
 		if (cropped && (x < 0 || x > (double)(a->in - 1)))
-			extra[i] = 1;
+			w.extra[i] = 1, w.outside = true;
 		else if (*mode == 'n')
-			row[(int64_t)fmin(fmax(nearest(x, rounding), 0), (double)(a->in - 1))] = 1;
+			row.first = clamp_place(a, nearest(x, rounding)), row.n = 1, *row.weight = 1;
 		else
-			weigh_taps(o, a, *mode, x, row);
+			weigh_taps(o, a, *mode, x, &row);
+		int64_t n = put_window(&row, w.at + i * room, w.share + i * room);
+		w.taps = n > w.taps ? n : w.taps;
 	}
-}
-
-/* The most elements that a row has weights for. */
-static int64_t count_taps(const struct axis *a, const float *weights)
-{
-	int64_t most = 1;
-	for (int64_t i = 0; i < a->out; i++) {
-		int64_t n = 0;
-		for (int64_t j = 0; j < a->in; j++)
-			n += weights[i * a->in + j] != 0;
-		most = n > most ? n : most;
-	}
-	return most;
+	pack_taps(&w, a->out, room);
+	return w;
 }
 
 static struct onnx_operand resize_axis(const struct onnx_op *o, struct onnx_operand x, int axis,
 				       const struct axis *a)
 {
-	float *weights = ARENA_ARRAY(o->arena, float, a->out * a->in),
-	      *extra = ARENA_ARRAY(o->arena, float, a->out);
-	make_weights(o, a, weights, extra);
-	int64_t taps = count_taps(a, weights), *at = ARENA_ARRAY(o->arena, int64_t, a->out * taps);
-	float *share = ARENA_ARRAY(o->arena, float, a->out *taps);
-	bool outside = false;
-	for (int64_t i = 0; i < a->out; i++) {
-		int64_t n = 0;
-		outside |= extra[i] != 0;
-		for (int64_t j = 0; j < a->in; j++)
-			if (weights[i * a->in + j] != 0)
-				at[i * taps + n] = j, share[i * taps + n++] = weights[i * a->in + j];
-	}
-	x = onnx_weighted_sum(o, x, axis, a->out, taps, at, share);
-	if (!outside)
+	const struct weights w = make_weights(o, a);
+	x = onnx_weighted_sum(o, x, axis, a->out, w.taps, w.at, w.share);
+	if (!w.outside)
 		return x;
 	struct onnx_shape shape = {x.shape.rank - axis, {a->out, 1, 1, 1, 1, 1, 1, 1}};
 	struct str s = str_in(o->arena);
 	str_puts(&s, "where(b == 0, a, ");
 	str_float(&s, (float)onnx_float(o, "extrapolation_value"));
 	str_puts(&s, ")");
-	return onnx_two(o, x, onnx_floats(o, &shape, extra), x.type, str_text(&s));
+	return onnx_two(o, x, onnx_floats(o, &shape, w.extra), x.type, str_text(&s));
 }
 
 /* Of n numbers for the axes that are resized those of one axis, or what stands for it. */
