@@ -111,7 +111,7 @@ static void test_special(const char *precision, float weight, bool finite)
 	struct option_texts o = {.backend = "interpreter", .target = "avx2", .precision = precision};
 	struct rt_source source = {read_special, NULL};
 	struct test_model m = {0};
-	struct test_forest f;
+	struct test_forest f = {0};
 	struct test_run r = {0};
 	int64_t count = 0, wrong = 0;
 	replaced = weight;
@@ -127,6 +127,8 @@ static void test_special(const char *precision, float weight, bool finite)
 	tap_ok(ok && count && !wrong, "%s: a weight of %g, sums of its row alone are %s", precision, weight,
 	       finite ? "finite" : "none");
 	free(all);
+	if (r.open)
+		free_forest(&f);
 	end_run(&r);
 	free_model(&m);
 }
