@@ -166,16 +166,16 @@ static void test_steps(void)
 enum { WORD, VALUE, LEFT, RIGHT, ROOT, BATCH_BEGIN, H, SUM, WEIGHT, BUFFERS };
 
 static const struct image_buffer buffers[BUFFERS] = {
-    [WORD] = {"word", IMAGE_TOKEN, DTYPE_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
-    [VALUE] = {"value", IMAGE_VECTOR, DTYPE_F32, IMAGE_NODES, 1, 4, 1, {3}, {1}, false, 0, 0, 0, 0, 0},
-    [LEFT] = {"left", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
-    [RIGHT] = {"right", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
-    [ROOT] = {"root", IMAGE_ROOT, DTYPE_I32, IMAGE_INPUTS, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
+    [WORD] = {"word", IMAGE_TOKEN, DTYPE_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [VALUE] = {"value", IMAGE_VECTOR, DTYPE_F32, IMAGE_NODES, 1, 4, 1, {3}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [LEFT] = {"left", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [RIGHT] = {"right", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [ROOT] = {"root", IMAGE_ROOT, DTYPE_I32, IMAGE_INPUTS, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
     [BATCH_BEGIN] =
-	{"batch_begin", IMAGE_BATCH_BEGIN, DTYPE_I32, IMAGE_BATCHES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
-    [H] = {"h", IMAGE_OUTPUT, DTYPE_F32, IMAGE_NODES, 0, 16, 1, {1}, {1}, false, 0, 0, 0, 0, 0},
-    [SUM] = {"sum", IMAGE_OUTPUT, DTYPE_F32, IMAGE_INPUTS, 1, 16, 1, {1}, {1}, false, 0, 0, 0, 0, 0},
-    [WEIGHT] = {"w", IMAGE_WEIGHT, DTYPE_F32, IMAGE_ONE, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
+	{"batch_begin", IMAGE_BATCH_BEGIN, DTYPE_I32, IMAGE_BATCHES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [H] = {"h", IMAGE_OUTPUT, DTYPE_F32, IMAGE_NODES, 0, 16, 1, {1}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [SUM] = {"sum", IMAGE_OUTPUT, DTYPE_F32, IMAGE_INPUTS, 1, 16, 1, {1}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [WEIGHT] = {"w", IMAGE_WEIGHT, DTYPE_F32, IMAGE_ONE, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
 };
 
 static const struct image_input inputs[] = {

@@ -77,11 +77,11 @@ static bool interpret_kernel(void *self, int kernel, const struct image_frame *f
 }
 
 static const struct image_buffer buffers[BUFFERS] = {
-    [LEFT] = {"left", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
-    [RIGHT] = {"right", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
-    [HEIGHT] = {"height", IMAGE_STATE, DTYPE_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false, 0, 0, 0, 0, 0},
-    [TIMES] = {"times", IMAGE_SCRATCH, DTYPE_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false, TIMES, 0, 2, 0, 0},
-    [TOTAL] = {"total", IMAGE_OUTPUT, DTYPE_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false, 0, 0, 0, 0, 0},
+    [LEFT] = {"left", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [RIGHT] = {"right", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [HEIGHT] = {"height", IMAGE_STATE, DTYPE_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [TIMES] = {"times", IMAGE_SCRATCH, DTYPE_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false, TIMES, 0, 2, 0, 2, 0, 0},
+    [TOTAL] = {"total", IMAGE_OUTPUT, DTYPE_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
 };
 static const struct image_output outputs[] = {{.name = "total", .buffer = TOTAL}};
 

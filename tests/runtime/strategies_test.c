@@ -65,10 +65,10 @@ static void make_total(void *const *b, int64_t begin, int64_t end, int64_t first
 
 static image_kernel *const kernels[] = {make_hidden, make_total};
 static const struct image_buffer buffers[BUFFERS] = {
-    [LEFT] = {"left", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
-    [RIGHT] = {"right", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0},
-    [HIDDEN] = {"hidden", IMAGE_STATE, DTYPE_F32, IMAGE_NODES, 0, WIDTH, 1, {WIDTH}, {1}, false, 0, 0, 0, 0, 0},
-    [TOTAL] = {"total", IMAGE_OUTPUT, DTYPE_F32, IMAGE_NODES, 0, WIDTH, 1, {WIDTH}, {1}, false, 0, 0, 0, 0, 0},
+    [LEFT] = {"left", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [RIGHT] = {"right", IMAGE_CHILD, DTYPE_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [HIDDEN] = {"hidden", IMAGE_STATE, DTYPE_F32, IMAGE_NODES, 0, WIDTH, 1, {WIDTH}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
+    [TOTAL] = {"total", IMAGE_OUTPUT, DTYPE_F32, IMAGE_NODES, 0, WIDTH, 1, {WIDTH}, {1}, false, 0, 0, 0, 0, 0, 0, 0},
 };
 static const struct image_output outputs[] = {{.name = "total", .buffer = TOTAL}};
 static const struct image_step steps[] = {{.kernel = 0,
