@@ -274,6 +274,23 @@ static void test_answers(void)
 	close_place(&p);
 }
 
+/* Deadlines come at all times of a computation, most of them while a superstep runs. */
+static void test_rows_of_expired(void)
+{
+	enum { DEADLINES = 400, APART = 500 /* ns */ };
+	struct place p;
+	int expired = 0, left = 0;
+	open_place(&p, tree, "interpreter", 3);
+	for (int i = 0; i < DEADLINES; i++) {
+		struct serve_ticket *t = submit(&p, i % FORESTS, 0, 0, rt_nanoseconds() + i * APART, &p.diags);
+		expired += serve_wait(p.service, t, INT64_MAX) == SERVE_EXPIRED;
+		left += serve_counters(p.service)->rows != 0;
+		serve_ticket_free(p.service, t);
+	}
+	tap_ok(expired && !left, "of %d requests %d expired, and no rows are left of any", DEADLINES, expired);
+	close_place(&p);
+}
+
 static bool serve_one(struct place *p, int expected)
 {
 	struct serve_ticket *t = submit(p, 0, 0, 0, 0, &p->diags);
@@ -307,6 +324,7 @@ int main(void)
 		test_threads(sentence, usual_backend());
 	}
 	test_answers();
+	test_rows_of_expired();
 	test_same_address();
 	return tap_done();
 }
