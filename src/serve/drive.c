@@ -109,6 +109,7 @@ static void note_superstep(struct serve_service *s)
 	serve_add(&c->supersteps, steps);
 	if (steps)
 		serve_trace_superstep(s, n.supersteps, nodes);
+	c->rows = n.rows;
 }
 
 void serve_drive(struct serve_service *s)
@@ -130,7 +131,6 @@ void serve_drive(struct serve_service *s)
 	note_superstep(s);
 	take_ended(s, &diags);
 	end_all_early(s);
-	s->counters.rows = serve_count(s->engine).rows;
 	diags_free(&diags);
 	s->driving = false;
 }

@@ -222,6 +222,7 @@ void serve_end_ticket(struct serve_service *s, struct serve_ticket *t, enum serv
 {
 	if (answer != SERVE_DONE && t->request) {
 		serve_release(s->engine, t->request);
+		s->counters.rows = serve_count(s->engine).rows;
 		t->request = NULL;
 	}
 	note_end(s, t, answer);
