@@ -391,7 +391,7 @@ typedef struct esp_program_options {
 	int continuous;
 	/* What products of weights with states and inputs are computed in: "i16" or "i8", integers whose sums are exact, by
 	 * scales of weights and bounds of what they multiply; other products stay in f32 (doc/precision.md).  It changes results,
-	 * to the same bits on every machine.  NULL or "f32" = as the model says. */
+	 * to the same bits on every machine.  NULL or "f32" = all in f32. */
 	const char *precision;
 } esp_program_options;
 

@@ -254,7 +254,7 @@ static void step_rnn(struct recurrence *r, struct onnx_operand x)
 
 /* Beyond the end of its sequence an entry of the batch keeps its state; its output is 0. */
 static struct onnx_operand select_within(const struct recurrence *r, struct onnx_operand place,
-				  struct onnx_operand x, struct onnx_operand otherwise)
+					 struct onnx_operand x, struct onnx_operand otherwise)
 {
 	struct onnx_operand lengths = r->lengths;
 	return onnx_formula(r->o, x.type, &x.shape,

@@ -23,8 +23,8 @@ struct grouping {
 	const struct sub_program *from;
 	const struct rewrite_range *range; /* by value of `from`, like the two below it */
 	const bool *constant;
-	int *uses;    /* by live values and stores */
-	sub_ref *now; /* its copy */
+	const int *uses; /* see sub_count_uses */
+	sub_ref *now;	 /* its copy */
 };
 
 /* The parts of a word. */
@@ -88,14 +88,6 @@ static bool lacks_all(const struct sub_use *u, const struct sub_vars *vars)
 	return true;
 }
 
-static bool has_all(const struct sub_use *u, const struct sub_vars *vars)
-{
-	for (int i = 0; i < vars->n; i++)
-		if (!sub_use_has(u, vars->var[i]))
-			return false;
-	return true;
-}
-
 /* Sets the number so that it is in low .. high, if its range is no longer than that. */
 static bool fit_number(struct grouping *g, sub_ref number, double low, double high, struct factor *f)
 {
@@ -117,14 +109,14 @@ static bool find_factor(struct grouping *g, const struct sub_use *u, const struc
 {
 	const struct sub_value *v = sub_at(g->from, u->value);
 	*f = (struct factor){.whole = use_copy(g, *u), .number = use_copy(g, *u)};
-	if (!has_all(u, reduced))
+	if (!sub_use_has_all(u, reduced))
 		return false;
 	if (fit_number(g, u->value, low, high, f))
 		return true;
 	for (int a = 0; v->op == SUB_ADD && a < 2; a++) {
 		struct sub_use number = sub_rename_use(v, u, v->arg[a]),
 			       shift = sub_rename_use(v, u, v->arg[!a]);
-		if (!has_all(&number, reduced) || !lacks_all(&shift, reduced))
+		if (!sub_use_has_all(&number, reduced) || !lacks_all(&shift, reduced))
 			continue;
 		f->number = use_copy(g, number);
 		f->shift = use_copy(g, shift);
@@ -204,8 +196,7 @@ static struct sub_use sum_words(struct grouping *g, const struct sub_value *sum,
 	v.arg[0] = start;
 	v.arg[1] = add_words(g, x->number, k, q, parts);
 	v.arg[2] = add_words(g, w->number, k, q, parts);
-	sub_ref r = sub_add(g->to, v, NULL);
-	return r.i ? sub_as_is(g->to, r) : none;
+	return rewrite_use_value(g->to, v);
 }
 
 /* The sum of products of two factors, the second of which depends on weights alone. */
@@ -277,13 +268,18 @@ static struct sub_use start_anew(struct grouping *g, struct sub_use sum, struct 
 {
 	struct sub_value v = *sub_at(g->to, sum.value);
 	v.arg[0] = start;
-	return start.value.i ? sub_as_is(g->to, sub_add(g->to, v, NULL)) : none;
+	return start.value.i ? rewrite_use_value(g->to, v) : none;
+}
+
+static bool is_zero(const struct grouping *g, const struct sub_use *u)
+{
+	const struct sub_value *v = sub_at(g->to, u->value);
+	return v->op == SUB_CONST && v->constant == 0;
 }
 
 static struct sub_use add_terms(struct grouping *g, struct sub_use a, struct sub_use b)
 {
-	const struct sub_value *v = sub_at(g->to, a.value);
-	return v->op == SUB_CONST && v->constant == 0 ? b : add_operator(g, SUB_ADD, a, b);
+	return is_zero(g, &a) ? b : add_operator(g, SUB_ADD, a, b);
 }
 
 /* A chain of sums, with a term added to what the first one starts from. */
@@ -291,6 +287,8 @@ static struct sub_use add_to_start(struct grouping *g, struct sub_use sum, struc
 				   enum sub_op op)
 {
 	struct sub_use start = start_of(g, sum);
+	if (is_zero(g, &term))
+		return sum;
 	return start_anew(g, sum,
 			  is_of_operator(g, &start, op) ? add_to_start(g, start, term, op)
 							: add_terms(g, start, term));
@@ -309,10 +307,9 @@ static struct sub_use continue_sum(struct grouping *g, struct sub_use before, st
 /* Whether argument a of a value is a sum of dot products that nothing else needs, and has its variables. */
 static bool is_own_sum(const struct grouping *g, const struct sub_value *v, int a)
 {
-	struct sub_use own = sub_as_is(g->from, v->arg[a].value);
-	return g->uses[own.value.i] == 1 && sub_same_use(&v->arg[a], &own) && own.vars == v->vars &&
-	       memcmp(own.var, v->var, v->vars * sizeof *v->var) == 0 &&
-	       sub_class_of(sub_at(g->to, g->now[own.value.i])->op) == SUB_CONTRACTION;
+	sub_ref sum = v->arg[a].value;
+	return g->uses[sum.i] == 1 && sub_reads_as_is(g->from, v, a) &&
+	       sub_class_of(sub_at(g->to, g->now[sum.i])->op) == SUB_CONTRACTION;
 }
 
 /* Two sums of dot products as one that goes on from the other; none if they are not. */
@@ -337,20 +334,6 @@ static sub_ref group_value(struct grouping *g, uint32_t i)
 	return is_integer_sum(g, v) ? group_sum(g, v) : (sub_ref){0};
 }
 
-static void count_uses(struct grouping *g)
-{
-	bool *live = ARENA_ARRAY(g->to->arena, bool, g->from->values.n);
-	for (size_t b = 0; b < g->from->bodies.n; b++) {
-		const struct sub_body *body = &g->from->bodies.at[b];
-		sub_mark_live(g->from, body, live);
-		for (size_t i = 0; i < body->stores.n; i++)
-			g->uses[body->stores.at[i].value.value.i]++;
-	}
-	for (uint32_t i = 1; i < g->from->values.n; i++)
-		for (int a = 0; live[i] && a < g->from->values.at[i].args; a++)
-			g->uses[g->from->values.at[i].arg[a].value.i]++;
-}
-
 static sub_ref copy_value(struct grouping *g, uint32_t i)
 {
 	struct sub_value v = g->from->values.at[i];
@@ -368,9 +351,8 @@ void rewrite_group(struct sub_program *to, const struct sub_program *from,
 			     .from = from,
 			     .range = rewrite_find_ranges(from, options, to->arena),
 			     .constant = sub_find_constants(from),
-			     .uses = ARENA_ARRAY(to->arena, int, from->values.n),
+			     .uses = sub_count_uses(from, to->arena),
 			     .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n)};
-	count_uses(&g);
 	for (uint32_t i = 1; i < from->values.n; i++) {
 		g.now[i] = group_value(&g, i);
 		if (!g.now[i].i)

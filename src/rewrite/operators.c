@@ -3,7 +3,7 @@
 
 static const struct sub_use none;
 
-static struct sub_use add_value(struct sub_program *p, struct sub_value v)
+struct sub_use rewrite_use_value(struct sub_program *p, struct sub_value v)
 {
 	sub_ref r = sub_add(p, v, NULL);
 	return r.i ? sub_as_is(p, r) : none;
@@ -16,24 +16,24 @@ struct sub_use rewrite_add_operator(struct sub_program *p, enum sub_op op, struc
 	for (int i = 0; i < sub_traits_of(op)->arity; i++)
 		if (!v.arg[i].value.i)
 			return none;
-	return add_value(p, v);
+	return rewrite_use_value(p, v);
 }
 
 struct sub_use rewrite_add_constant(struct sub_program *p, enum dtype dtype, double x)
 {
-	return add_value(p, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = x});
+	return rewrite_use_value(p, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = x});
 }
 
 struct sub_use rewrite_add_cast(struct sub_program *p, enum dtype dtype, struct sub_use x)
 {
-	return x.value.i ? add_value(p, (struct sub_value){.op = SUB_CAST, .dtype = dtype, .arg = {x}})
+	return x.value.i ? rewrite_use_value(p, (struct sub_value){.op = SUB_CAST, .dtype = dtype, .arg = {x}})
 			 : none;
 }
 
 struct sub_use rewrite_add_reduction(struct sub_program *p, enum sub_op op, struct sub_use x,
 				     const struct sub_vars *reduced)
 {
-	return x.value.i ? add_value(p, (struct sub_value){.op = op, .arg = {x}, .reduced = *reduced}) : none;
+	return x.value.i ? rewrite_use_value(p, (struct sub_value){.op = op, .arg = {x}, .reduced = *reduced}) : none;
 }
 
 sub_ref rewrite_reorder(struct sub_program *p, struct sub_use x, const struct sub_value *like)

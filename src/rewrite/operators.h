@@ -7,6 +7,8 @@
 
 #include "subop/subop.h"
 
+/* The use of a value, whose arguments are there, when it was added. */
+struct sub_use rewrite_use_value(struct sub_program *, struct sub_value);
 /* An operator of one, two or three arguments, as it takes; the others are not looked at. */
 struct sub_use rewrite_add_operator(struct sub_program *, enum sub_op, struct sub_use, struct sub_use,
 				    struct sub_use);

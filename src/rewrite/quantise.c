@@ -26,7 +26,7 @@ enum {
 };
 
 /* Why a product is computed in f32. */
-enum refusal { NO_WEIGHTS, QUANTISED, NO_SHAPE, TOO_SMALL, NO_BOUND };
+enum refusal { NO_WEIGHTS /* of others, and of what no body computes */, QUANTISED, NO_SHAPE, TOO_SMALL, NO_BOUND };
 
 static const char *const refusals[] = {
     [NO_SHAPE] = "the weights, or what they multiply, lack an index of the sum",
@@ -58,7 +58,7 @@ struct quantising {
 	double most;			   /* the largest integer of the precision */
 	const struct rewrite_range *range; /* by value of `from`, like the rest */
 	const bool *constant;
-	int *uses;
+	const int *uses; /* see sub_count_uses */
 	struct product *products;
 	sub_ref *now;
 };
@@ -74,14 +74,6 @@ static double count_elements(const struct quantising *q, const struct sub_use *u
 		if (sub_position_in(without, u->var[i]) < 0 && !(other && sub_use_has(other, u->var[i])))
 			n *= q->from->vars.at[u->var[i]].extent;
 	return n;
-}
-
-static bool has_all(const struct sub_use *u, const struct sub_vars *vars)
-{
-	for (int i = 0; i < vars->n; i++)
-		if (!sub_use_has(u, vars->var[i]))
-			return false;
-	return true;
 }
 
 /* A bound of 12 binary digits, where it is so near to what is known that integers keep to their range: ranges
@@ -101,7 +93,7 @@ static enum refusal judge_product(const struct quantising *q, const struct sub_v
 				  const struct product *p)
 {
 	double columns = count_elements(q, &p->w, &v->reduced, &p->x);
-	if (!has_all(&p->w, &v->reduced) || !has_all(&p->x, &v->reduced))
+	if (!sub_use_has_all(&p->w, &v->reduced) || !sub_use_has_all(&p->x, &v->reduced))
 		return NO_SHAPE;
 	if (p->terms < LEAST_TERMS || columns < LEAST_COLUMNS)
 		return TOO_SMALL;
@@ -125,12 +117,10 @@ static struct product find_product(const struct quantising *q, const struct sub_
 /* Whether the sum of a product goes on from that of another one, which nothing else reads. */
 static bool is_linked(const struct quantising *q, const struct sub_value *v, const struct product *p)
 {
-	const struct sub_use *start = &v->arg[0];
-	const struct product *before = &q->products[start->value.i];
-	struct sub_use own = sub_as_is(q->from, start->value);
+	sub_ref start = v->arg[0].value;
+	const struct product *before = &q->products[start.i];
 	return p->refusal == QUANTISED && before->refusal == QUANTISED && before->links + 1 < MOST_LINKS &&
-	       q->uses[start->value.i] == 1 && sub_same_use(start, &own) && own.vars == v->vars &&
-	       memcmp(own.var, v->var, v->vars * sizeof *v->var) == 0;
+	       q->uses[start.i] == 1 && sub_reads_as_is(q->from, v, 0);
 }
 
 static void find_products(struct quantising *q)
@@ -138,6 +128,8 @@ static void find_products(struct quantising *q)
 	for (uint32_t i = 1; i < q->from->values.n; i++) {
 		const struct sub_value *v = &q->from->values.at[i];
 		struct product *p = &q->products[i];
+		if (!q->uses[i])
+			continue;
 		*p = find_product(q, v);
 		if (!v->args || !is_linked(q, v, p))
 			continue;
@@ -292,40 +284,40 @@ static sub_ref write_value(struct quantising *q, uint32_t i)
 	return copy_value(q, i);
 }
 
-static void count_uses(struct quantising *q)
-{
-	for (uint32_t i = 1; i < q->from->values.n; i++)
-		for (int a = 0; a < q->from->values.at[i].args; a++)
-			q->uses[q->from->values.at[i].arg[a].value.i]++;
-	for (size_t b = 0; b < q->from->bodies.n; b++)
-		for (size_t i = 0; i < q->from->bodies.at[b].stores.n; i++)
-			q->uses[q->from->bodies.at[b].stores.at[i].value.value.i]++;
-}
-
 /* --- notes --- */
 
-/* The first parameter that a value is computed of. */
-static const char *find_param(const struct quantising *q, sub_ref r)
+/* By value: the first parameter that it is computed of; NULL = none. */
+static const char **find_params(const struct sub_program *p, struct arena *a)
 {
-	const struct sub_value *v = sub_at(q->from, r);
-	const char *name = v->op == SUB_PARAM ? q->from->params.at[v->which].name : NULL;
-	for (int a = 0; a < v->args && !name; a++)
-		name = find_param(q, v->arg[a].value);
+	const char **name = ARENA_ARRAY(a, const char *, p->values.n);
+	for (uint32_t i = 1; i < p->values.n; i++) {
+		const struct sub_value *v = &p->values.at[i];
+		name[i] = v->op == SUB_PARAM ? p->params.at[v->which].name : NULL;
+		for (int k = 0; k < v->args && !name[i]; k++)
+			name[i] = name[v->arg[k].value.i];
+	}
 	return name;
 }
 
 static void add_note(struct quantising *q, struct rewrite_trace *trace, const struct product *p,
-		     const char *precision)
+		     const char *weights, const char *precision)
 {
-	const char *name = find_param(q, p->w.value);
 	struct str s = str_in(q->to->arena);
-	str_printf(&s, "products with %s are computed in %s", name ? name : "numbers",
+	str_printf(&s, "products with %s are computed in %s", weights ? weights : "numbers",
 		   p->refusal == QUANTISED ? precision : "f32");
 	if (p->refusal != QUANTISED)
 		str_printf(&s, ": %s", refusals[p->refusal]);
 	else
 		str_printf(&s, " of factors within %g", p->bound);
 	vec_push(q->to->arena, &trace->notes, str_text(&s));
+}
+
+static void add_notes(struct quantising *q, struct rewrite_trace *trace, const char *precision)
+{
+	const char **weights = find_params(q->from, q->to->arena);
+	for (uint32_t i = 1; i < q->from->values.n; i++)
+		if (q->products[i].refusal != NO_WEIGHTS)
+			add_note(q, trace, &q->products[i], weights[q->products[i].w.value.i], precision);
 }
 
 void rewrite_quantise(struct sub_program *to, const struct sub_program *from,
@@ -337,18 +329,16 @@ void rewrite_quantise(struct sub_program *to, const struct sub_program *from,
 			       .most = ldexp(1, 8 * precision->bytes - 1) - 1,
 			       .range = rewrite_find_ranges(from, options, to->arena),
 			       .constant = sub_find_constants(from),
-			       .uses = ARENA_ARRAY(to->arena, int, from->values.n),
+			       .uses = sub_count_uses(from, to->arena),
 			       .products = ARENA_ARRAY(to->arena, struct product, from->values.n),
 			       .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n)};
 	sub_copy_declarations(to, from);
-	count_uses(&q);
 	find_products(&q);
 	for (uint32_t i = 1; i < from->values.n; i++)
 		if (!q.products[i].absorbed)
 			q.now[i] = write_value(&q, i);
-	for (uint32_t i = 1; trace && i < from->values.n; i++)
-		if (q.products[i].refusal != NO_WEIGHTS)
-			add_note(&q, trace, &q.products[i], precision->spelling);
+	if (trace)
+		add_notes(&q, trace, precision->spelling);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		vec_push(to->arena, &to->bodies, sub_map_body(to->arena, &from->bodies.at[b], q.now));
 }

@@ -47,3 +47,26 @@ void sub_mark_live(const struct sub_program *p, const struct sub_body *b, bool *
 		for (int a = 0; live[i] && a < p->values.at[i].args; a++)
 			live[p->values.at[i].arg[a].value.i] = true;
 }
+
+int *sub_count_uses(const struct sub_program *p, struct arena *a)
+{
+	bool *live = ARENA_ARRAY(a, bool, p->values.n);
+	int *uses = ARENA_ARRAY(a, int, p->values.n);
+	for (size_t b = 0; b < p->bodies.n; b++) {
+		const struct sub_body *body = &p->bodies.at[b];
+		sub_mark_live(p, body, live);
+		for (size_t i = 0; i < body->stores.n; i++)
+			uses[body->stores.at[i].value.value.i]++;
+	}
+	for (uint32_t i = 1; i < p->values.n; i++)
+		for (int k = 0; live[i] && k < p->values.at[i].args; k++)
+			uses[p->values.at[i].arg[k].value.i]++;
+	return uses;
+}
+
+bool sub_reads_as_is(const struct sub_program *p, const struct sub_value *v, int arg)
+{
+	struct sub_use own = sub_as_is(p, v->arg[arg].value);
+	return sub_same_use(&v->arg[arg], &own) && own.vars == v->vars &&
+	       memcmp(own.var, v->var, v->vars * sizeof *v->var) == 0;
+}

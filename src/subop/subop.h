@@ -361,6 +361,14 @@ static inline bool sub_use_has(const struct sub_use *u, int var)
 	return false;
 }
 
+static inline bool sub_use_has_all(const struct sub_use *u, const struct sub_vars *vars)
+{
+	for (int i = 0; i < vars->n; i++)
+		if (!sub_use_has(u, vars->var[i]))
+			return false;
+	return true;
+}
+
 static inline bool sub_same_use(const struct sub_use *a, const struct sub_use *b)
 {
 	return a->value.i == b->value.i && a->vars == b->vars &&
@@ -500,6 +508,11 @@ bool *sub_find_recursive(const struct sub_program *, int traversal);
 int sub_first_unknown_traversal(const struct sub_body *);
 /* Marks the values that a body needs; `live` has values.n entries. */
 void sub_mark_live(const struct sub_program *, const struct sub_body *, bool *live);
+/* By value: how many arguments of values that a body computes, and stores, use it; 0 = no body computes it.  In the
+ * arena. */
+int *sub_count_uses(const struct sub_program *, struct arena *);
+/* Whether a value has the variables of an argument, in their order, and reads it under its own names. */
+bool sub_reads_as_is(const struct sub_program *, const struct sub_value *, int arg);
 
 /* --- the oracle --- */
 
