@@ -252,11 +252,13 @@ static bool read_axes(const struct onnx_op *o, struct axis *axes, int *place)
 			x->out = count_elements(sizes[place[d]]), x->scale = (double)x->out / (double)x->in;
 		x->begin = at_axis(region, regions, place[d], 0);
 		x->end = at_axis(region, regions, place[d] < 0 ? -1 : place[d] + named, 1);
-		if (x->out < 1)
-			return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "nothing is left of axis %d", d);
 	}
 	if (n != named)
 		keep_ratio(o, axes, place, rank);
+	for (int d = 0; d < rank; d++)
+		if (axes[d].in < 1 || axes[d].out < 1)
+			return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "axis %d %s", d,
+					      axes[d].in < 1 ? "has no element" : "is resized to nothing");
 	return true;
 }
 

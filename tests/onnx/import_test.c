@@ -247,6 +247,31 @@ static void test_signals(void)
 	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "images [N, C, H, W]", "samples are taken of images");
 }
 
+/* x[rows, 3] with each axis `scales` times as long. */
+static void put_upsample(struct small *s, int64_t rows, const float *scales)
+{
+	s->value[X].dim[0].size = rows;
+	s->attribute =
+	    (struct onnx_attribute){.name = "scales", .kind = ONNX_KIND_FLOATS, .kind_name = "FLOATS", .floats = scales, .n = 2};
+	struct onnx_node *node = put(s, "Upsample", 1, (int[]){X}, RESULT);
+	node->opset = 7, node->attribute = &s->attribute, node->attributes = 1;
+}
+
+static void test_resizing(void)
+{
+	static const float scales[][2] = {{2, 1}, {1, 0.25F}};
+	struct small s;
+	start(&s);
+	put_upsample(&s, 2, scales[0]);
+	check_text(&s.graph, "param constant[4] : i64", -1, "an axis is twice as long");
+	start(&s);
+	put_upsample(&s, 0, scales[0]);
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "axis 0 has no element", "nothing is made of an empty axis");
+	start(&s);
+	put_upsample(&s, 2, scales[1]);
+	check_refusal(&s.graph, DIAG_ONNX_SHAPE, "axis 1 is resized to nothing", "no axis is made empty");
+}
+
 /* What is computed of constants, and is large, is computed when the model is bound. */
 static void leaves_large_values(void)
 {
@@ -324,6 +349,6 @@ static void lists_operators(void)
 int main(void)
 {
 	static void (*const tests[])(void) = {writes_models,	   refuses_nodes, refuses_large_constants,
-					      leaves_large_values, test_signals,  lists_operators};
+					      leaves_large_values, test_signals, test_resizing, lists_operators};
 	return run_imports(tests, sizeof tests / sizeof *tests);
 }
