@@ -108,10 +108,15 @@ setup_counts()
 	END { print n["PASS:"] + n["XFAIL:"], n["FAIL:"] + n["XPASS:"] + n["ERROR:"], n["SKIP:"] + 0 }' "$1"
 }
 
-# setup_failures LOG: the lines of automake's test-suite.log that say what failed.
+# setup_failures LOG: of automake's test-suite.log each failure with what the test printed about it, under the name of
+# its program; not the comments of tests that were skipped.
 setup_failures()
 {
-	grep -E '^(not ok|FAIL|ERROR|XPASS|# (found|wanted|[^A-Z]))|Sanitizer|runtime error' "$1" | head -n 60
+	awk '/^(FAIL|ERROR|XPASS):? / { print; about = 0; next }
+		/^not ok/ { print; about = 1; next }
+		/^# (found|wanted|[a-z])/ { if (about) print; next }
+		/Sanitizer|runtime error|^ +#[0-9]+ / { print; next }
+		{ about = 0 }' "$1" | head -n 100
 }
 
 # setup_check FOLDER [VARIABLE=VALUE...]: compiles and runs the tests of a build and sets `passed`, `failed` and `skipped`; a suite that

@@ -44,4 +44,25 @@ tap_is "$(check 1 5 0 0 0 0 0)" "1 5 1 0" "a make that fails though every test p
 tap_is "$(check 0 0 3 0 0 0 0)" "1 0 1 3" "a suite that only skips is a failure"
 tap_is "$(check 2)" "1 0 1 0" "a suite that does not run is a failure"
 tap_is "$(compiles=2 check 0 5 1 0 0 0 0)" "1 0 1 0" "tests that do not compile are a failure"
+
+cat >"$work/log" <<'END'
+# TOTAL: 3
+# FAIL:  2
+SKIP: a_test
+# a comment of a test that is skipped
+ok 1 # SKIP no processor
+FAIL: b_test
+# a comment of what passes
+ok 1 - passes
+not ok 2 - fails
+# found  1
+# wanted 2
+ok 3 - passes
+==1==ERROR: AddressSanitizer: heap-use-after-free
+    #0 0x1 in free
+ERROR: c_test - exited with status 1
+END
+tap_is "$(setup_failures "$work/log" | tr '\n' '|')" \
+	"FAIL: b_test|not ok 2 - fails|# found  1|# wanted 2|==1==ERROR: AddressSanitizer: heap-use-after-free|    #0 0x1 in free|ERROR: c_test - exited with status 1|" \
+	"of a suite's log only failures are shown"
 tap_done
