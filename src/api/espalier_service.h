@@ -42,8 +42,8 @@ int64_t esp_clock(void);
 typedef struct esp_service_options {
 	size_t size; /* sizeof(esp_service_options) */
 	/* Nodes that have states at once, and nodes that one traversal computes in a superstep: memory is
-	 * taken for so many when the service is made.  0 = 4096 and 1024.  A structure that needs more rows
-	 * at once is refused. */
+	 * taken for so many when the service is made.  0 = 4096 and 1024; at most 2^30 - 1.  A structure that
+	 * needs more rows at once is refused. */
 	int64_t rows, step_rows;
 	/* Requests that wait or are in flight at most, and bytes of these, results included; more are refused
 	 * (ESP_ERROR_BUSY).  A request that alone exceeds the bytes is taken while there is no other.  0 =

@@ -51,6 +51,8 @@ static bool read_options(const esp_service_options *from, struct serve_service_o
 		return api_bad_argument(diags, function, "options", "must not be negative");
 	if (from->head_start > 1000000000000)
 		return api_bad_argument(diags, function, "options->head_start", "must be below 1000 s");
+	if (from->rows > SERVE_MOST_ROWS)
+		return api_bad_argument(diags, function, "options->rows", "must be below 2^30");
 	o->limits.rows = from->rows ? from->rows : ROWS;
 	o->limits.step_rows = from->step_rows ? from->step_rows : STEP_ROWS;
 	o->limits.step_pairs = from->step_pairs ? from->step_pairs : STEP_PAIRS;

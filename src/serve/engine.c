@@ -186,7 +186,6 @@ struct serve_engine *serve_create(const struct allocator *a, const struct image 
 		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory to serve requests");
 		return NULL;
 	}
-	limits.rows = limits.rows < 1 ? 1 : limits.rows > INT32_MAX / 2 ? INT32_MAX / 2 : limits.rows;
 	limits.step_rows =
 	    limits.step_rows < 1 || limits.step_rows > limits.rows ? limits.rows : limits.step_rows;
 	limits.step_pairs =

@@ -16,9 +16,11 @@
 
 #include <stdatomic.h>
 
+enum { SERVE_MOST_ROWS = INT32_MAX / 2 };
+
 struct serve_limits {
-	int64_t rows;	    /* that nodes in flight may have at once */
-	int64_t step_rows;  /* that one traversal may have in a superstep */
+	int64_t rows;	    /* that nodes in flight may have at once: from 1 to SERVE_MOST_ROWS */
+	int64_t step_rows;  /* that one traversal may have in a superstep; at most rows */
 	int64_t step_pairs; /* pairs of a node and a node of its input that one traversal may have in a
 			       superstep */
 };

@@ -36,6 +36,10 @@ static void test_refusals(void)
 	    k->binding, &(esp_service_options){.size = sizeof(esp_service_options), .company = -1}, &s,
 	    &error);
 	tap_ok(refused(status, ESP_ERROR_ARGUMENT, error, "bad-argument"), "a negative option");
+	status = esp_service_create(
+	    k->binding, &(esp_service_options){.size = sizeof(esp_service_options), .rows = (int64_t)1 << 40},
+	    &s, &error);
+	tap_ok(refused(status, ESP_ERROR_ARGUMENT, error, "bad-argument"), "more rows than have numbers");
 	status = esp_service_create(NULL, NULL, &s, &error);
 	tap_ok(refused(status, ESP_ERROR_ARGUMENT, error, "bad-argument"), "no binding");
 	esp_forest_create(plain, &f, NULL);
