@@ -215,14 +215,14 @@ bool onnx_write_conv_integer(struct onnx_op *o)
 	if (!find_convolution(o, &x.shape, &k.shape, &g, &w))
 		return false;
 	if (onnx_given(o, 2))
-		x = onnx_two(o, x, o->in[2], ONNX_INT32, "a - b");
+		x = onnx_subtract_zero(o, x, o->in[2]);
 	if (onnx_given(o, 3)) {
 		struct onnx_operand zero = o->in[3];
 		if (zero.shape.rank == 1 && zero.shape.dim[0] > 1)
 			zero = onnx_reshape(
 			    o, zero,
 			    &(struct onnx_shape){k.shape.rank, {zero.shape.dim[0], 1, 1, 1, 1, 1, 1, 1}});
-		k = onnx_two(o, k, zero, ONNX_INT32, "a - b");
+		k = onnx_subtract_zero(o, k, zero);
 	}
 	o->out[0] = convolve(o, x, k, &g, &w);
 	return o->out[0].given;
@@ -314,9 +314,8 @@ bool onnx_write_conv_transpose(struct onnx_op *o)
 
 /* --- pools --- */
 
-static bool find_pool(const struct onnx_op *o, struct windows *w)
+static bool find_pool(const struct onnx_op *o, const struct onnx_shape *x, struct windows *w)
 {
-	const struct onnx_shape *x = &o->in[0].shape;
 	*w = (struct windows){.n = x->rank - 2};
 	if (x->rank < 3)
 		return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "a pool takes values of at least three axes");
@@ -415,11 +414,45 @@ static struct onnx_operand find_positions(const struct onnx_op *o, struct onnx_o
 	return onnx_two(o, plane, planes, ONNX_INT64, onnx_format(o, "a + %lld * b", (long long)elements));
 }
 
+/* The elements that windows average, as ONNX Runtime counts them: all of the kernel, or those inside of the value. */
+static struct onnx_operand count_elements(const struct onnx_op *o, const struct windows *w)
+{
+	struct onnx_shape shape = {w->n, {0}};
+	memcpy(shape.dim, w->out, sizeof w->out[0] * w->n);
+	int64_t n = onnx_elements(&shape), kernel = 1;
+	for (int d = 0; d < w->n; d++)
+		kernel = onnx_times(kernel, w->kernel[d]);
+	if (onnx_int(o, "count_include_pad"))
+		return onnx_number(o, ONNX_FLOAT, (double)kernel);
+	float *count = ARENA_ARRAY(o->arena, float, n);
+	bool equal = true;
+	for (int64_t i = 0; i < n; i++) {
+		count[i] = 1;
+		for (int64_t d = w->n, rest = i; d-- > 0; rest /= w->out[d])
+			count[i] *= (float)count_inside(w, (int)d, rest % w->out[d], false);
+		equal &= count[i] == count[0];
+	}
+	return equal ? onnx_number(o, ONNX_FLOAT, count[0]) : onnx_floats(o, &shape, count);
+}
+
+bool onnx_sum_windows(const struct onnx_op *o, struct onnx_operand x, struct onnx_pooled *pooled)
+{
+	struct windows w;
+	if (!find_pool(o, &x.shape, &w))
+		return false;
+	pooled->whole = true;
+	for (int d = 0; d < w.n; d++)
+		pooled->whole &= w.kernel[d] == w.in[d] && !w.before[d] && !w.after[d];
+	pooled->sum = pool(o, x, &w, "sum", "", "");
+	pooled->count = count_elements(o, &w);
+	return true;
+}
+
 bool onnx_write_pool(struct onnx_op *o)
 {
 	struct windows w;
 	bool mean = strcmp(o->row->text, "sum") == 0;
-	if (!find_pool(o, &w))
+	if (!find_pool(o, &o->in[0].shape, &w))
 		return false;
 	o->out[0] = pool(o, o->in[0], &w, o->row->text, "", "");
 	if (mean)
@@ -433,7 +466,7 @@ bool onnx_write_lp_pool(struct onnx_op *o)
 {
 	struct windows w;
 	int64_t p = onnx_int(o, "p");
-	if (!find_pool(o, &w))
+	if (!find_pool(o, &o->in[0].shape, &w))
 		return false;
 	if (p != 1 && p != 2)
 		return onnx_op_refuse(o, DIAG_ONNX_ATTRIBUTE, NULL, "p is %lld, and 1 and 2 are supported",

@@ -18,7 +18,7 @@ static void put_attribute(const struct onnx_op *o, struct str *s, const char **p
 	str_puts(s, number < 0 ? ")" : "");
 }
 
-static const char *fill_in(const struct onnx_op *o, const char *text)
+const char *onnx_fill_in(const struct onnx_op *o, const char *text)
 {
 	struct str s = str_in(o->arena);
 	while (*text) {
@@ -68,7 +68,7 @@ bool onnx_write_formula(struct onnx_op *o)
 			return false;
 	}
 	enum onnx_type type = o->row->gives == ONNX_TRUTH ? ONNX_BOOL : o->in[o->ins - 1].type;
-	o->out[0] = onnx_formula(o, type, &shape, arg, o->ins, fill_in(o, o->row->text));
+	o->out[0] = onnx_formula(o, type, &shape, arg, o->ins, onnx_fill_in(o, o->row->text));
 	if (o->row->takes == ONNX_NUMBERS || o->row->takes == ONNX_INTEGERS)
 		o->out[0] = wrap_narrow(o, o->out[0]);
 	return true;

@@ -78,7 +78,7 @@ static struct onnx_operand centre(const struct onnx_op *o, int input, int zero, 
 	struct onnx_operand z = o->in[zero];
 	if (rows && z.shape.rank == 1 && z.shape.dim[0] > 1)
 		z = onnx_reshape(o, z, &(struct onnx_shape){2, {z.shape.dim[0], 1}});
-	return onnx_two(o, x, z, ONNX_INT32, "a - b");
+	return onnx_subtract_zero(o, x, z);
 }
 
 bool onnx_write_matmul_integer(struct onnx_op *o)

@@ -152,6 +152,8 @@ bool onnx_known_floats(const struct onnx_op *, int input, int most, float *, int
 /* `(a, b) = TEXT`, of values. */
 struct onnx_operand onnx_formula(const struct onnx_op *, enum onnx_type, const struct onnx_shape *,
 				 struct onnx_operand *const *, int n, const char *text);
+/* The text with the numbers of attributes, $name. */
+const char *onnx_fill_in(const struct onnx_op *, const char *text);
 /* `(a, b)[i0 in 2, i1 in 3] = TEXT`, of elements. */
 struct onnx_operand onnx_nest(const struct onnx_op *, enum onnx_type, const struct onnx_shape *,
 			      struct onnx_operand *const *, int n, const char *text);
@@ -161,6 +163,9 @@ const char *onnx_name_indices(const struct onnx_op *, const char *text);
 struct onnx_operand onnx_map(const struct onnx_op *, struct onnx_operand, enum onnx_type, const char *text);
 struct onnx_operand onnx_two(const struct onnx_op *, struct onnx_operand, struct onnx_operand, enum onnx_type,
 			     const char *text);
+/* Integers less a zero point, as i32.  One that is known is a number of the text, so that ranges of elements are known,
+ * or not there at all where it is 0. */
+struct onnx_operand onnx_subtract_zero(const struct onnx_op *, struct onnx_operand, struct onnx_operand zero);
 /* `[i0, i1]`, of an argument whose axes are those of the value. */
 void onnx_put_axes(const struct onnx_op *, struct str *, int rank);
 /* `[i0, i1]` of an argument that is broadcast to a shape. */
@@ -196,6 +201,18 @@ struct onnx_operand onnx_softmax(const struct onnx_op *, struct onnx_operand, un
  */
 struct onnx_operand onnx_weighted_sum(const struct onnx_op *, struct onnx_operand, int axis, int64_t n,
 				      int64_t taps, const int64_t *at, const float *share);
+
+/* --- windows --- */
+
+/* The sum over each window of a pool, where elements outside of the value are 0. */
+struct onnx_pooled {
+	struct onnx_operand sum;
+	struct onnx_operand count; /* of the elements that are averaged, in f32: a single number, or one for each place */
+	bool whole;		   /* there is one window, which is the whole space */
+};
+
+/* By the attributes of the node, of a value [batch, channels, ...].  False after a diagnostic. */
+bool onnx_sum_windows(const struct onnx_op *, struct onnx_operand, struct onnx_pooled *);
 
 /* --- scans --- */
 

@@ -1,7 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Quantised values: an element q stands for (q - zero point) * scale.  Scales and zero points are single elements, or
  * one for each index of an axis. */
-#include "onnx/operators.h"
+#include "onnx/quantise.h"
+
+#include <float.h>
 
 /* A list of one element for each index of an axis, so that it is broadcast to `rank` axes; or a single element. */
 static struct onnx_operand spread_list(const struct onnx_op *o, struct onnx_operand x, int axis, int rank)
@@ -16,8 +18,52 @@ static struct onnx_operand spread_list(const struct onnx_op *o, struct onnx_oper
 	return onnx_reshape(o, x, &shape);
 }
 
-/* Numbers as integers of a type, the nearest that it has.  Not given after a diagnostic. */
-static struct onnx_operand saturate_value(const struct onnx_op *o, struct onnx_operand x, enum onnx_type type)
+/* --- checks --- */
+
+static bool check_positive(const struct onnx_op *o, int at)
+{
+	const struct onnx_tensor *t = o->in[at].constant;
+	for (int64_t i = 0; t && i < t->elements; i++) {
+		double scale = onnx_number_at(t, i);
+		if (!(scale > 0 && scale <= FLT_MAX))
+			return onnx_op_refuse(o, DIAG_ONNX_SCALE, NULL, "the scale in input %d is %g, and scales are positive and finite",
+					      at, scale);
+	}
+	return true;
+}
+
+static bool check_count(const struct onnx_op *o, int at, int64_t extent)
+{
+	const struct onnx_shape *s = &o->in[at].shape;
+	int64_t n = onnx_elements(s);
+	if (!extent || n == 1 || (s->rank == 1 && n == extent))
+		return true;
+	return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL,
+			      extent == 1 ? "input %d has %lld scales or zero points, and there is one for all elements"
+					  : "input %d has %lld scales or zero points, and its axis %lld elements",
+			      at, (long long)n, (long long)extent);
+}
+
+bool onnx_check_scale(const struct onnx_op *o, int scale, int zero, enum onnx_type type, int64_t extent)
+{
+	if (!onnx_given(o, scale))
+		return false;
+	if (onnx_computed(o->in[scale].type) != DTYPE_F32)
+		return onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "input %d is a scale of type %s, and scales are floats", scale,
+				      onnx_type_traits_of(o->in[scale].type)->name);
+	if (!check_positive(o, scale) || !check_count(o, scale, extent))
+		return false;
+	if (!onnx_given(o, zero))
+		return true;
+	if (o->in[zero].type != type)
+		return onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "input %d is a zero point of type %s for values of type %s", zero,
+				      onnx_type_traits_of(o->in[zero].type)->name, onnx_type_traits_of(type)->name);
+	return check_count(o, zero, extent);
+}
+
+/* --- values --- */
+
+struct onnx_operand onnx_saturate(const struct onnx_op *o, struct onnx_operand x, enum onnx_type type)
 {
 	if (type != ONNX_UINT8 && type != ONNX_INT8 && type != ONNX_INT16) {
 		onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "values are quantised to uint8, int8 or int16 here, not to %s",
@@ -29,9 +75,8 @@ static struct onnx_operand saturate_value(const struct onnx_op *o, struct onnx_o
 			onnx_format(o, "cast(minimum(maximum(a, %d), %d), i32)", least, least + range - 1));
 }
 
-/* x / scale + zero, where `zero` may be left out. */
-static struct onnx_operand quantise_value(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand scale,
-					  struct onnx_operand zero, enum onnx_type type)
+struct onnx_operand onnx_quantise(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand scale,
+				  struct onnx_operand zero, enum onnx_type type)
 {
 	struct onnx_shape shape;
 	x = onnx_cast(o, x, ONNX_FLOAT);
@@ -41,7 +86,19 @@ static struct onnx_operand quantise_value(const struct onnx_op *o, struct onnx_o
 	struct onnx_operand *args[] = {&x, &scale, &zero};
 	x = onnx_formula(o, ONNX_FLOAT, &shape, args, 2 + zero.given,
 			 zero.given ? "round(a / b) + cast(c, f32)" : "round(a / b)");
-	return saturate_value(o, x, type);
+	return onnx_saturate(o, x, type);
+}
+
+struct onnx_operand onnx_dequantise(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand scale,
+				    struct onnx_operand zero)
+{
+	struct onnx_shape shape;
+	if (!onnx_broadcast(o, &x.shape, &scale.shape, &shape) ||
+	    (zero.given && !onnx_broadcast(o, &shape, &zero.shape, &shape)))
+		return (struct onnx_operand){0};
+	struct onnx_operand *args[] = {&x, &scale, &zero};
+	return onnx_formula(o, ONNX_FLOAT, &shape, args, 2 + zero.given,
+			    zero.given ? "(cast(a, f32) - cast(c, f32)) * b" : "cast(a, f32) * b");
 }
 
 static bool check_blocks(const struct onnx_op *o)
@@ -50,42 +107,38 @@ static bool check_blocks(const struct onnx_op *o)
 	       onnx_op_refuse(o, DIAG_ONNX_ATTRIBUTE, NULL, "scales of blocks are not supported");
 }
 
-/* Sets the scale and the zero point, which are inputs from `at` on, for a value of the shape. */
-static bool read_scale(const struct onnx_op *o, int at, const struct onnx_shape *shape, struct onnx_operand *scale,
+/* Sets the scale and the zero point, which are inputs 1 and 2, for a value of the shape that is quantised to a type. */
+static bool read_scale(const struct onnx_op *o, const struct onnx_shape *shape, enum onnx_type type, struct onnx_operand *scale,
 		       struct onnx_operand *zero)
 {
-	int axis = shape->rank && onnx_elements(&o->in[at].shape) > 1 ? onnx_axis(o, onnx_int(o, "axis"), shape->rank) : 0;
-	if (axis < 0 || !onnx_given(o, at))
+	bool list = shape->rank && onnx_elements(&o->in[1].shape) > 1;
+	int axis = list ? onnx_axis(o, onnx_int(o, "axis"), shape->rank) : 0;
+	if (axis < 0 || !onnx_check_scale(o, 1, 2, type, list ? shape->dim[axis] : 1))
 		return false;
-	*scale = spread_list(o, o->in[at], axis, shape->rank);
-	*zero = onnx_given(o, at + 1) ? spread_list(o, o->in[at + 1], axis, shape->rank) : (struct onnx_operand){0};
+	*scale = spread_list(o, o->in[1], axis, shape->rank);
+	*zero = onnx_given(o, 2) ? spread_list(o, o->in[2], axis, shape->rank) : (struct onnx_operand){0};
 	return true;
 }
 
 bool onnx_write_quantize_linear(struct onnx_op *o)
 {
 	struct onnx_operand scale, zero;
-	if (!check_blocks(o) || !read_scale(o, 1, &o->in[0].shape, &scale, &zero))
-		return false;
-	enum onnx_type type = zero.given			  ? o->in[2].type
+	enum onnx_type type = onnx_given(o, 2)			  ? o->in[2].type
 			      : onnx_int(o, "output_dtype") > 0 ? (enum onnx_type)onnx_int(o, "output_dtype")
 								  : ONNX_UINT8;
-	o->out[0] = quantise_value(o, o->in[0], scale, zero, type);
+	if (!check_blocks(o) || !read_scale(o, &o->in[0].shape, type, &scale, &zero))
+		return false;
+	o->out[0] = onnx_quantise(o, o->in[0], scale, zero, type);
 	return o->out[0].given;
 }
 
 bool onnx_write_dequantize_linear(struct onnx_op *o)
 {
-	struct onnx_operand x = o->in[0], scale, zero;
-	struct onnx_shape shape;
-	if (!check_blocks(o) || !read_scale(o, 1, &x.shape, &scale, &zero) ||
-	    !onnx_broadcast(o, &x.shape, &scale.shape, &shape) ||
-	    (zero.given && !onnx_broadcast(o, &shape, &zero.shape, &shape)))
+	struct onnx_operand scale, zero;
+	if (!check_blocks(o) || !read_scale(o, &o->in[0].shape, o->in[0].type, &scale, &zero))
 		return false;
-	struct onnx_operand *args[] = {&x, &scale, &zero};
-	o->out[0] = onnx_formula(o, ONNX_FLOAT, &shape, args, 2 + zero.given,
-				 zero.given ? "(cast(a, f32) - cast(c, f32)) * b" : "cast(a, f32) * b");
-	return true;
+	o->out[0] = onnx_dequantise(o, o->in[0], scale, zero);
+	return o->out[0].given;
 }
 
 /* To uint8, by a range that has 0 in it. */
@@ -98,8 +151,8 @@ bool onnx_write_dynamic_quantize_linear(struct onnx_op *o)
 			    most = onnx_reshape(o, onnx_reduce(o, x, "max", all, "$"), &single);
 	struct onnx_operand scale = onnx_two(o, least, most, ONNX_FLOAT, "(maximum(b, 0) - minimum(a, 0)) / 255");
 	struct onnx_operand zero = onnx_two(o, least, scale, ONNX_FLOAT, "round(-minimum(a, 0) / b)");
-	zero = saturate_value(o, zero, ONNX_UINT8);
-	o->out[0] = quantise_value(o, x, scale, zero, ONNX_UINT8);
+	zero = onnx_saturate(o, zero, ONNX_UINT8);
+	o->out[0] = onnx_quantise(o, x, scale, zero, ONNX_UINT8);
 	if (o->outs > 1)
 		o->out[1] = scale;
 	if (o->outs > 2)
@@ -138,21 +191,30 @@ static bool scale_product(struct onnx_op *o, struct onnx_operand sum, int a_axis
 			return false;
 	struct onnx_operand x =
 	    onnx_formula(o, ONNX_FLOAT, &shape, args, 5, "round(cast(a, f32) * (b * c / d)) + cast(e, f32)");
-	o->out[0] = saturate_value(o, x, o->in[Y_ZERO].type);
+	o->out[0] = onnx_saturate(o, x, o->in[Y_ZERO].type);
 	return o->out[0].given;
 }
 
-static bool has_scales(const struct onnx_op *o)
+/* A list of scales has one for each row of a, or column of b, or channel; other shapes of scales are broadcast. */
+static int64_t list_extent(const struct onnx_op *o, int scale, int axis)
+{
+	const struct onnx_shape *x = &o->in[scale - 1].shape;
+	return o->in[scale].shape.rank > 1 || axis < 0 || axis >= x->rank ? 0 : x->dim[axis];
+}
+
+/* Scales of a are of an axis, or one; so are those of b. */
+static bool check_scales(const struct onnx_op *o, int64_t a, int64_t b)
 {
 	for (int i = A; i <= Y_ZERO; i++)
 		if (!onnx_given(o, i))
 			return false;
-	return true;
+	return onnx_check_scale(o, A_SCALE, A_ZERO, o->in[A].type, a) && onnx_check_scale(o, B_SCALE, B_ZERO, o->in[B].type, b) &&
+	       onnx_check_scale(o, Y_SCALE, Y_ZERO, o->in[Y_ZERO].type, 0);
 }
 
 bool onnx_write_qlinear_matmul(struct onnx_op *o)
 {
-	if (!has_scales(o))
+	if (!check_scales(o, list_extent(o, A_SCALE, o->in[A].shape.rank - 2), list_extent(o, B_SCALE, o->in[B].shape.rank - 1)))
 		return false;
 	struct onnx_operand sum = write_product(o, onnx_write_matmul_integer);
 	return scale_product(o, sum, sum.shape.rank - 2, sum.shape.rank - 1);
@@ -160,7 +222,7 @@ bool onnx_write_qlinear_matmul(struct onnx_op *o)
 
 bool onnx_write_qlinear_conv(struct onnx_op *o)
 {
-	if (!has_scales(o))
+	if (!check_scales(o, 1, list_extent(o, B_SCALE, 0)))
 		return false;
 	struct onnx_operand sum = write_product(o, onnx_write_conv_integer);
 	if (sum.given && onnx_given(o, BIAS))

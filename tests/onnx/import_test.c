@@ -317,7 +317,7 @@ static const char *row_of(const struct onnx_operator *op)
 					    [ONNX_NUMBERS] = "numbers",
 					    [ONNX_TRUTHS] = "bool"};
 	struct str s = str_in(&arena);
-	str_printf(&s, "| `%s` | %d to %d | %s | ", op->name, op->since, op->last, types[op->takes]);
+	str_printf(&s, "| `%s%s%s` | %d to %d | %s | ", op->domain, *op->domain ? "." : "", op->name, op->since, op->last, types[op->takes]);
 	for (const char *p = op->attributes; *p;) {
 		size_t name = strcspn(p, ":"), all = strcspn(p, " ");
 		str_printf(&s, "%s`%.*s`", p == op->attributes ? "" : ", ", (int)name, p);

@@ -1,0 +1,21 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* What operators on quantised values share: an element q stands for (q - zero point) * scale. */
+#ifndef ESPALIER_ONNX_QUANTISE_H
+#define ESPALIER_ONNX_QUANTISE_H
+
+#include "onnx/operators.h"
+
+/* Checks a scale and a zero point, the latter only where it is given, of values of a type: scales that are known are positive
+ * and finite, and a list has `extent` elements (1 = there is one scale for all; 0 = whatever can be broadcast).  False
+ * after a diagnostic. */
+bool onnx_check_scale(const struct onnx_op *, int scale, int zero, enum onnx_type, int64_t extent);
+/* (x - zero) * scale, in f32. */
+struct onnx_operand onnx_dequantise(const struct onnx_op *, struct onnx_operand x, struct onnx_operand scale,
+				    struct onnx_operand zero);
+/* round(x / scale) + zero, where `zero` may be left out, as the nearest number of the type.  Not given after a diagnostic. */
+struct onnx_operand onnx_quantise(const struct onnx_op *, struct onnx_operand x, struct onnx_operand scale,
+				  struct onnx_operand zero, enum onnx_type);
+/* Whole numbers in f32 as integers of a type, the nearest that it has.  Not given after a diagnostic. */
+struct onnx_operand onnx_saturate(const struct onnx_op *, struct onnx_operand, enum onnx_type);
+
+#endif

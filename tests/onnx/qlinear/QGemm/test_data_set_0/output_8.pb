@@ -1,0 +1,1 @@
+	By8J´Íté?EOžÁŒ@GA`"ÿA<£¿£ÛÉ?Ò£A‘sÁÁ¿*AW‹VAndÁÀ’»@¬#A<8²>š¿@WyA–‚@örÁVBB^ B-™ANïªAÙÆ›AÃ×Aÿ”ÈAÅ>¯AA/Bb#B‰¤þAîc7B§ÒNBõxAã]BD:)BÅ;¥AIÝ?AzI/Á„XF>ARA(Á¦Aó™«@f(AE|5À”W/ÁZO‹A

@@ -1,0 +1,1 @@
+€By0J€@@AABBCCDDDEEFFGGHHIIJJKKLLMMNNOPPQQRRSSTTUUVWWXXYYZ[[\\]]^__``aabccddeffgghiijkkllmnnoopqqrssttuvvwxxyzz{{|}}~€‚‚ƒ„„…††‡ˆˆ‰‰Š‹‹ŒŽ‘’’“””•––——˜™™š››œœžžŸŸ ¡¡¢££¤¤¥¦¦§§¨©©ªª««¬­­®®¯¯°±±²²³³´µµ¶¶··¸¸¹¹ºº»¼¼½½¾¾¿¿ÀÀÁÁÂÂÃÃÄÄÅÅÆÆÆÇÇÈÈÉÉÊÊËËÌÌÌÍÍÎÎÏÏÏÐ

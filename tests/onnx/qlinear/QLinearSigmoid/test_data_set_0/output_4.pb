@@ -1,0 +1,1 @@
+€By4J€@@AABBCCDDDEEFFGGHHIIJJKKLLMMNNOPPQQRRSSTTUUVWWXXYYZ[[\\]]^__``aabccddeffgghiijkkllmnnoopqqrssttuvvwxxyzz{{|}}~

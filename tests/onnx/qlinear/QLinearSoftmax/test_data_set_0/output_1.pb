@@ -1,0 +1,1 @@
+By1JHR$z FCv>ZU80 )45Œ³<&1%lRzG+"/2p.vj>#Ž:fK#+\G`AP‚RR	p 0.%L7m#$B
