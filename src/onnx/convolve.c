@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Windows: convolutions and pools.  Each is one value in index notation; axes 0 and 1 are the batch and the
  * channels. */
-#include "onnx/operators.h"
+#include "onnx/quantise.h"
 
 #include <stdlib.h>
 
@@ -175,8 +175,7 @@ static struct onnx_operand convolve(const struct onnx_op *o, struct onnx_operand
 	    o, onnx_nest(o, x.type, &shape, (struct onnx_operand *[]){&x, &k}, 2, str_text(&s)), g, split);
 }
 
-/* Adds a number for each channel. */
-static struct onnx_operand add_bias(const struct onnx_op *o, struct onnx_operand y, int input)
+struct onnx_operand onnx_add_bias(const struct onnx_op *o, struct onnx_operand y, int input)
 {
 	struct onnx_shape shape = {y.shape.rank - 1, {y.shape.dim[1], 1, 1, 1, 1, 1, 1, 1}};
 	if (!y.given || !onnx_given(o, input))
@@ -202,7 +201,7 @@ bool onnx_write_conv(struct onnx_op *o)
 	struct windows w;
 	if (!find_convolution(o, &o->in[0].shape, &o->in[1].shape, &g, &w))
 		return false;
-	o->out[0] = add_bias(o, convolve(o, o->in[0], o->in[1], &g, &w), 2);
+	o->out[0] = onnx_add_bias(o, convolve(o, o->in[0], o->in[1], &g, &w), 2);
 	return o->out[0].given;
 }
 
@@ -212,7 +211,8 @@ bool onnx_write_conv_integer(struct onnx_op *o)
 	struct windows w;
 	struct onnx_operand x = o->in[0], k = o->in[1];
 	x.type = k.type = ONNX_INT32;
-	if (!find_convolution(o, &x.shape, &k.shape, &g, &w))
+	if (!find_convolution(o, &x.shape, &k.shape, &g, &w) || !onnx_check_zero(o, 2, o->in[0].type, 1) ||
+	    !onnx_check_zero(o, 3, o->in[1].type, k.shape.dim[0]))
 		return false;
 	if (onnx_given(o, 2))
 		x = onnx_subtract_zero(o, x, o->in[2]);
@@ -224,7 +224,8 @@ bool onnx_write_conv_integer(struct onnx_op *o)
 			    &(struct onnx_shape){k.shape.rank, {zero.shape.dim[0], 1, 1, 1, 1, 1, 1, 1}});
 		k = onnx_subtract_zero(o, k, zero);
 	}
-	o->out[0] = convolve(o, x, k, &g, &w);
+	if (x.given && k.given)
+		o->out[0] = convolve(o, x, k, &g, &w);
 	return o->out[0].given;
 }
 
@@ -308,7 +309,7 @@ bool onnx_write_conv_transpose(struct onnx_op *o)
 		return false;
 	for (int d = 0; d < w.n && x.given; d++)
 		x = spread_axis(o, x, 2 + d, w.stride[d]);
-	o->out[0] = x.given ? add_bias(o, convolve_back(o, x, k, &g, &w), 2) : x;
+	o->out[0] = x.given ? onnx_add_bias(o, convolve_back(o, x, k, &g, &w), 2) : x;
 	return o->out[0].given;
 }
 
@@ -355,15 +356,31 @@ static int64_t count_inside(const struct windows *w, int d, int64_t at, bool pad
 	return count_before(w, d, begin, last) - count_before(w, d, begin, first);
 }
 
+/* How many elements windows average along an axis, by place; NULL after a diagnostic, where one averages none. */
+static float *count_averaged(const struct onnx_op *o, const struct windows *w, int d, bool padding)
+{
+	float *count = ARENA_ARRAY(o->arena, float, w->out[d]);
+	for (int64_t i = 0; i < w->out[d]; i++) {
+		count[i] = (float)count_inside(w, d, i, padding);
+		if (count[i] == 0) {
+			onnx_op_refuse(o, DIAG_ONNX_ATTRIBUTE, NULL, "a window lies in the pads of axis %d alone", d + 2);
+			return NULL;
+		}
+	}
+	return count;
+}
+
 /* The shares of elements, which differ at the borders: one factor for each axis. */
 static struct onnx_operand average(const struct onnx_op *o, struct onnx_operand y, const struct windows *w)
 {
 	bool padding = onnx_int(o, "count_include_pad");
 	for (int d = 0; d < w->n; d++) {
-		float *share = ARENA_ARRAY(o->arena, float, w->out[d]);
+		float *share = count_averaged(o, w, d, padding);
 		bool equal = true;
+		if (!share)
+			return (struct onnx_operand){0};
 		for (int64_t i = 0; i < w->out[d]; i++) {
-			share[i] = 1 / (float)count_inside(w, d, i, padding);
+			share[i] = 1 / share[i];
 			equal &= share[i] == share[0];
 		}
 		struct onnx_shape shape = {w->n - d, {w->out[d], 1, 1, 1, 1, 1, 1, 1}};
@@ -424,12 +441,15 @@ static struct onnx_operand count_elements(const struct onnx_op *o, const struct 
 		kernel = onnx_times(kernel, w->kernel[d]);
 	if (onnx_int(o, "count_include_pad"))
 		return onnx_number(o, ONNX_FLOAT, (double)kernel);
-	float *count = ARENA_ARRAY(o->arena, float, n);
+	float *count = ARENA_ARRAY(o->arena, float, n), *along[SPACE];
 	bool equal = true;
+	for (int d = 0; d < w->n; d++)
+		if (!(along[d] = count_averaged(o, w, d, false)))
+			return (struct onnx_operand){0};
 	for (int64_t i = 0; i < n; i++) {
 		count[i] = 1;
 		for (int64_t d = w->n, rest = i; d-- > 0; rest /= w->out[d])
-			count[i] *= (float)count_inside(w, (int)d, rest % w->out[d], false);
+			count[i] *= along[d][rest % w->out[d]];
 		equal &= count[i] == count[0];
 	}
 	return equal ? onnx_number(o, ONNX_FLOAT, count[0]) : onnx_floats(o, &shape, count);
@@ -444,8 +464,10 @@ bool onnx_sum_windows(const struct onnx_op *o, struct onnx_operand x, struct onn
 	for (int d = 0; d < w.n; d++)
 		pooled->whole &= w.kernel[d] == w.in[d] && !w.before[d] && !w.after[d];
 	pooled->sum = pool(o, x, &w, "sum", "", "");
+	if (!pooled->sum.id)
+		return false;
 	pooled->count = count_elements(o, &w);
-	return true;
+	return pooled->count.given;
 }
 
 bool onnx_write_pool(struct onnx_op *o)
@@ -455,11 +477,13 @@ bool onnx_write_pool(struct onnx_op *o)
 	if (!find_pool(o, &o->in[0].shape, &w))
 		return false;
 	o->out[0] = pool(o, o->in[0], &w, o->row->text, "", "");
+	if (!o->out[0].id)
+		return false;
 	if (mean)
 		o->out[0] = average(o, o->out[0], &w);
 	if (o->outs > 1)
 		o->out[1] = find_positions(o, o->in[0], o->out[0], &w);
-	return true;
+	return o->out[0].given;
 }
 
 bool onnx_write_lp_pool(struct onnx_op *o)

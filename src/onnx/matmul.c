@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices, and sums of products in general. */
-#include "onnx/operators.h"
+#include "onnx/quantise.h"
 
 static struct onnx_operand refuse_product(const struct onnx_op *o, struct onnx_operand a,
 					  struct onnx_operand b)
@@ -67,15 +67,15 @@ bool onnx_write_gemm(struct onnx_op *o)
 	return y.given;
 }
 
-/* An argument of integers less its zero point, as i32; a zero point of each row stands before the last axis.
- */
+/* An argument of integers less its zero point, as i32; a zero point of each row stands before the last axis. */
 static struct onnx_operand centre(const struct onnx_op *o, int input, int zero, bool rows)
 {
-	struct onnx_operand x = o->in[input];
+	struct onnx_operand x = o->in[input], z = o->in[zero];
 	x.type = ONNX_INT32;
 	if (!onnx_given(o, zero))
 		return x;
-	struct onnx_operand z = o->in[zero];
+	if (!onnx_check_zero(o, zero, o->in[input].type, 0))
+		return (struct onnx_operand){0};
 	if (rows && z.shape.rank == 1 && z.shape.dim[0] > 1)
 		z = onnx_reshape(o, z, &(struct onnx_shape){2, {z.shape.dim[0], 1}});
 	return onnx_subtract_zero(o, x, z);
@@ -83,7 +83,9 @@ static struct onnx_operand centre(const struct onnx_op *o, int input, int zero, 
 
 bool onnx_write_matmul_integer(struct onnx_op *o)
 {
-	o->out[0] = multiply(o, centre(o, 0, 2, true), centre(o, 1, 3, false));
+	struct onnx_operand a = centre(o, 0, 2, true), b = centre(o, 1, 3, false);
+	if (a.given && b.given)
+		o->out[0] = multiply(o, a, b);
 	return o->out[0].given;
 }
 

@@ -163,9 +163,6 @@ const char *onnx_name_indices(const struct onnx_op *, const char *text);
 struct onnx_operand onnx_map(const struct onnx_op *, struct onnx_operand, enum onnx_type, const char *text);
 struct onnx_operand onnx_two(const struct onnx_op *, struct onnx_operand, struct onnx_operand, enum onnx_type,
 			     const char *text);
-/* Integers less a zero point, as i32.  One that is known is a number of the text, so that ranges of elements are known,
- * or not there at all where it is 0. */
-struct onnx_operand onnx_subtract_zero(const struct onnx_op *, struct onnx_operand, struct onnx_operand zero);
 /* `[i0, i1]`, of an argument whose axes are those of the value. */
 void onnx_put_axes(const struct onnx_op *, struct str *, int rank);
 /* `[i0, i1]` of an argument that is broadcast to a shape. */
@@ -213,6 +210,8 @@ struct onnx_pooled {
 
 /* By the attributes of the node, of a value [batch, channels, ...].  False after a diagnostic. */
 bool onnx_sum_windows(const struct onnx_op *, struct onnx_operand, struct onnx_pooled *);
+/* Adds an input, which has a number for each channel, where it is given. */
+struct onnx_operand onnx_add_bias(const struct onnx_op *, struct onnx_operand, int input);
 
 /* --- scans --- */
 

@@ -23,11 +23,10 @@ static struct onnx_operand zero_of(const struct onnx_op *o, enum onnx_type type)
 /* Sets a scale, which is an input, and the zero point, which is the next one: a single number each. */
 static bool take_scale(const struct onnx_op *o, int at, enum onnx_type type, struct onnx_operand to[2])
 {
-	const struct onnx_shape single = {0};
 	if (!onnx_check_scale(o, at, at + 1, type, 1))
 		return false;
-	to[0] = onnx_reshape(o, o->in[at], &single);
-	to[1] = onnx_given(o, at + 1) ? onnx_reshape(o, o->in[at + 1], &single) : zero_of(o, type);
+	to[0] = onnx_join_single(o, o->in[at]);
+	to[1] = onnx_given(o, at + 1) ? onnx_join_single(o, o->in[at + 1]) : zero_of(o, type);
 	return true;
 }
 
@@ -209,29 +208,23 @@ static struct onnx_operand add_offset(const struct onnx_op *o, struct onnx_opera
 	struct onnx_shape shape;
 	if (!sum.given || !onnx_given(o, C))
 		return sum;
-	bool whole = o->in[C].type == ONNX_INT32;
-	if (whole && onnx_broadcast(o, &sum.shape, &o->in[C].shape, &shape) && onnx_same_shape(&shape, &sum.shape))
+	if (!onnx_broadcast(o, &sum.shape, &o->in[C].shape, &shape))
+		return (struct onnx_operand){0};
+	if (onnx_same_shape(&shape, &sum.shape))
 		return onnx_two(o, sum, o->in[C], ONNX_INT32, "a + b");
-	if (!whole)
-		onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "C is of type %s, and it is int32", onnx_type_traits_of(o->in[C].type)->name);
-	else
-		onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "C cannot be broadcast to the product");
+	onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "C cannot be broadcast to the product");
 	return (struct onnx_operand){0};
 }
 
 /* The sums of products of integers, with C. */
 static struct onnx_operand multiply_integers(const struct onnx_op *o)
 {
-	struct onnx_operand in[4 + ONNX_INPUT_ROOM] = {o->in[A], o->in[B], o->in[A_ZERO], o->in[B_ZERO]}, out[1] = {{0}};
-	struct onnx_op inner = *o;
-	inner.in = in;
-	inner.ins = 4;
-	inner.out = out;
-	inner.outs = 1;
-	for (int i = 0; i < 2; i++)
-		if (onnx_int(o, i ? "transB" : "transA"))
-			in[i] = onnx_transpose(o, in[i], (int[]){1, 0});
-	return onnx_write_matmul_integer(&inner) ? add_offset(o, out[0]) : (struct onnx_operand){0};
+	struct onnx_operand a = o->in[A], b = o->in[B];
+	if (onnx_int(o, "transA"))
+		a = onnx_transpose(o, a, (int[]){1, 0});
+	if (onnx_int(o, "transB"))
+		b = onnx_transpose(o, b, (int[]){1, 0});
+	return add_offset(o, onnx_multiply_integers(o, a, b, onnx_write_matmul_integer));
 }
 
 static bool check_gemm(const struct onnx_op *o)
@@ -243,14 +236,14 @@ static bool check_gemm(const struct onnx_op *o)
 				      o->in[A].shape.rank, o->in[B].shape.rank);
 	if (onnx_given(o, Y_SCALE) != onnx_given(o, Y_ZERO))
 		return onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "it has a scale or a zero point of the result without the other");
-	return onnx_check_scale(o, A_SCALE, A_ZERO, o->in[A].type, 1) &&
+	return onnx_check_summand(o, C) && onnx_check_scale(o, A_SCALE, A_ZERO, o->in[A].type, 1) &&
 	       onnx_check_scale(o, B_SCALE, B_ZERO, o->in[B].type, o->in[B].shape.dim[!onnx_int(o, "transB")]);
 }
 
 /* Bytes where the result has a scale, f32 otherwise; B has a scale and a zero point for all, or for each column. */
 bool onnx_write_qgemm(struct onnx_op *o)
 {
-	struct onnx_operand operand[5], y = {0};
+	struct onnx_operand operand[5];
 	const char *factor = onnx_fill_in(o, o->row->text);
 	if (!check_gemm(o))
 		return false;
@@ -258,13 +251,12 @@ bool onnx_write_qgemm(struct onnx_op *o)
 	operand[0] = multiply_integers(o);
 	if (!operand[0].given || (scaled && !take_scale(o, Y_SCALE, o->in[A].type, operand + 3)))
 		return false;
-	operand[1] = onnx_reshape(o, o->in[A_SCALE], &(struct onnx_shape){0});
-	operand[2] = o->in[B_SCALE];
+	operand[1] = onnx_join_single(o, o->in[A_SCALE]);
+	operand[2] = onnx_join_single(o, o->in[B_SCALE]);
 	const struct onnx_shape *shape = &operand[0].shape;
-	y = scaled ? write_bytes(o, o->in[A].type, shape, operand, 5,
-				 onnx_format(o, "round(cast(a, f32) * (%s / d)) + cast(e, f32)", factor))
-		   : onnx_formula(o, ONNX_FLOAT, shape, (struct onnx_operand *[]){&operand[0], &operand[1], &operand[2]}, 3,
-				  onnx_format(o, "cast(a, f32) * (%s)", factor));
-	o->out[0] = y;
-	return y.given;
+	o->out[0] = scaled ? write_bytes(o, o->in[A].type, shape, operand, 5,
+					 onnx_format(o, "round(cast(a, f32) * (%s / d)) + cast(e, f32)", factor))
+			   : onnx_formula(o, ONNX_FLOAT, shape, (struct onnx_operand *[]){&operand[0], &operand[1], &operand[2]}, 3,
+					  onnx_format(o, "cast(a, f32) * (%s)", factor));
+	return o->out[0].given;
 }

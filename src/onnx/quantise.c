@@ -4,15 +4,19 @@
 #include "onnx/quantise.h"
 
 #include <float.h>
+#include <stdlib.h>
+
+struct onnx_operand onnx_join_single(const struct onnx_op *o, struct onnx_operand x)
+{
+	return onnx_elements(&x.shape) == 1 ? onnx_reshape(o, x, &(struct onnx_shape){0}) : x;
+}
 
 /* A list of one element for each index of an axis, so that it is broadcast to `rank` axes; or a single element. */
 static struct onnx_operand spread_list(const struct onnx_op *o, struct onnx_operand x, int axis, int rank)
 {
 	struct onnx_shape shape = {.rank = rank};
-	if (onnx_elements(&x.shape) == 1)
-		return onnx_reshape(o, x, &(struct onnx_shape){0});
-	if (x.shape.rank != 1)
-		return x;
+	if (x.shape.rank != 1 || x.shape.dim[0] == 1)
+		return onnx_join_single(o, x);
 	for (int d = 0; d < rank; d++)
 		shape.dim[d] = d == axis ? x.shape.dim[0] : 1;
 	return onnx_reshape(o, x, &shape);
@@ -44,6 +48,16 @@ static bool check_count(const struct onnx_op *o, int at, int64_t extent)
 			      at, (long long)n, (long long)extent);
 }
 
+bool onnx_check_zero(const struct onnx_op *o, int zero, enum onnx_type type, int64_t extent)
+{
+	if (!onnx_given(o, zero))
+		return true;
+	if (o->in[zero].type != type)
+		return onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "input %d is a zero point of type %s for values of type %s", zero,
+				      onnx_type_traits_of(o->in[zero].type)->name, onnx_type_traits_of(type)->name);
+	return check_count(o, zero, extent);
+}
+
 bool onnx_check_scale(const struct onnx_op *o, int scale, int zero, enum onnx_type type, int64_t extent)
 {
 	if (!onnx_given(o, scale))
@@ -53,15 +67,45 @@ bool onnx_check_scale(const struct onnx_op *o, int scale, int zero, enum onnx_ty
 				      onnx_type_traits_of(o->in[scale].type)->name);
 	if (!check_positive(o, scale) || !check_count(o, scale, extent))
 		return false;
-	if (!onnx_given(o, zero))
-		return true;
-	if (o->in[zero].type != type)
-		return onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "input %d is a zero point of type %s for values of type %s", zero,
-				      onnx_type_traits_of(o->in[zero].type)->name, onnx_type_traits_of(type)->name);
-	return check_count(o, zero, extent);
+	return onnx_check_zero(o, zero, type, extent);
+}
+
+bool onnx_check_summand(const struct onnx_op *o, int at)
+{
+	return !onnx_given(o, at) || o->in[at].type == ONNX_INT32 ||
+	       onnx_op_refuse(o, DIAG_ONNX_TYPE, NULL, "input %d is of type %s, and what is added to sums of products is int32", at,
+			      onnx_type_traits_of(o->in[at].type)->name);
 }
 
 /* --- values --- */
+
+/* Whether all elements of a known list are the same; sets the first one. */
+static bool is_uniform(const struct onnx_tensor *t, int64_t *element)
+{
+	*element = t && t->elements ? onnx_integer_at(t, 0) : 0;
+	for (int64_t i = 1; t && i < t->elements; i++)
+		if (onnx_integer_at(t, i) != *element)
+			return false;
+	return t && t->elements;
+}
+
+struct onnx_operand onnx_subtract_zero(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand zero)
+{
+	int64_t element;
+	struct onnx_shape shape;
+	zero = onnx_join_single(o, zero);
+	if (!onnx_broadcast(o, &x.shape, &zero.shape, &shape))
+		return (struct onnx_operand){0};
+	if (!onnx_same_shape(&shape, &x.shape)) {
+		onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "there are %lld zero points, and they do not fit the shape of the values",
+			       (long long)onnx_elements(&zero.shape));
+		return (struct onnx_operand){0};
+	}
+	if (!is_uniform(zero.constant, &element))
+		return onnx_two(o, x, zero, ONNX_INT32, "a - b");
+	x.type = ONNX_INT32;
+	return element ? onnx_map(o, x, ONNX_INT32, onnx_format(o, element < 0 ? "a + %lld" : "a - %lld", llabs(element))) : x;
+}
 
 struct onnx_operand onnx_saturate(const struct onnx_op *o, struct onnx_operand x, enum onnx_type type)
 {
@@ -164,10 +208,9 @@ bool onnx_write_dynamic_quantize_linear(struct onnx_op *o)
 
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, BIAS };
 
-/* Writes the product of integers that another operator is, by its own inputs. */
-static struct onnx_operand write_product(const struct onnx_op *o, onnx_write_function *write)
+struct onnx_operand onnx_multiply_integers(const struct onnx_op *o, struct onnx_operand a, struct onnx_operand b, onnx_write_function *write)
 {
-	struct onnx_operand in[4 + ONNX_INPUT_ROOM] = {o->in[A], o->in[B], o->in[A_ZERO], o->in[B_ZERO]}, out[1] = {{0}};
+	struct onnx_operand in[4 + ONNX_INPUT_ROOM] = {a, b, o->in[A_ZERO], o->in[B_ZERO]}, out[1] = {{0}};
 	struct onnx_op inner = *o;
 	inner.in = in;
 	inner.ins = 4;
@@ -183,12 +226,14 @@ static bool scale_product(struct onnx_op *o, struct onnx_operand sum, int a_axis
 	if (!sum.given)
 		return false;
 	struct onnx_operand a = spread_list(o, o->in[A_SCALE], a_axis, rank), b = spread_list(o, o->in[B_SCALE], b_axis, rank),
-			    y = spread_list(o, o->in[Y_SCALE], b_axis, rank), zero = spread_list(o, o->in[Y_ZERO], b_axis, rank);
+			    y = onnx_join_single(o, o->in[Y_SCALE]), zero = onnx_join_single(o, o->in[Y_ZERO]);
 	struct onnx_shape shape = sum.shape;
 	struct onnx_operand *args[] = {&sum, &a, &b, &y, &zero};
 	for (int i = 1; i < 5; i++)
 		if (!onnx_broadcast(o, &shape, &args[i]->shape, &shape))
 			return false;
+	if (!onnx_same_shape(&shape, &sum.shape))
+		return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "its scales do not fit the shape of its product");
 	struct onnx_operand x =
 	    onnx_formula(o, ONNX_FLOAT, &shape, args, 5, "round(cast(a, f32) * (b * c / d)) + cast(e, f32)");
 	o->out[0] = onnx_saturate(o, x, o->in[Y_ZERO].type);
@@ -202,30 +247,28 @@ static int64_t list_extent(const struct onnx_op *o, int scale, int axis)
 	return o->in[scale].shape.rank > 1 || axis < 0 || axis >= x->rank ? 0 : x->dim[axis];
 }
 
-/* Scales of a are of an axis, or one; so are those of b. */
+/* Of a and of b so many scales each as onnx_check_scale takes, and one of the result. */
 static bool check_scales(const struct onnx_op *o, int64_t a, int64_t b)
 {
 	for (int i = A; i <= Y_ZERO; i++)
 		if (!onnx_given(o, i))
 			return false;
 	return onnx_check_scale(o, A_SCALE, A_ZERO, o->in[A].type, a) && onnx_check_scale(o, B_SCALE, B_ZERO, o->in[B].type, b) &&
-	       onnx_check_scale(o, Y_SCALE, Y_ZERO, o->in[Y_ZERO].type, 0);
+	       onnx_check_scale(o, Y_SCALE, Y_ZERO, o->in[Y_ZERO].type, 1);
 }
 
 bool onnx_write_qlinear_matmul(struct onnx_op *o)
 {
 	if (!check_scales(o, list_extent(o, A_SCALE, o->in[A].shape.rank - 2), list_extent(o, B_SCALE, o->in[B].shape.rank - 1)))
 		return false;
-	struct onnx_operand sum = write_product(o, onnx_write_matmul_integer);
+	struct onnx_operand sum = onnx_multiply_integers(o, o->in[A], o->in[B], onnx_write_matmul_integer);
 	return scale_product(o, sum, sum.shape.rank - 2, sum.shape.rank - 1);
 }
 
 bool onnx_write_qlinear_conv(struct onnx_op *o)
 {
-	if (!check_scales(o, 1, list_extent(o, B_SCALE, 0)))
+	if (!onnx_given(o, B) || !check_scales(o, 1, o->in[B].shape.rank ? o->in[B].shape.dim[0] : 1) || !onnx_check_summand(o, BIAS))
 		return false;
-	struct onnx_operand sum = write_product(o, onnx_write_conv_integer);
-	if (sum.given && onnx_given(o, BIAS))
-		sum = onnx_two(o, sum, spread_list(o, o->in[BIAS], 1, sum.shape.rank), ONNX_INT32, "a + b");
-	return scale_product(o, sum, 1, 1);
+	struct onnx_operand sum = onnx_multiply_integers(o, o->in[A], o->in[B], onnx_write_conv_integer);
+	return scale_product(o, onnx_add_bias(o, sum, BIAS), 1, 1);
 }

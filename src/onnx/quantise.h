@@ -9,6 +9,18 @@
  * and finite, and a list has `extent` elements (1 = there is one scale for all; 0 = whatever can be broadcast).  False
  * after a diagnostic. */
 bool onnx_check_scale(const struct onnx_op *, int scale, int zero, enum onnx_type, int64_t extent);
+/* Checks a zero point alone, where it is given. */
+bool onnx_check_zero(const struct onnx_op *, int zero, enum onnx_type, int64_t extent);
+/* Checks the type of an input that is added to sums of products, where it is given. */
+bool onnx_check_summand(const struct onnx_op *, int input);
+/* One element as a number without axes; more as they are. */
+struct onnx_operand onnx_join_single(const struct onnx_op *, struct onnx_operand);
+/* Integers less a zero point, as i32.  One that is known is a number of the text, so that ranges of elements are known,
+ * or not there at all where it is 0.  Not given after a diagnostic. */
+struct onnx_operand onnx_subtract_zero(const struct onnx_op *, struct onnx_operand, struct onnx_operand zero);
+/* The sums of products of a and b that an operator writes, of the node whose zero points are inputs 2 and 5. */
+struct onnx_operand onnx_multiply_integers(const struct onnx_op *, struct onnx_operand a, struct onnx_operand b,
+					   onnx_write_function *);
 /* (x - zero) * scale, in f32. */
 struct onnx_operand onnx_dequantise(const struct onnx_op *, struct onnx_operand x, struct onnx_operand scale,
 				    struct onnx_operand zero);

@@ -2,8 +2,6 @@
 /* What operators are written with: formulas, index notation, and the movements that many of them need. */
 #include "onnx/operators.h"
 
-#include <stdlib.h>
-
 static const struct onnx_operand none;
 
 bool(onnx_op_refuse)(const struct onnx_op *o, enum diag_id id, const char *hint, const char *format, ...)
@@ -103,28 +101,6 @@ struct onnx_operand onnx_two(const struct onnx_op *o, struct onnx_operand x, str
 	if (!onnx_broadcast(o, &x.shape, &y.shape, &shape))
 		return none;
 	return onnx_formula(o, type, &shape, (struct onnx_operand *[]){&x, &y}, 2, text);
-}
-
-/* Whether all elements of a known list are the same; sets the first one. */
-static bool is_uniform(const struct onnx_tensor *t, int64_t *element)
-{
-	*element = t && t->elements ? onnx_integer_at(t, 0) : 0;
-	for (int64_t i = 1; t && i < t->elements; i++)
-		if (onnx_integer_at(t, i) != *element)
-			return false;
-	return t && t->elements;
-}
-
-struct onnx_operand onnx_subtract_zero(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand zero)
-{
-	int64_t element;
-	struct onnx_shape shape;
-	if (!onnx_broadcast(o, &x.shape, &zero.shape, &shape))
-		return none;
-	if (!is_uniform(zero.constant, &element) || !onnx_same_shape(&shape, &x.shape))
-		return onnx_two(o, x, zero, ONNX_INT32, "a - b");
-	x.type = ONNX_INT32;
-	return element ? onnx_map(o, x, ONNX_INT32, onnx_format(o, element < 0 ? "a + %lld" : "a - %lld", llabs(element))) : x;
 }
 
 const char *onnx_name_indices(const struct onnx_op *o, const char *text)

@@ -12,10 +12,11 @@ struct given {
 	enum onnx_type type;
 	int64_t n; /* of the list; 0 = it is no list */
 	float scale[LIST];
+	int ones; /* axes of extent 1 before that of the list */
 };
 
-static const struct given value = {ONNX_UINT8, 0, {0}}, good_scale = {ONNX_FLOAT, 1, {0.5f}}, good_zero = {ONNX_UINT8, 1, {0}},
-			  left_out = {ONNX_UNKNOWN_TYPE, 0, {0}};
+static const struct given value = {ONNX_UINT8, 0, {0}, 0}, good_scale = {ONNX_FLOAT, 1, {0.5f}, 0}, good_zero = {ONNX_UINT8, 1, {0}, 0},
+			  left_out = {ONNX_UNKNOWN_TYPE, 0, {0}, 0};
 
 struct small {
 	struct onnx_value value[INPUTS + 1];
@@ -43,7 +44,9 @@ static void set_input(struct small *s, int i, int rank)
 		s->inputs[s->graph.inputs++] = i;
 		return;
 	}
-	s->tensor[i] = (struct onnx_tensor){.name = names[i], .type = from->type, .rank = 1, .dim = {from->n}, .elements = (size_t)from->n};
+	s->tensor[i] = (struct onnx_tensor){.name = names[i], .type = from->type, .rank = 1 + from->ones, .dim = {from->n}, .elements = (size_t)from->n};
+	for (int d = 0; d < from->ones; d++)
+		s->tensor[i].dim[d] = 1, s->tensor[i].dim[d + 1] = from->n;
 	s->tensor[i].bytes = (size_t)from->n * (onnx_type_traits_of(from->type)->bits / 8);
 	s->tensor[i].data = from->type == ONNX_FLOAT ? (const void *)from->scale : s->zeros;
 	v->constant = &s->tensor[i];
@@ -75,11 +78,12 @@ static const struct {
     {"QLinearSigmoid", "com.microsoft", "vszsz"},	 {"QLinearLeakyRelu", "com.microsoft", "vszsz"},
     {"QLinearSoftmax", "com.microsoft", "vszsz"},	 {"QLinearConcat", "com.microsoft", "szvszvsz"},
     {"QGemm", "com.microsoft", "vszvszisz"},		 {"QLinearMatMul", "", "vszvszsz"},
-    {"QLinearConv", "", "vszvszsz"},			 {"DequantizeLinear", "", "vsz"},
-    {"QuantizeLinear", "", "fsz"},
+    {"QLinearConv", "", "vszvszszi"},			 {"DequantizeLinear", "", "vsz"},
+    {"QuantizeLinear", "", "fsz"},			 {"MatMulInteger", "", "vvzz"},
+    {"ConvInteger", "", "vvzz"},
 };
 
-enum { OPERATORS = sizeof operators / sizeof *operators };
+enum { OPERATORS = sizeof operators / sizeof *operators, AVERAGE_POOL = 2, SOFTMAX = 6, CONCAT, QGEMM, MATMUL, CONV };
 
 static void start(struct small *s, int op)
 {
@@ -108,6 +112,8 @@ static void refuses_scales(void)
 	static const float bad[] = {0, -0.0f, -0.5f, INFINITY, -INFINITY, NAN};
 	for (int op = 0; op < OPERATORS; op++) {
 		bool good = true;
+		if (!strchr(operators[op].inputs, 's'))
+			continue;
 		for (int i = 0; operators[op].inputs[i]; i++)
 			for (size_t k = 0; operators[op].inputs[i] == 's' && k < sizeof bad / sizeof *bad; k++) {
 				struct small s;
@@ -146,9 +152,9 @@ static void refuses(char kind, struct given changed, enum diag_id id, const char
 
 static void refuses_types(void)
 {
-	refuses('z', (struct given){ONNX_INT32, 1, {0}}, DIAG_ONNX_TYPE, "zero point of type int32", "zero points that bytes do not hold");
-	refuses('z', (struct given){ONNX_INT8, 1, {0}}, DIAG_ONNX_TYPE, "zero point of type int8 for values of type uint8", "zero points of the other sign");
-	refuses('s', (struct given){ONNX_UINT8, 1, {0}}, DIAG_ONNX_TYPE, "scales are floats", "scales of integers");
+	refuses('z', (struct given){ONNX_INT32, 1, {0}, 0}, DIAG_ONNX_TYPE, "zero point of type int32", "zero points that bytes do not hold");
+	refuses('z', (struct given){ONNX_INT8, 1, {0}, 0}, DIAG_ONNX_TYPE, "zero point of type int8 for values of type uint8", "zero points of the other sign");
+	refuses('s', (struct given){ONNX_UINT8, 1, {0}, 0}, DIAG_ONNX_TYPE, "scales are floats", "scales of integers");
 }
 
 static void refuses_values(void)
@@ -168,13 +174,13 @@ static void refuses_values(void)
 static void refuses_counts(void)
 {
 	struct small s;
-	refuses('s', (struct given){ONNX_FLOAT, 3, {1, 1, 1}}, DIAG_ONNX_SHAPE, "3 scales or zero points, and there is one", "several scales");
-	refuses('z', (struct given){ONNX_UINT8, 3, {0}}, DIAG_ONNX_SHAPE, "3 scales or zero points, and there is one", "several zero points");
-	for (int op = 8; op < OPERATORS; op++) {
+	refuses('s', (struct given){ONNX_FLOAT, 3, {1, 1, 1}, 0}, DIAG_ONNX_SHAPE, "3 scales or zero points, and there is one", "several scales");
+	refuses('z', (struct given){ONNX_UINT8, 3, {0}, 0}, DIAG_ONNX_SHAPE, "3 scales or zero points, and there is one", "several zero points");
+	for (int op = QGEMM; op < OPERATORS && strchr(operators[op].inputs, 's'); op++) {
 		int scale = operators[op].inputs[3] == 'v' ? 4 : 1;
 		for (int i = scale; i < scale + 2; i++) {
 			start(&s, op);
-			s.given[i] = i == scale ? (struct given){ONNX_FLOAT, 2, {1, 1, 1}} : (struct given){ONNX_UINT8, 4, {0}};
+			s.given[i] = i == scale ? (struct given){ONNX_FLOAT, 2, {1, 1, 1}, 0} : (struct given){ONNX_UINT8, 4, {0}, 0};
 			if (op >= 11 && i == scale + 1)
 				continue; /* an axis has a list of scales first */
 			if (strcmp(operators[op].op, "QLinearConv") == 0 && i == scale)
@@ -185,29 +191,80 @@ static void refuses_counts(void)
 	}
 }
 
+/* One input of the node is another than a good one. */
+static bool refuses_input(int op, int at, struct given changed, enum diag_id id, const char *part)
+{
+	struct small s;
+	start(&s, op);
+	s.given[at] = changed;
+	return is_refused(&s, op, id, part);
+}
+
+static void refuses_summands(void)
+{
+	const struct given floats = {ONNX_FLOAT, 1, {0.5f}, 0}, several = {ONNX_INT32, 3, {0}, 0}, two = {ONNX_INT32, 2, {0}, 0};
+	tap_ok(refuses_input(QGEMM, 6, floats, DIAG_ONNX_TYPE, "input 6 is of type float"), "QGemm refuses an offset of floats");
+	tap_ok(refuses_input(QGEMM, 6, two, DIAG_ONNX_SHAPE, "cannot be broadcast"), "and one that is not as long as a row");
+	tap_ok(refuses_input(CONV, 8, floats, DIAG_ONNX_TYPE, "input 8 is of type float"), "QLinearConv refuses a bias of floats");
+	tap_ok(refuses_input(CONV, 8, several, DIAG_ONNX_SHAPE, "other elements"), "and one without a number for each channel");
+}
+
 static void refuses_the_rest(void)
 {
 	struct small s;
-	start(&s, 8);
-	s.given[8] = left_out;
-	tap_ok(is_refused(&s, 8, DIAG_ONNX_OPERATOR, "without the other"), "QGemm refuses a scale of the result without a zero point");
-	start(&s, 8);
-	s.given[6] = good_scale;
-	tap_ok(is_refused(&s, 8, DIAG_ONNX_TYPE, "C is of type float"), "and an offset of floats");
+	const struct given three = {ONNX_FLOAT, 3, {1, 1, 1}, 0};
+	tap_ok(refuses_input(QGEMM, 8, left_out, DIAG_ONNX_OPERATOR, "without the other"), "QGemm refuses a scale of the result without a zero point");
+	for (int op = MATMUL; op <= CONV; op++)
+		tap_ok(refuses_input(op, 6, three, DIAG_ONNX_SHAPE, "there is one"), "%s refuses several scales of the result", operators[op].op);
+	start(&s, CONV);
+	s.given[4] = (struct given){ONNX_FLOAT, 2, {1, 1}, 3};
+	tap_ok(is_refused(&s, CONV, DIAG_ONNX_SHAPE, "2 scales or zero points"), "QLinearConv refuses scales of weights that are no list");
 	start(&s, 0);
 	s.given[3].type = s.given[5].type = ONNX_INT8;
 	tap_ok(is_refused(&s, 0, DIAG_ONNX_TYPE, "types uint8 and int8"), "QLinearAdd refuses values of two types");
-	start(&s, 7);
+	start(&s, CONCAT);
 	s.given[5].type = s.given[7].type = ONNX_INT8;
-	tap_ok(is_refused(&s, 7, DIAG_ONNX_TYPE, "types uint8 and int8"), "and so does QLinearConcat");
-	start(&s, 6);
+	tap_ok(is_refused(&s, CONCAT, DIAG_ONNX_TYPE, "types uint8 and int8"), "and so does QLinearConcat");
+	start(&s, SOFTMAX);
 	make_graph(&s, "QLinearSoftmax", "com.microsoft", 5);
 	s.attribute.name = "axis";
 	check_refusal(&s.graph, DIAG_ONNX_ATTRIBUTE, "no attribute 'opset'", "QLinearSoftmax refuses an axis without its meaning");
 }
 
+/* Windows of one element in a border have no elements to average. */
+static void refuses_pads(void)
+{
+	static const int64_t pads[] = {0, 1, 0, 0};
+	static const char *const op[] = {"QLinearAveragePool", "AveragePool"};
+	for (int i = 0; i < 2; i++) {
+		struct small s;
+		start(&s, AVERAGE_POOL);
+		s.given[0].type = i ? ONNX_FLOAT : ONNX_UINT8;
+		make_graph(&s, op[i], i ? "" : "com.microsoft", i ? 1 : 5);
+		s.attribute = (struct onnx_attribute){.name = "pads", .kind = ONNX_KIND_INTS, .kind_name = "INTS", .ints = pads, .n = 4};
+		s.node.attribute = &s.attribute, s.node.attributes = 1;
+		check_refusal(&s.graph, DIAG_ONNX_ATTRIBUTE, "a window lies in the pads of axis 3 alone", op[i]);
+	}
+}
+
+/* Scales and zero points that are one element are the same numbers, whatever their axes. */
+static void joins_single_elements(void)
+{
+	for (int op = 0; op < OPERATORS; op++) {
+		struct small s;
+		int n = (int)strlen(operators[op].inputs);
+		start(&s, op);
+		const char *text = import_graph(make_graph(&s, operators[op].op, operators[op].domain, n));
+		start(&s, op);
+		for (int i = 0; i < n; i++)
+			s.given[i].ones = s.given[i].n ? 5 : 0;
+		const char *same = import_graph(make_graph(&s, operators[op].op, operators[op].domain, n));
+		tap_ok(text && same && strcmp(text, same) == 0, "%s takes a scale or zero point of six axes", operators[op].op);
+	}
+}
+
 int main(void)
 {
-	static void (*const tests[])(void) = {refuses_scales, refuses_types, refuses_values, refuses_counts, refuses_the_rest};
+	static void (*const tests[])(void) = {refuses_scales, refuses_types, refuses_values, refuses_counts, refuses_summands, refuses_the_rest, refuses_pads, joins_single_elements};
 	return run_imports(tests, sizeof tests / sizeof *tests);
 }
