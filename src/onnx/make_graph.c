@@ -87,9 +87,11 @@ static bool resolve_outputs(struct onnx_making *g, const Onnx__GraphProto *from)
 static bool make_graph(struct onnx_making *g, const Onnx__GraphProto *from)
 {
 	bool decides = !g->outer && g->reading->choices;
-	return describe_nodes(g, from) && onnx_define_values(g, from) &&
-	       (!decides || onnx_decide_values(g)) && resolve_nodes(g, from) && resolve_outputs(g, from) &&
-	       (!decides || onnx_decide_outputs(g)) && onnx_order_nodes(g);
+	if (!describe_nodes(g, from) || !onnx_define_values(g, from) || (decides && !onnx_decide_values(g)) ||
+	    !resolve_nodes(g, from) || !resolve_outputs(g, from) || (decides && !onnx_decide_outputs(g)))
+		return false;
+	onnx_join_quantised(g);
+	return onnx_order_nodes(g);
 }
 
 struct onnx_graph *onnx_make_graph(struct onnx_reading *r, struct onnx_making *outer,

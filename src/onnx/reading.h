@@ -79,7 +79,13 @@ void onnx_decide_extent(struct onnx_reading *, struct onnx_dim *);
 bool onnx_decide_values(struct onnx_making *);
 bool onnx_decide_outputs(struct onnx_making *);
 
-/* topological.c: puts the nodes that outputs need in topological order and drops the others.  False when
+/* join_quantised.c: operators whose inputs are dequantised and whose result is quantised compute in integers. */
+void onnx_join_quantised(struct onnx_making *);
+
+/* topological.c: lists the values that a node needs of the graph that it stands in, for itself and for the graphs in
+ * it; -1 = an input that is left out.  Returns their number; `to` may be NULL. */
+size_t onnx_needed_values(const struct onnx_node *, int *to);
+/* Puts the nodes that outputs need in topological order and drops the others.  False when
  * there is a cycle. */
 bool onnx_order_nodes(struct onnx_making *);
 

@@ -17,10 +17,11 @@ struct walk {
 	int n;
 };
 
-/* The values of this graph that the subgraphs of a node use. */
-static size_t captured_values(const struct onnx_node *node, int *to)
+size_t onnx_needed_values(const struct onnx_node *node, int *to)
 {
-	size_t n = 0;
+	size_t n = node->inputs;
+	if (to)
+		memcpy(to, node->input, n * sizeof *to);
 	for (size_t i = 0; i < node->attributes; i++)
 		if (node->attribute[i].kind == ONNX_KIND_GRAPH)
 			for (size_t v = 0; v < node->attribute[i].graph->values; v++)
@@ -38,15 +39,12 @@ static void list_needs(struct walk *w)
 	struct arena *arena = w->g->reading->arena;
 	size_t n = 0;
 	for (size_t i = 0; i < graph->nodes; i++)
-		n += graph->node[i].inputs + captured_values(&graph->node[i], NULL);
+		n += onnx_needed_values(&graph->node[i], NULL);
 	w->begin = ARENA_ARRAY(arena, int, graph->nodes + 1);
 	w->need = ARENA_ARRAY(arena, int, n + 1);
 	n = 0;
 	for (size_t i = 0; i < graph->nodes; i++) {
-		const struct onnx_node *node = &graph->node[i];
-		memcpy(w->need + n, node->input, node->inputs * sizeof *w->need);
-		n += node->inputs;
-		n += captured_values(node, w->need + n);
+		n += onnx_needed_values(&graph->node[i], w->need + n);
 		w->begin[i + 1] = n;
 	}
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """Writes the graphs of tests/onnx/qlinear and what ONNX Runtime computes of them: a folder for each operator of the domain
-com.microsoft, in the form of the standard's cases.
+com.microsoft, and one of operators on floats between DequantizeLinear and QuantizeLinear, in the form of the standard's cases.
 
   write_qlinear.py FOLDER
 
@@ -53,6 +53,21 @@ class Case:
         name = f"y{len(self.outputs)}"
         self.nodes.append(helper.make_node(self.op, inputs, [name], f"{self.op} {len(self.nodes)}", domain="com.microsoft", **attributes))
         self.outputs.append(helper.make_tensor_value_info(name, elem_type or TYPES[kind][1], None))
+
+    def surround(self, op, inputs, result, elem_type=TensorProto.UINT8, **attributes):
+        """An operator on floats: inputs are names of values, or of a value, a scale and a zero point with the axis of these,
+        and the result is quantised by the scale and the zero point, or has none."""
+        name, names = f"y{len(self.outputs)}", []
+        for i, given in enumerate(inputs):
+            names.append(given if isinstance(given, str) else f"{name}.{i}")
+            if not isinstance(given, str):
+                *parts, axis = given
+                self.nodes.append(helper.make_node("DequantizeLinear", parts, [names[-1]], axis=axis))
+        self.nodes.append(helper.make_node(op, names, [f"{name}.float" if result else name], f"{op} {name}", **attributes))
+        if result:
+            self.nodes.append(helper.make_node("QuantizeLinear", [f"{name}.float", *result], [name]))
+        self.outputs.append(helper.make_tensor_value_info(name, elem_type, None))
+        return name
 
     def write(self, folder):
         graph = helper.make_graph(self.nodes, self.op, self.inputs, self.outputs, self.tensors)
@@ -161,6 +176,49 @@ def write_gemm(seed):
     return case
 
 
+def write_qdq(seed):
+    """Scales are powers of two: floats are exact, and so in integers as they are."""
+    case = Case("QDQ", seed)
+    image, other, matrix = case.input("u8", [2, 4, 6, 6]), case.input("u8", [2, 4, 6, 6]), case.input("u8", [5, 12])
+    x, b = case.scale("u8", 2**-4, 115), case.scale("u8", 2**-3, 7)
+    y, one = case.scale("u8", 2.0, 130), case.constant(np.int8(0))
+    columns = lambda n: [case.constant((2.0 ** case.random.integers(-6, -3, n)).astype(np.float32)), case.constant(np.zeros(n, np.int8))]
+    numbers = lambda shape: case.constant(case.random.integers(-3000, 3000, shape).astype(np.int32))
+    images = lambda i, scale: (i, *scale, 1)
+
+    kernel, scales = case.constant(case.draw("i8", [3, 4, 3, 3])), columns(3)
+    sums = case.constant((2.0**-4 * np.frombuffer(case.tensors[-2].raw_data, np.float32)).astype(np.float32))
+    bias = (numbers([3]), sums, case.constant(np.zeros(3, np.int32)), 0)
+    case.surround("Conv", [images(image, x), (kernel, *scales, 0), bias], y, pads=[1, 1, 1, 1], strides=[2, 2])
+    case.surround("Conv", [images(image, x), (kernel, *scales, -4)], y)
+    case.surround("Conv", [images(image, x), (case.constant(case.draw("i8", [4, 1, 3, 3])), case.constant(np.float32(0.5)), one, 0)], y, group=4)
+    weights = case.constant(case.draw("i8", [12, 9]))
+    case.surround("MatMul", [images(matrix, x), (weights, *columns(9), -1)], y)
+    case.surround("Gemm", [images(matrix, x), (case.constant(case.draw("u8", [9, 12])), *case.scale("u8", 2**-5, 128), 0),
+                           (numbers([9]), case.constant(np.float32(2**-9)), case.constant(np.int32(0)), 0)], y, transB=1, beta=1.0)  # fmt: skip
+    case.surround("Add", [images(image, x), images(other, b)], case.scale("u8", 2**-2, 90))
+    case.surround("Mul", [images(image, x), images(case.constant(case.draw("u8", [4, 1, 1])), b)], y)
+    case.surround("Concat", [images(image, x), images(other, b), images(image, b)], x, axis=1)
+    case.surround("AveragePool", [images(image, x)], case.scale("u8", 2**-6, 7), kernel_shape=[2, 2], strides=[2, 2])
+    case.surround("GlobalAveragePool", [images(case.input("u8", [1, 3, 4, 4]), x)], b)
+    case.surround("Sigmoid", [images(image, x)], case.scale("u8", 2**-8, 0))
+    case.surround("LeakyRelu", [images(image, x)], b, alpha=0.5)
+    case.surround("MaxPool", [images(image, x)], x, kernel_shape=[2, 2])
+    case.surround("Reshape", [images(image, x), case.constant(np.array([2, -1], np.int64))], x)
+    case.surround("Transpose", [images(image, x)], x, perm=[0, 2, 3, 1])
+
+    # What stays an operator on floats: scales that disagree, a summand of floats, half a summand, another scale behind what only
+    # moves elements, a result that something else reads, and one that is not quantised.
+    case.surround("Conv", [images(image, x), (kernel, *scales, 0), (bias[0], case.constant(np.full(3, 2.0**-3, np.float32)), *bias[2:])], y)
+    case.surround("Conv", [images(image, x), (kernel, *scales, 0), case.constant(np.float32([1, 2, 3]))], y)
+    case.surround("Gemm", [images(matrix, x), (weights, *case.scale("i8", 2**-5, 0), 0), case.constant(np.zeros(9, np.float32))], y, beta=0.5)
+    case.surround("MaxPool", [images(image, x)], b, kernel_shape=[2, 2])
+    read = case.surround("Mul", [images(image, x), images(other, b)], y)
+    case.surround("Relu", [f"{read}.float"], None, TensorProto.FLOAT)
+    case.surround("MatMul", [images(matrix, x), (weights, *columns(9), 1)], None, TensorProto.FLOAT)
+    return case
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
@@ -175,6 +233,7 @@ def main():
         write_pool(7),
         write_softmax(8),
         write_gemm(9),
+        write_qdq(10),
     ):
         case.write(folder)
 

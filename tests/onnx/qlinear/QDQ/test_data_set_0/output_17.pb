@@ -1,0 +1,1 @@
+	By17J-pànqènöînsOïñç{}oës_pszÅkkrâ~mã}mmçk|wò~

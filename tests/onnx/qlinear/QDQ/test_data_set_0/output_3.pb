@@ -1,0 +1,1 @@
+	By3J-ynzZ±§€xdO•«˜t€\‘z_^dsvUr…~W“{€xXv|l®y€
