@@ -73,14 +73,17 @@ ilir_expr lower_row_of(struct lowering *l, ilir_buffer array, const char *name, 
 	return lower_named(l, name, ilir_load_index(l->m, array, &at, 1));
 }
 
+/* The key of an expression in a scope is longer by a byte than that of a value of its number at no index. */
 ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
 {
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, &e, 1));
-	int known = map_get(&s->memo, (const char *)&e, sizeof e);
+	char key[sizeof e + 1] = {0};
+	memcpy(key, &e, sizeof e);
+	int known = map_get(&s->memo, key, sizeof key);
 	if (known >= 0)
 		return (ilir_expr){known};
 	ilir_expr row = name_value(l, name, e);
-	map_add(&s->memo, (const char *)&e, sizeof e, row.i);
+	map_add(&s->memo, key, sizeof key, row.i);
 	return row;
 }
 
