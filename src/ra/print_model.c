@@ -577,7 +577,7 @@ static void print_traversal(struct ra_printer *p, int t)
 {
 	const struct ra_traversal *of = &p->m->traversals.at[t];
 	if (t || of->down || ra_is_scan(of))
-		str_printf(p->s, "%straversal %s", t ? "\n" : "", of->down ? "down" : "up");
+		str_printf(p->s, "%straversal %s", t || ra_is_scan(of) ? "\n" : "", of->down ? "down" : "up");
 	if (ra_is_scan(of)) {
 		str_puts(p->s, " over ");
 		ra_dim_print(p->m, &of->steps, p->s);
