@@ -38,14 +38,28 @@ void arena_init(struct arena *a, const struct allocator *allocator)
 	*a = (struct arena){.allocator = allocator};
 }
 
-void arena_free(struct arena *a)
+/* Frees the chunks that are newer than one of them; all when it is NULL. */
+static void free_chunks(struct arena *a, const struct arena_chunk *last)
 {
-	while (a->chunks) {
+	while (a->chunks != last) {
 		struct arena_chunk *next = a->chunks->next;
 		a->allocator->resize(a->allocator->context, a->chunks, a->chunks->size, 0);
 		a->chunks = next;
 	}
+}
+
+void arena_free(struct arena *a)
+{
+	free_chunks(a, NULL);
 	arena_init(a, a->allocator);
+}
+
+void arena_rewind(struct arena *a, const struct arena *before)
+{
+	free_chunks(a, before->chunks);
+	a->free = before->free;
+	a->end = before->end;
+	a->bytes = before->bytes;
 }
 
 static bool exceeds_limit(struct arena *a, size_t bytes)

@@ -37,6 +37,8 @@ struct arena {
 
 void arena_init(struct arena *, const struct allocator *);
 void arena_free(struct arena *);
+/* Gives back what was taken since `before` was a copy of the arena; the limit and the escape stay. */
+void arena_rewind(struct arena *, const struct arena *before);
 
 /* Zeroed memory, aligned for any type; escapes when memory is out or the product overflows. */
 __attribute__((returns_nonnull)) void *arena_take(struct arena *, size_t count, size_t size);

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* If, Loop and Scan, whose graphs are written in place: a loop's once for each of its iterations, the number of
- * which must be known. */
-#include "onnx/operators.h"
+/* If, Loop and Scan, whose graphs are written in place: a loop's as the steps of a scan, or, where that cannot be,
+ * once for each of its iterations, the number of which must be known. */
+#include "onnx/iterate.h"
 
 /* The graph of an attribute with at least so many inputs and outputs.  NULL after a diagnostic. */
 static const struct onnx_graph *find_graph(const struct onnx_op *o, const char *name, size_t inputs, size_t outputs)
@@ -86,8 +86,6 @@ bool onnx_write_if(struct onnx_op *o)
 
 /* --- iterations --- */
 
-enum { SCANS = ONNX_OUTPUT_LIMIT };
-
 /* A body that is written again and again.  Its inputs are `first` values of the operator's own, then states,
  * then elements of scanned inputs; its outputs `lead` such values, states, and elements of scanned outputs. */
 struct iteration {
@@ -122,12 +120,6 @@ static bool write_iteration(struct iteration *t)
 	return true;
 }
 
-/* Along which axes inputs are scanned and outputs are joined, and in which direction. */
-struct scan {
-	int states, inputs; /* inputs: those that are scanned */
-	int64_t axis[SCANS], backward[SCANS], out_axis[SCANS], out_backward[SCANS];
-};
-
 /* Joins what all iterations made of a scanned output, along a new axis. */
 static bool join_scanned(const struct iteration *t, int scanned, int64_t axis, bool backward, struct onnx_operand *out)
 {
@@ -150,7 +142,7 @@ static bool join_scanned(const struct iteration *t, int scanned, int64_t axis, b
 	return at >= 0;
 }
 
-static bool put_outputs(const struct iteration *t, const struct scan *s, struct onnx_operand *out)
+static bool put_outputs(const struct iteration *t, const struct onnx_iterations *s, struct onnx_operand *out)
 {
 	for (int i = 0; i < t->o->outs; i++) {
 		int scanned = i - t->states;
@@ -175,7 +167,7 @@ static bool find_end(const struct iteration *t, int64_t trips, bool *goes_on)
 	return true;
 }
 
-static struct onnx_operand make_truth(const struct onnx_op *o)
+struct onnx_operand onnx_make_truth(const struct onnx_op *o)
 {
 	struct onnx_tensor *t = onnx_new_tensor(o, ONNX_BOOL, &(struct onnx_shape){0});
 	*(uint8_t *)t->data = 1;
@@ -190,7 +182,7 @@ static bool write_iterations(struct iteration *t, int64_t trips)
 	while (goes_on) {
 		t->in[0] = onnx_integers(t->o, &(struct onnx_shape){0}, &t->n);
 		if (!t->in[1].given)
-			t->in[1] = make_truth(t->o);
+			t->in[1] = onnx_make_truth(t->o);
 		if (!write_iteration(t))
 			return false;
 		t->in[1] = t->out[0];
@@ -213,28 +205,34 @@ bool onnx_write_loop(struct onnx_op *o)
 	if (onnx_given(o, 1))
 		t.in[1] = o->in[1];
 	memcpy(&t.in[2], &o->in[2], sizeof *o->in * states);
+	const struct onnx_iterations loop = {.body = body, .loop = true, .states = states, .n = trips};
+	bool goes_on = true;
+	if (!find_end(&t, trips, &goes_on))
+		return false;
+	if (goes_on && onnx_can_scan(o, &loop))
+		return onnx_write_steps(o, &loop, &o->in[2], o->out);
 	if (!write_iterations(&t, trips))
 		return false;
-	return put_outputs(&t, &(struct scan){0}, o->out);
+	return put_outputs(&t, &loop, o->out);
 }
 
 /* --- Scan --- */
 
-static bool read_scan(const struct onnx_op *o, int given, struct scan *s)
+static bool read_scan(const struct onnx_op *o, int given, struct onnx_iterations *s)
 {
 	int64_t scanned = onnx_int(o, "num_scan_inputs");
 	bool first = o->node->opset < 9;
-	if (scanned < 1 || scanned > given || scanned > SCANS)
+	if (scanned < 1 || scanned > given || scanned > ONNX_OUTPUT_LIMIT)
 		return onnx_op_refuse(o, DIAG_ONNX_ATTRIBUTE, NULL, "it scans %lld of %d inputs", (long long)scanned, given);
-	*s = (struct scan){.states = given - (int)scanned, .inputs = (int)scanned};
+	*s = (struct onnx_iterations){.states = given - (int)scanned, .inputs = (int)scanned};
 	return onnx_ints(o, first ? "directions" : "scan_input_directions", s->inputs, 0, s->backward) &&
 	       onnx_ints(o, "scan_input_axes", s->inputs, 0, s->axis) &&
-	       onnx_ints(o, "scan_output_directions", SCANS, 0, s->out_backward) &&
-	       onnx_ints(o, "scan_output_axes", SCANS, 0, s->out_axis);
+	       onnx_ints(o, "scan_output_directions", ONNX_OUTPUT_LIMIT, 0, s->out_backward) &&
+	       onnx_ints(o, "scan_output_axes", ONNX_OUTPUT_LIMIT, 0, s->out_axis);
 }
 
 /* The extent that all scanned inputs have along their axes; sets axes from 0.  -1 after a diagnostic. */
-static int64_t find_length(const struct onnx_op *o, struct scan *s, const struct onnx_operand *x)
+static int64_t find_length(const struct onnx_op *o, struct onnx_iterations *s, const struct onnx_operand *x)
 {
 	int64_t n = -1;
 	for (int i = 0; i < s->inputs; i++) {
@@ -253,13 +251,17 @@ static int64_t find_length(const struct onnx_op *o, struct scan *s, const struct
 }
 
 /* Scans the inputs: states, then those that are scanned, which have no batch. */
-static bool run_scan(struct onnx_op *o, struct scan s, const struct onnx_operand *x, struct onnx_operand *out)
+static bool run_scan(struct onnx_op *o, struct onnx_iterations s, const struct onnx_operand *x, struct onnx_operand *out)
 {
 	const size_t inputs = s.states + s.inputs;
 	struct iteration t = {.o = o, .body = find_graph(o, "body", inputs, s.states), .states = s.states};
 	int64_t n = t.body ? find_length(o, &s, x + s.states) : -1;
 	if (n < 0 || !begin_iterations(&t))
 		return false;
+	s.body = t.body;
+	s.n = n;
+	if (onnx_can_scan(o, &s))
+		return onnx_write_steps(o, &s, x, out);
 	memcpy(t.in, x, sizeof *x * s.states);
 	for (int64_t i = 0; i < n; i++) {
 		for (int k = 0; k < s.inputs; k++)
@@ -271,7 +273,7 @@ static bool run_scan(struct onnx_op *o, struct scan s, const struct onnx_operand
 }
 
 /* Until version 8 inputs begin with lengths, and have a batch before the axis that is scanned. */
-static bool scan_batch(struct onnx_op *o, const struct scan *s, const struct onnx_operand *x)
+static bool scan_batch(struct onnx_op *o, const struct onnx_iterations *s, const struct onnx_operand *x)
 {
 	const int inputs = s->states + s->inputs;
 	int64_t batch = x[0].shape.rank ? x[0].shape.dim[0] : 0;
@@ -301,7 +303,7 @@ static bool scan_batch(struct onnx_op *o, const struct scan *s, const struct onn
 
 bool onnx_write_scan(struct onnx_op *o)
 {
-	struct scan s;
+	struct onnx_iterations s;
 	const int first = o->node->opset < 9, given = (int)o->node->inputs - first;
 	if (!read_scan(o, given, &s))
 		return false;

@@ -12,11 +12,42 @@ static bool is_small(const struct onnx_operand *x)
 	return onnx_elements(&x->shape) <= FOLDED_ELEMENTS;
 }
 
+static bool is_small_constant(const struct onnx_tensor *t)
+{
+	return t && t->elements <= FOLDED_ELEMENTS;
+}
+
+/* Whether a value that a graph takes from the ones around is a small constant. */
+static bool captures_constant(const struct onnx_scope *scope, int value)
+{
+	while (scope && !scope->operand[value].given && !scope->graph->value[value].constant) {
+		value = scope->graph->value[value].outer;
+		scope = value < 0 ? NULL : scope->around;
+	}
+	return scope && is_small_constant(scope->operand[value].given ? scope->operand[value].constant
+								      : scope->graph->value[value].constant);
+}
+
+static bool has_small_constants(const struct onnx_scope *around, const struct onnx_graph *g)
+{
+	for (size_t i = 0; i < g->values; i++) {
+		const struct onnx_value *v = &g->value[i];
+		if ((v->constant && !is_small_constant(v->constant)) || (v->outer >= 0 && !captures_constant(around, v->outer)))
+			return false;
+	}
+	return true;
+}
+
 bool onnx_is_foldable(const struct onnx_op *o)
 {
 	for (int i = 0; i < o->ins; i++)
-		if (o->in[i].given && (!o->in[i].constant || !is_small(&o->in[i])))
+		if (o->in[i].given && !is_small_constant(o->in[i].constant))
 			return false;
+	for (size_t i = 0; i < o->node->attributes; i++) {
+		const struct onnx_attribute *a = &o->node->attribute[i];
+		if (a->kind == ONNX_KIND_GRAPH && !has_small_constants(o->importer->scope, a->graph))
+			return false;
+	}
 	return o->ins > 0;
 }
 

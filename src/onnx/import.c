@@ -119,7 +119,7 @@ static void mark_used_outside(const struct onnx_graph *g, void *context)
 			needed[g->value[i].outer] = true;
 }
 
-static void mark_needed(const struct onnx_graph *g, bool *needed)
+void onnx_mark_needed(const struct onnx_graph *g, bool *needed)
 {
 	for (size_t i = 0; i < g->outputs; i++)
 		needed[g->output[i]] = true;
@@ -177,7 +177,7 @@ static bool check_written(const struct onnx_importer *im, const struct onnx_op *
 {
 	for (int i = 0; i < o->outs; i++)
 		written &= !o->out[i].given || o->out[i].source || o->out[i].id;
-	return written || im->diags->n > im->faults ||
+	return written || im->diags->n ||
 	       onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "an input that it needs is left out");
 }
 
@@ -240,7 +240,7 @@ static bool write_outputs(struct onnx_importer *im)
 static bool take_name(struct onnx_importer *im, const struct onnx_value *v)
 {
 	const char *name = onnx_spell_name(im->arena, v->name);
-	return map_add(&im->target.names, name, strlen(name), 0) ||
+	return map_add(&im->target.names, name, strlen(name), ONNX_NAME_TAKEN) ||
 	       refuse_value(im, v, DIAG_ONNX_NAME, "rename one of them",
 			    "has the name of another input or output");
 }
@@ -251,6 +251,17 @@ static bool take_output_names(struct onnx_importer *im)
 	for (size_t i = 0; i < im->scope->graph->outputs; i++)
 		good &= take_name(im, &im->scope->graph->value[im->scope->graph->output[i]]);
 	return good;
+}
+
+/* Inputs are declared when they are first used: until then nothing else gets their names. */
+static void reserve_input_names(struct onnx_importer *im)
+{
+	for (size_t i = 0; i < im->whole->inputs; i++) {
+		const struct onnx_value *v = &im->whole->value[im->whole->input[i]];
+		const char *name = onnx_spell_name(im->arena, v->name);
+		if (!v->constant)
+			map_add(&im->target.names, name, strlen(name), ONNX_NAME_OF_INPUT);
+	}
 }
 
 /* Nodes of graphs count as often as they are written, and so do the graphs. */
@@ -277,7 +288,7 @@ static struct onnx_scope *open_scope(struct onnx_importer *im, const struct onnx
 				     .around = im->scope,
 				     .operand = ARENA_ARRAY(im->arena, struct onnx_operand, g->values + 1),
 				     .needed = ARENA_ARRAY(im->arena, bool, g->values + 1)};
-	mark_needed(g, scope->needed);
+	onnx_mark_needed(g, scope->needed);
 	return scope;
 }
 
@@ -334,8 +345,10 @@ static bool write_whole(struct onnx_importer *im)
 	im->scope = open_scope(im, im->whole);
 	im->axis = free_prefix(im->arena, im->whole, "i");
 	im->reduced = free_prefix(im->arena, im->whole, "r");
-	if (!onnx_start_target(im, im->arena, &im->target) || !take_output_names(im) ||
-	    !write_nodes(im, im->whole) || !write_outputs(im))
+	if (!onnx_start_target(im, im->arena, &im->target) || !take_output_names(im))
+		return false;
+	reserve_input_names(im);
+	if (!write_nodes(im, im->whole) || !write_outputs(im))
 		return false;
 	*im->out = (struct onnx_model){ra_builder_finish(im->target.builder), im->target.weights.at,
 				       im->target.weights.n};
@@ -358,17 +371,56 @@ static bool refuse_memory(const struct onnx_importer *im, size_t most)
 			"the import takes more than %lld MiB", mebibytes);
 }
 
+static void begin_attempt(struct onnx_importer *im)
+{
+	diags_free(im->diags);
+	arena_free(&im->scratch);
+	im->arena->limit = im->arena->bytes + ONNX_IMPORT_LEAST + ONNX_IMPORT_MULTIPLE * (size_t)im->whole->bytes;
+	im->written = 0;
+	im->evaluated = 0;
+	im->scope = NULL;
+	im->node = NULL;
+	im->attempts.again = im->attempts.scans = false;
+}
+
+/* Where a body cannot be a step, its iterations are unrolled in the next attempt.  Where the rest of the graph fails
+ * that scans are part of, perhaps because it needs constants that a loop computes, all iterations are. */
+static bool write_attempts(struct onnx_importer *im)
+{
+	struct onnx_attempts *t = &im->attempts;
+	const struct arena before = *im->arena;
+	for (;;) {
+		begin_attempt(im);
+		if (write_whole(im))
+			return true;
+		if (t->unroll || !t->scans)
+			return false;
+		if (!t->again)
+			diags_move(&t->before, &t->said);
+		t->unroll = !t->again || t->n == ONNX_MAX_UNROLLED;
+		arena_rewind(im->arena, &before);
+	}
+}
+
+/* What is said of a graph that is too large when it is unrolled was said before, of the graph with scans. */
+static void report_attempts(struct onnx_attempts *t, struct diags *diags)
+{
+	bool large = t->said.n && t->said.at[0].id == DIAG_MODEL_LARGE;
+	diags_move(diags, large && t->before.n ? &t->before : &t->said);
+	diags_free(&t->before);
+	diags_free(&t->said);
+}
+
 /* Writes the graph in as much memory as may be taken.  Escapes as the arena does when other memory is out. */
-static bool write_bounded(struct onnx_importer *im)
+static bool write_bounded(struct onnx_importer *im, struct diags *diags)
 {
 	struct arena *a = im->arena;
 	jmp_buf escape, *const outer = a->escape;
 	const size_t limit = a->limit, before = a->bytes;
 	volatile bool good = false, done = false;
 	arena_init(&im->scratch, a->allocator);
-	a->limit = before + ONNX_IMPORT_LEAST + ONNX_IMPORT_MULTIPLE * (size_t)im->whole->bytes;
 	if (!arena_guard(a, &escape)) {
-		good = write_whole(im);
+		good = write_attempts(im);
 		done = true;
 	}
 	const bool full = a->full || im->scratch.full;
@@ -377,15 +429,19 @@ static bool write_bounded(struct onnx_importer *im)
 	a->limit = limit;
 	a->full = false;
 	arena_free(&im->scratch);
+	if (!done && full)
+		good = refuse_memory(im, most);
+	report_attempts(&im->attempts, diags);
 	if (!done && !full)
 		arena_escape(a);
-	return done ? good : refuse_memory(im, most);
+	return good;
 }
 
 bool onnx_import(struct arena *a, struct diags *diags, const struct onnx_graph *graph, struct onnx_model *out)
 {
 	struct onnx_importer *im = ARENA_NEW(a, struct onnx_importer);
-	*im = (struct onnx_importer){
-	    .arena = a, .diags = diags, .whole = graph, .out = out, .faults = diags->n};
-	return write_bounded(im);
+	*im = (struct onnx_importer){.arena = a, .diags = &im->attempts.said, .whole = graph, .out = out};
+	diags_init(&im->attempts.said, diags->allocator);
+	diags_init(&im->attempts.before, diags->allocator);
+	return write_bounded(im, diags);
 }

@@ -15,20 +15,32 @@ struct onnx_scope {
 
 /* The most nodes that are written, those of a loop for each of its iterations. */
 enum { ONNX_MAX_WRITTEN = 100000 };
+/* The most nodes of which the iterations alone are unrolled, each at the cost of another attempt at the whole. */
+enum { ONNX_MAX_UNROLLED = 8 };
+
+/* Iterations of Loop and Scan are written as scans, unless an attempt at that has shown that they cannot be. */
+struct onnx_attempts {
+	struct diags said, before; /* of the attempt at hand; of that in which scans were at fault, perhaps */
+	bool scans;		   /* the attempt has some */
+	bool again;		   /* it has shown that the body of the last of `unrolled` cannot be a step */
+	bool unroll;		   /* all iterations are unrolled in it */
+	const struct onnx_node *unrolled[ONNX_MAX_UNROLLED];
+	int n;
+};
 
 struct onnx_importer {
 	struct arena *arena;
-	struct diags *diags;
+	struct diags *diags;	        /* what is said of the attempt at hand */
 	const struct onnx_graph *whole; /* the model's */
 	struct onnx_model *out;
 	struct onnx_scope *scope;
 	struct onnx_target target;
-	size_t faults;		      /* diagnostics that were there before */
 	size_t written;		      /* nodes, and times that a graph of a node was written */
 	const struct onnx_node *node; /* that is being written; NULL = none */
 	struct arena scratch;	      /* of the model of one node that is evaluated, and of its values */
 	double evaluated;	      /* elements of nodes that were */
 	const char *axis, *reduced;   /* what names of indices begin with */
+	struct onnx_attempts attempts;
 };
 
 /* What import may take is bounded, as a few bytes of a file can ask for any extent: memory, by the nodes that
@@ -44,7 +56,9 @@ enum {
 
 /* Begins a model, which is made in that arena.  False after a diagnostic. */
 bool onnx_start_target(const struct onnx_importer *, struct arena *, struct onnx_target *);
-/* fold.c: whether a node depends on constants alone, of which there are few. */
+/* Marks the values of a graph that its nodes or outputs need. */
+void onnx_mark_needed(const struct onnx_graph *, bool *needed);
+/* fold.c: whether a node, and the graphs in it, depend on constants alone, of which there are few. */
 bool onnx_is_foldable(const struct onnx_op *);
 /* Computes a node with constant inputs: its outputs become constants, and `folded` true, unless it is too
  * large.  False after a diagnostic. */

@@ -288,7 +288,7 @@ const char *onnx_free_name(const struct onnx_op *o, const char *name)
 {
 	struct map *names = &o->target->names;
 	const char *spelled = onnx_spell_name(o->arena, *name ? name : "constant"), *candidate = spelled;
-	for (int i = 1; !map_add(names, candidate, strlen(candidate), 0); i++)
+	for (int i = 1; !map_add(names, candidate, strlen(candidate), ONNX_NAME_TAKEN); i++)
 		candidate = onnx_format(o, "%s_%d", spelled, i);
 	return candidate;
 }
@@ -331,6 +331,17 @@ static uint32_t declare_constant(const struct onnx_op *o, const struct onnx_tens
 	return ra_builder_param(o->target->builder, t.name, declaration_of(o, &x));
 }
 
+/* False when an output or another input has the name. */
+static bool take_input_name(struct onnx_target *t, const char *name)
+{
+	int *known = map_at(&t->names, name, strlen(name));
+	if (!known)
+		return map_add(&t->names, name, strlen(name), ONNX_NAME_TAKEN);
+	const bool reserved = *known == ONNX_NAME_OF_INPUT;
+	*known = ONNX_NAME_TAKEN;
+	return reserved;
+}
+
 static uint32_t declare_input(const struct onnx_op *o, const struct onnx_value *v)
 {
 	struct onnx_operand x;
@@ -340,7 +351,7 @@ static uint32_t declare_input(const struct onnx_op *o, const struct onnx_value *
 	if (!onnx_elements(&x.shape))
 		return refuse_value(o->diags, o->graph, v, DIAG_ONNX_SHAPE, "extents are at least 1 here",
 				    "has an axis without elements");
-	if (!map_add(&o->target->names, name, strlen(name), 0))
+	if (!take_input_name(o->target, name))
 		return refuse_value(o->diags, o->graph, v, DIAG_ONNX_NAME, "rename one of them",
 				    "has the name of another input or output");
 	return ra_builder_input(o->target->builder, name, declaration_of(o, &x));

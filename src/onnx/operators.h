@@ -32,6 +32,9 @@ struct onnx_operand {
 	uint32_t id; /* of the builder, without a source; 0 = there was a fault, which it reports */
 };
 
+/* What is known of a name of a target. */
+enum { ONNX_NAME_TAKEN, ONNX_NAME_OF_INPUT /* which is not declared yet */ };
+
 /* A model that is being written: the whole one, or that of one node with constant inputs. */
 struct onnx_target {
 	struct ra_builder *builder;
@@ -41,6 +44,7 @@ struct onnx_target {
 	int added;		    /* parameters that no tensor of the file gives a name */
 	struct map kept; /* numbers of the builder -> state that keeps the value for other bodies */
 	VEC(const char *) state;
+	bool scanning; /* the body at hand is of a step of a scan, in which there can be no scan */
 };
 
 struct onnx_importer;

@@ -336,6 +336,8 @@ static bool write_recurrence(struct onnx_op *o, enum kind kind)
 	const char *direction = onnx_string(o, "direction");
 	int directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
 	struct onnx_operand y[2], h[2], c[2];
+	if (o->target->scanning)
+		return onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "a step of a scan has no scans");
 	for (int d = 0; d < directions; d++) {
 		struct recurrence r = {.o = o, .kind = kind, .direction = d};
 		if (!read_direction(&r))

@@ -8,6 +8,7 @@ void onnx_begin_scan(const struct onnx_scan *s)
 {
 	ra_builder_traversal(s->o->target->builder,
 			     onnx_format(s->o, "%s over %lld", s->down ? "down" : "up", (long long)s->steps));
+	s->o->target->scanning = true;
 }
 
 void onnx_begin_step(struct onnx_scan *s, bool first)
@@ -22,6 +23,7 @@ void onnx_end_scan(const struct onnx_scan *s)
 {
 	ra_builder_traversal(s->o->target->builder, "up");
 	ra_builder_body(s->o->target->builder, RA_BODY_NODE);
+	s->o->target->scanning = false;
 }
 
 struct onnx_operand onnx_at_step(const struct onnx_scan *s, struct onnx_operand x)

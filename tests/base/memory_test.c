@@ -4,6 +4,7 @@
 #include "tests/tap.h"
 
 #include <stdint.h>
+#include <string.h>
 
 static void *resize_none(void *context, void *p, size_t old_size, size_t new_size)
 {
@@ -45,9 +46,46 @@ static void test_too_much(void)
 	tap_ok(!taken, "without memory an arena escapes");
 }
 
+/* Counts the bytes that are taken. */
+static void *resize_counted(void *context, void *p, size_t old_size, size_t new_size)
+{
+	*(size_t *)context += new_size - old_size;
+	return allocator_default.resize(NULL, p, old_size, new_size);
+}
+
+static void test_rewind(void)
+{
+	size_t taken = 0;
+	const struct allocator counted = {resize_counted, &taken};
+	struct arena a;
+	jmp_buf escape;
+	arena_init(&a, &counted);
+	if (arena_guard(&a, &escape))
+		return;
+	char *kept = arena_string(&a, "kept");
+	const struct arena before = a;
+	const size_t least = taken;
+	char *next = arena_take(&a, 8, 1);
+	arena_take(&a, 1000, 1000);
+	arena_take(&a, 8, 1);
+	tap_ok(taken > least && a.bytes == taken, "an arena grows");
+	arena_rewind(&a, &before);
+	tap_ok(taken == least && a.bytes == taken, "memory taken since then is given back");
+	tap_ok(arena_take(&a, 8, 1) == next && strcmp(kept, "kept") == 0, "and taken again behind what was there");
+	arena_free(&a);
+	arena_init(&a, &counted);
+	a.escape = &escape;
+	const struct arena empty = a;
+	arena_take(&a, 8, 1);
+	arena_rewind(&a, &empty);
+	tap_ok(!taken && arena_try(&a, 8, 1), "an arena may be empty again");
+	arena_free(&a);
+}
+
 int main(void)
 {
 	test_nothing();
+	test_rewind();
 	test_too_much();
 	return tap_done();
 }

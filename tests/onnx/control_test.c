@@ -176,6 +176,125 @@ static void test_run_time_ends(void)
 		      "and so must the condition of going on");
 }
 
+/* --- Loop as a scan --- */
+
+/* Puts a node of one output in front of an output of the body, which it becomes. */
+static void put_before_output(struct parts *body, int output, const char *op, int inputs, const int *in)
+{
+	int out = put_value(body, "before", ONNX_UNKNOWN_TYPE);
+	put_node(body, op, inputs, in, 1, &out);
+	body->outputs[output] = out;
+}
+
+static void test_scans(void)
+{
+	static struct parts p, body;
+	static const int64_t ten = 10, four = 4, many = 60000;
+	build_loop(&p, &body, &ten, NULL);
+	check_text(&p.graph, "tanh(", 2, "the body of many iterations is written for the first of them and for the others");
+	check_text(&p.graph, "over 10\n", 1, "which are steps");
+	build_loop(&p, &body, &many, NULL);
+	check_text(&p.graph, "tanh(", 2, "of any number");
+	build_loop(&p, &body, &four, NULL);
+	check_text(&p.graph, "over", 0, "few iterations are unrolled");
+	build_loop(&p, &body, &ten, NULL);
+	body.value[5].name = "late";
+	int late = put_input(&p, "late", ONNX_FLOAT, 2, 2), sum = put_value(&p, "sum", ONNX_UNKNOWN_TYPE);
+	put_node(&p, "Add", 2, (int[]){1, late}, 1, &sum);
+	p.outputs[0] = sum;
+	check_text(&p.graph, "over 10\n", 1, "an input that is used behind the scan may have the name of a state");
+	build_loop(&p, &body, &many, NULL);
+	int last = put_value(&p, "last", ONNX_UNKNOWN_TYPE);
+	put_node(&p, "NonZero", 1, (int[]){1}, 1, &last);
+	p.outputs[0] = last;
+	check_refusal(&p.graph, DIAG_ONNX_OPERATOR, "node 1 (NonZero",
+		      "what is at fault behind a scan is told, although the loop is too long to be unrolled");
+	tap_ok(diags.n == 1, "with one diagnostic");
+}
+
+/* What cannot be a step is unrolled. */
+static void test_unrolled(void)
+{
+	static struct parts p, body;
+	static const int64_t six = 6, far = 20, near = 3;
+	build_loop(&p, &body, &six, &far);
+	check_text(&p.graph, "tanh(", 6, "a condition that depends on the number of the iteration is known when it is unrolled");
+	build_loop(&p, &body, &six, &near);
+	check_text(&p.graph, "tanh(", 4, "and ends the loop where it fails");
+	build_loop(&p, &body, &six, NULL);
+	put_before_output(&body, 1, "ReduceSum", 1, (int[]){5});
+	check_text(&p.graph, "over", 0, "a state that gets another shape is unrolled");
+	build_loop(&p, &body, &six, NULL);
+	put_before_output(&body, 0, "Less", 2, (int[]){2, 3});
+	check_refusal(&p.graph, DIAG_ONNX_CONSTANT, "whether it goes on is computed",
+		      "a loop that ends by what it computes is refused");
+	build_loop(&p, &body, &(int64_t){60000}, NULL);
+	put_before_output(&body, 1, "ReduceSum", 1, (int[]){5});
+	check_refusal(&p.graph, DIAG_MODEL_LARGE, "more than 100000", "what cannot be a step may be too long");
+}
+
+/* Bytes that the import of three loops takes, one after the other, whose condition depends on the iteration. */
+static size_t count_bytes(const int64_t *trips)
+{
+	static struct parts p, body;
+	static const int64_t far = 20;
+	build_loop(&p, &body, trips, &far);
+	for (int i = 0; i < 2; i++) {
+		int y = put_value(&p, i ? "third" : "second", ONNX_UNKNOWN_TYPE);
+		put_graph(&p, put_node(&p, "Loop", 3, (int[]){2, -1, p.outputs[0]}, 1, &y), "body", &body);
+		p.outputs[0] = y;
+	}
+	const size_t before = arena.bytes;
+	check_text(&p.graph, "tanh(", 3 * (int)*trips, "loops that cannot be scans are unrolled one by one");
+	return arena.bytes - before;
+}
+
+static void test_memory(void)
+{
+	const size_t few = count_bytes(&(int64_t){4}), more = count_bytes(&(int64_t){6});
+	tap_ok(more < 2 * few, "memory of attempts is given back");
+}
+
+/* y = Expand(x, Loop(trips, , s) { s = s + by }), in which x of one element comes from the graph's input. */
+static void build_shape_loop(struct parts *p, struct parts *body, const int64_t *trips, const int64_t *s)
+{
+	open_graph(p, NULL);
+	open_graph(body, p);
+	int x = put_input(p, "x", ONNX_FLOAT, 0, 0), m = put_constant(p, "trips", ONNX_INT64, trips),
+	    from = put_constant(p, "from", ONNX_INT64, s), shape = put_value(p, "shape", ONNX_UNKNOWN_TYPE),
+	    y = put_value(p, "y", ONNX_UNKNOWN_TYPE);
+	p->value[from].rank = p->tensor[from].rank = 1;
+	p->tensor[from].dim[0] = 1;
+	put_input(body, "i", ONNX_INT64, 0, 0);
+	int on = put_input(body, "on", ONNX_BOOL, 0, 0), state = put_input(body, "s", ONNX_INT64, 1, 1),
+	    by = capture(body, "from", from), next = put_value(body, "next", ONNX_UNKNOWN_TYPE);
+	put_node(body, "Add", 2, (int[]){state, by}, 1, &next);
+	put_output(body, on);
+	put_output(body, next);
+	put_graph(p, put_node(p, "Loop", 3, (int[]){m, -1, from}, 1, &shape), "body", body);
+	put_node(p, "Expand", 2, (int[]){x, shape}, 1, &y);
+	put_output(p, y);
+}
+
+static void test_constant_loops(void)
+{
+	static struct parts p, body;
+	static const int64_t nine = 9, two = 2;
+	build_shape_loop(&p, &body, &nine, &two);
+	check_text(&p.graph, "in 20]", -1, "what a loop computes from constants may decide a shape");
+	build_shape_loop(&p, &body, &nine, &two);
+	int shown = put_value(&body, "shown", ONNX_UNKNOWN_TYPE), x = capture(&body, "x", 0);
+	put_node(&body, "Tanh", 1, &x, 1, &shown);
+	put_output(&body, shown);
+	int all = put_value(&p, "all", ONNX_UNKNOWN_TYPE);
+	p.node[0].output = put_arguments(&p, 2, (int[]){p.node[0].output[0], all});
+	p.node[0].outputs = 2;
+	p.value[all].producer = 0, p.value[all].result = 1;
+	put_output(&p, all);
+	check_text(&p.graph, "in 20]", -1, "also where it computes other things");
+	check_text(&p.graph, "tanh(", 9, "and then is unrolled");
+}
+
 /* --- If --- */
 
 /* A branch that applies an operator to x of the graph around. */
@@ -271,7 +390,7 @@ static void test_scan_without_batch(void)
 
 int main(void)
 {
-	static void (*const tests[])(void) = {test_loops, test_run_time_ends, test_branches,
+	static void (*const tests[])(void) = {test_loops, test_scans, test_unrolled, test_constant_loops, test_memory, test_run_time_ends, test_branches,
 					      test_types, test_outputs,	      test_scan_without_batch};
 	return run_imports(tests, sizeof tests / sizeof *tests);
 }
