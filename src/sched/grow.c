@@ -3,11 +3,11 @@
  * are profitable to fuse.
  *
  * First all values are found that must be stored in any case: expensive ones that are used in a loop that
- * they do not depend on, or in a reduction over the columns that their vectors would run along
- * (cut_expensive).  Then the smallest one-to-one operator outside all blocks becomes the seed of one.  The
- * block takes successors and predecessors of its members, alternately, while the table fusion.def allows
- * it, the block stays convex (no path leaves it and comes back) and the values that a tile keeps live fit
- * (sched_pressure_limit).  Values that cross the border of a block are stored, unless recomputing them
+ * they do not depend on, or in a reduction over the columns that their vectors would run along, or for words
+ * of integers (cut_expensive).  Then the smallest one-to-one operator outside all blocks becomes the seed of
+ * one.  The block takes successors and predecessors of its members, alternately, while the table fusion.def
+ * allows it, the block stays convex (no path leaves it and comes back) and the values that a tile keeps live
+ * fit (sched_pressure_limit).  Values that cross the border of a block are stored, unless recomputing them
  * costs less than memory traffic.
  *
  * Successors join in rising order and predecessors in falling order.  So an operator that a search for a
@@ -29,6 +29,7 @@ struct growth {
 	bool expensive, cut, recomputed, stored; /* cut: must be stored in any case */
 	bool too_slow;				 /* fusing it was measured to be slower than storing it */
 	bool reduces_below;			 /* it or a successor in its block reduces a dimension */
+	bool in_words; /* words are made of it, or of what is computed of it element by element */
 	unsigned char reach; /* the most complex mapping type of it and its predecessors in its block */
 	int block;
 	int searched;	 /* the number of the last search that visited it */
@@ -48,9 +49,23 @@ struct grower {
 	int *stack;
 };
 
+/* Whether a consumer makes words of several elements: in a loop of another length, reading elements some apart. */
+static bool makes_words(const struct grower *w, const struct sched_edge *e)
+{
+	enum sub_op op = sub_at(w->g.p, w->g.ops.at[e->to].value)->op;
+	return op == SUB_APPEND8 || op == SUB_APPEND16;
+}
+
+/* Whether a consumer makes words, or is computed element by element for what makes them. */
+static bool leads_to_words(const struct grower *w, const struct sched_edge *e)
+{
+	return makes_words(w, e) || (w->of[e->to].in_words && !w->g.ops.at[e->to].spaces);
+}
+
 static bool is_cut_for(const struct grower *w, const struct sched_edge *e)
 {
-	return w->of[e->from].cut && (e->again || e->scalar || e->last == SCHED_MANY_TO_MANY || e->moved);
+	return w->of[e->from].cut &&
+	       (e->again || e->scalar || e->last == SCHED_MANY_TO_MANY || e->moved || leads_to_words(w, e));
 }
 
 static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping b)
@@ -96,6 +111,15 @@ static bool is_result(const struct grower *w, int op)
 	return sched_fact(w->values, w->g.ops.at[op].value)->result;
 }
 
+/* Whether a value is stored for words: a result that is expensive, as it is in memory anyway; and what a product ends
+ * with, since weights are packed in the order of its own columns. */
+static bool must_store_for_words(const struct grower *w, int op, const struct sched_edge *e)
+{
+	const struct growth *x = &w->of[op];
+	return (leads_to_words(w, e) && x->expensive && is_result(w, op)) ||
+	       (makes_words(w, e) && x->spaces & SCHED_OF_ROWS);
+}
+
 /* Whether an expensive operator must be stored because of one of its consumers.  Measurements are of one
  * pass over the elements of the consumer, per vector of them; nothing that takes more than two passes is
  * recomputed. */
@@ -107,8 +131,16 @@ static bool must_store_for(const struct grower *w, const struct sched_edge *e)
 	return e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured);
 }
 
+static void find_words(struct grower *w)
+{
+	for (int i = w->g.ops.n; i-- > 0;)
+		for (int e = 0; e < w->g.ops.at[i].outs; e++)
+			w->of[i].in_words |= leads_to_words(w, sched_edge_out(&w->g, i, e));
+}
+
 static void cut_expensive(struct grower *w)
 {
+	find_words(w);
 	for (int i = 0; i < (int)w->g.ops.n; i++) {
 		const struct sched_operator *op = &w->g.ops.at[i];
 		struct growth *x = &w->of[i];
@@ -129,6 +161,7 @@ static void cut_expensive(struct grower *w)
 			again |= out->again;
 			x->cut |= x->expensive && !op->moves && must_store_for(w, out);
 			x->cut |= is_result(w, i) && (out->again || out->last == SCHED_MANY_TO_MANY);
+			x->cut |= must_store_for_words(w, i, out);
 		}
 		x->cut |= x->spaces & SCHED_OF_EDGES && sub_leading_dims(w->g.p, op->value) == 1;
 		x->recomputed = again && !x->cut;
