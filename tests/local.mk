@@ -207,6 +207,7 @@ unit_tests = \
 	%D%/subop/extra_op_test \
 	%D%/rewrite/compose_test \
 	%D%/rewrite/optimize_test \
+	%D%/rewrite/range_test \
 	%D%/subop/random_lower_test \
 	%D%/move/random_moves_test \
 	%D%/rewrite/random_rewrite_test \
@@ -244,9 +245,9 @@ shell_tests = \
 
 # Folders and files that tests read.
 test_data = \
-	%D%/golden/cell %D%/golden/cell-parent %D%/golden/conv %D%/golden/dot %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/labels %D%/golden/mlp %D%/golden/nest %D%/golden/quantised %D%/golden/scores %D%/golden/sorted %D%/golden/steps %D%/golden/windows %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/golden/cell %D%/golden/cell-parent %D%/golden/conv %D%/golden/counted %D%/golden/dot %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/labels %D%/golden/mlp %D%/golden/nest %D%/golden/quantised %D%/golden/scores %D%/golden/sorted %D%/golden/steps %D%/golden/windows %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/curl.sh %D%/cli/serve.sh %D%/cli/serve_clients.py %D%/cli/serve_endure.py %D%/cli/serve_faults.py %D%/cli/onnx_file.py %D%/cli/serve_onnx.py %D%/cli/serve_requests.py %D%/cli/serve_signals.py %D%/cli/serving.py %D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/conv.ra %D%/golden/depthwise.ra %D%/golden/dot.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/matrix.ra %D%/golden/mlp.ra %D%/golden/nest.ra %D%/golden/quantised.ra %D%/golden/scores.ra %D%/golden/steps.ra %D%/golden/windows.ra %D%/models/dots.ra %D%/models/mixed.ra %D%/models/rows.ra \
+	%D%/cli/curl.sh %D%/cli/serve.sh %D%/cli/serve_clients.py %D%/cli/serve_endure.py %D%/cli/serve_faults.py %D%/cli/onnx_file.py %D%/cli/serve_onnx.py %D%/cli/serve_requests.py %D%/cli/serve_signals.py %D%/cli/serving.py %D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/conv.ra %D%/golden/counted.ra %D%/golden/depthwise.ra %D%/golden/dot.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/matrix.ra %D%/golden/mlp.ra %D%/golden/nest.ra %D%/golden/quantised.ra %D%/golden/scores.ra %D%/golden/steps.ra %D%/golden/windows.ra %D%/models/dots.ra %D%/models/mixed.ra %D%/models/rows.ra \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/sched/shared.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/dgl.ra %D%/models/flat.ra %D%/models/order.ra %D%/models/pairs.ra %D%/models/selected.ra %D%/models/tagged.ra %D%/models/parts.ra \
 	%D%/models/bilstm.ra %D%/models/choices.ra %D%/models/edgekinds.ra %D%/models/mixedgates.ra %D%/models/numbered.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra %D%/models/types.ra \
 	%D%/models/axes.ra %D%/models/convolution.ra %D%/models/gather.ra %D%/models/indexed.ra %D%/models/looked.ra %D%/models/matrices.ra %D%/models/perceptron.ra %D%/models/nests.ra %D%/models/positions.ra %D%/models/products.ra %D%/models/ragged.ra %D%/models/reshape.ra %D%/models/scan.ra %D%/models/slots.ra %D%/models/strides.ra %D%/models/ternary.ra %D%/models/transposed.ra \

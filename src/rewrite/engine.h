@@ -79,6 +79,7 @@ struct rewriter {
 	bool trial;			/* changes of uses go to `touched`, too */
 	VEC(struct rewrite_touched) touched;
 	const struct rewrite_range *states; /* by state; NULL = nothing is known */
+	bool rounded; /* the program says how sums are rounded, so that no operator is computed otherwise */
 	bool *barred;			    /* by parameter: its look-ups do not become tables */
 	bool importing;	   /* values of the source program are added, which may look up what rules may not */
 	uint32_t root;	   /* the value being replaced, which its replacement must not use */
@@ -90,11 +91,22 @@ struct rewriter {
 
 struct rewrite_note *rewrite_note_of(struct rewriter *, sub_ref);
 struct rewrite_fact rewrite_facts_of(const struct rewriter *, const struct sub_value *);
-/* By state: a range that all bodies which compute it keep to, whatever states they read. */
+struct rewrite_range rewrite_join_ranges(struct rewrite_range, struct rewrite_range);
+/* Narrows the range of a value that is a mean of two others with weights t and 1 - t (mean_range.c). */
+void rewrite_bound_mean(const struct rewriter *, const struct sub_value *, struct rewrite_range *);
+/* By state: a range that all bodies which compute it keep to, whatever states they read (state_range.c). */
 const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *,
 						      const struct rewrite_options *, struct arena *);
-/* By value: its range, whatever the structure and the inputs are. */
+/* By value of a program that was contracted: its range, whatever the structure and the inputs are. */
 const struct rewrite_range *rewrite_find_ranges(const struct sub_program *, const struct rewrite_options *,
+						struct arena *);
+/* A bound of the magnitudes of a value, infinite if none is known. */
+struct rewrite_bound {
+	double most;
+	bool per_edge; /* it is `most` for each edge of the row: sums of so many terms may be larger by rounding */
+};
+/* By value of a program that was contracted, likewise. */
+const struct rewrite_bound *rewrite_find_bounds(const struct sub_program *, const struct rewrite_options *,
 						struct arena *);
 /* The value that stands for this one now. */
 sub_ref rewrite_resolve(struct rewriter *, sub_ref);

@@ -9,7 +9,9 @@
  *     %2[n,j]  = fma (cast f32 sum_k q[n,k] * Q[j,k]), scale[j] / LEVELS, b[j]
  *
  * The bound of x is that of its range, as 1 is of a tanh; where none is known the product stays in f32.  W is
- * multiplied by it, so that products of a chain, which become one sum of integers, have one scale.
+ * multiplied by it, so that products of a chain, which become one sum of integers, have one scale.  The bound
+ * of a sum over edges is that of its terms for each edge of the row: then x is divided by their number, q is
+ * limited to LEVELS, and the sum is multiplied by the number again.
  *
  * LEVELS and LIMIT depend on the number of products alone, and are chosen so that no sum of integers reaches
  * 2^31: so it is exact, in whatever order and by whatever instructions it is added.  Grouping (group.c),
@@ -39,7 +41,7 @@ struct product {
 	enum refusal refusal;
 	struct sub_use x, w;
 	double terms;
-	double bound;  /* of the magnitudes of x */
+	struct rewrite_bound bound; /* of the magnitudes of x */
 	int links;     /* the products before it in one sum of integers, which it goes on from */
 	bool absorbed; /* another one goes on from it */
 };
@@ -50,13 +52,14 @@ struct chain {
 	const struct sub_value *sum[MOST_LINKS];
 	const struct product *product[MOST_LINKS];
 	double levels, most, limit; /* of factors, of weights, of the magnitudes of a sum's weights */
+	bool per_edge;		    /* the bounds of the factors are those of each edge */
 };
 
 struct quantising {
 	struct sub_program *to;
 	const struct sub_program *from;
 	double most;			   /* the largest integer of the precision */
-	const struct rewrite_range *range; /* by value of `from`, like the rest */
+	const struct rewrite_bound *bound; /* by value of `from`, like the rest */
 	const bool *constant;
 	const int *uses; /* see sub_count_uses */
 	struct product *products;
@@ -78,15 +81,16 @@ static double count_elements(const struct quantising *q, const struct sub_use *u
 
 /* A bound of 12 binary digits, where it is so near to what is known that integers keep to their range: ranges
  * are a little wider than what they describe. */
-static double find_bound(const struct quantising *q, sub_ref x)
+static struct rewrite_bound find_bound(const struct quantising *q, sub_ref x)
 {
-	const struct rewrite_range *r = &q->range[x.i];
-	double bound = fmax(fabs(r->low), fabs(r->high));
+	struct rewrite_bound bound = q->bound[x.i];
 	int exponent;
-	double digits = frexp(bound, &exponent), nearest = ldexp(nearbyint(ldexp(digits, 12)), exponent - 12);
-	if (!(bound > 0x1p-64 && bound < 0x1p64))
-		return INFINITY;
-	return bound <= nearest * (1 + 0x1p-17) ? nearest : bound;
+	double digits = frexp(bound.most, &exponent), nearest = ldexp(nearbyint(ldexp(digits, 12)), exponent - 12);
+	if (!(bound.most > 0x1p-64 && bound.most < 0x1p64))
+		bound.most = INFINITY;
+	else if (bound.most <= nearest * (1 + 0x1p-17))
+		bound.most = nearest;
+	return bound;
 }
 
 static enum refusal judge_product(const struct quantising *q, const struct sub_value *v,
@@ -97,7 +101,7 @@ static enum refusal judge_product(const struct quantising *q, const struct sub_v
 		return NO_SHAPE;
 	if (p->terms < LEAST_TERMS || columns < LEAST_COLUMNS)
 		return TOO_SMALL;
-	return isinf(p->bound) ? NO_BOUND : QUANTISED;
+	return isinf(p->bound.most) ? NO_BOUND : QUANTISED;
 }
 
 static struct product find_product(const struct quantising *q, const struct sub_value *v)
@@ -120,7 +124,8 @@ static bool is_linked(const struct quantising *q, const struct sub_value *v, con
 	sub_ref start = v->arg[0].value;
 	const struct product *before = &q->products[start.i];
 	return p->refusal == QUANTISED && before->refusal == QUANTISED && before->links + 1 < MOST_LINKS &&
-	       q->uses[start.i] == 1 && sub_reads_as_is(q->from, v, 0);
+	       p->bound.per_edge == before->bound.per_edge && q->uses[start.i] == 1 &&
+	       sub_reads_as_is(q->from, v, 0);
 }
 
 static void find_products(struct quantising *q)
@@ -146,6 +151,7 @@ static struct chain find_chain(const struct quantising *q, uint32_t last)
 		c.sum[i] = &q->from->values.at[last];
 		c.product[i] = &q->products[last];
 		terms += c.product[i]->terms;
+		c.per_edge = c.product[i]->bound.per_edge;
 		last = c.sum[i]->arg[0].value.i;
 	}
 	c.levels = fmin(q->most, floor(sqrt(0x1p32 / terms)));
@@ -202,7 +208,7 @@ static struct sub_use use_copy(const struct quantising *q, struct sub_use u)
 /* The weights of a link, multiplied by the bound of what they multiply. */
 static struct sub_use add_weights(struct quantising *q, const struct product *p)
 {
-	return add_product(q, use_copy(q, p->w), p->bound);
+	return add_product(q, use_copy(q, p->w), p->bound.most);
 }
 
 /* Reduces the magnitudes of all weights of each sum. */
@@ -231,6 +237,40 @@ static struct sub_use add_scale(struct quantising *q, const struct chain *c)
 
 /* --- sums --- */
 
+/* The number of edges of a row, for each index of a value's last dimension: so it is computed where what
+ * reads it is. */
+static struct sub_use add_edge_count(struct quantising *q, struct sub_use like)
+{
+	if (!like.vars)
+		return none;
+	struct sub_vars edge = sub_one_var(q->to->edge);
+	struct sub_value one = {.op = SUB_ASSIGN,
+				.args = 1,
+				.arg = {add_number(q, 1)},
+				.vars = 3,
+				.var = {q->to->node, q->to->edge, like.var[like.vars - 1]}};
+	return rewrite_add_reduction(q->to, SUB_SUM, rewrite_use_value(q->to, one), &edge);
+}
+
+/* The integers of what a link multiplies. */
+static struct sub_use add_factors(struct quantising *q, const struct product *p, double levels)
+{
+	struct sub_use x = add_product(q, use_copy(q, p->x), levels / p->bound.most);
+	if (!p->bound.per_edge)
+		return add_rounded(q, x);
+	x = add_binary(q, SUB_DIVIDE, x, add_edge_count(q, x));
+	return add_clamped(q, add_rounded(q, x), levels);
+}
+
+/* What an integer of the sum stands for. */
+static struct sub_use add_unit(struct quantising *q, const struct chain *c, struct sub_use scale)
+{
+	struct sub_use unit = add_binary(q, SUB_DIVIDE, scale, add_number(q, c->levels));
+	if (!c->per_edge)
+		return unit;
+	return add_binary(q, SUB_MULTIPLY, unit, add_edge_count(q, scale));
+}
+
 /* The sum of integers of a chain, from the first link on. */
 static struct sub_use add_sum(struct quantising *q, const struct chain *c, struct sub_use scale)
 {
@@ -238,7 +278,7 @@ static struct sub_use add_sum(struct quantising *q, const struct chain *c, struc
 	for (int i = c->links; i-- > 0;) {
 		const struct product *p = c->product[i];
 		struct sub_use w = add_rounded(q, add_binary(q, SUB_DIVIDE, add_weights(q, p), scale));
-		struct sub_use x = add_rounded(q, add_product(q, use_copy(q, p->x), c->levels / p->bound));
+		struct sub_use x = add_factors(q, p, c->levels);
 		w = add_clamped(q, w, c->most);
 		struct sub_use one = rewrite_add_reduction(q->to, SUB_SUM, add_binary(q, SUB_MULTIPLY, w, x),
 							   &c->sum[i]->reduced);
@@ -254,7 +294,7 @@ static sub_ref write_chain(struct quantising *q, uint32_t last)
 	const struct sub_value *first = c.sum[c.links - 1];
 	struct sub_use scale = add_scale(q, &c);
 	struct sub_use sum = rewrite_add_cast(q->to, DTYPE_F32, add_sum(q, &c, scale));
-	struct sub_use unit = add_binary(q, SUB_DIVIDE, scale, add_number(q, c.levels));
+	struct sub_use unit = add_unit(q, &c, scale);
 	struct sub_use all = rewrite_add_operator(q->to, SUB_FMA, sum, unit, use_copy(q, first->arg[0]));
 	return rewrite_reorder(q->to, all, c.sum[0]);
 }
@@ -308,7 +348,7 @@ static void add_note(struct quantising *q, struct rewrite_trace *trace, const st
 	if (p->refusal != QUANTISED)
 		str_printf(&s, ": %s", refusals[p->refusal]);
 	else
-		str_printf(&s, " of factors within %g", p->bound);
+		str_printf(&s, " of factors within %g%s", p->bound.most, p->bound.per_edge ? " for each edge" : "");
 	vec_push(q->to->arena, &trace->notes, str_text(&s));
 }
 
@@ -327,7 +367,7 @@ void rewrite_quantise(struct sub_program *to, const struct sub_program *from,
 	struct quantising q = {.to = to,
 			       .from = from,
 			       .most = ldexp(1, 8 * precision->bytes - 1) - 1,
-			       .range = rewrite_find_ranges(from, options, to->arena),
+			       .bound = rewrite_find_bounds(from, options, to->arena),
 			       .constant = sub_find_constants(from),
 			       .uses = sub_count_uses(from, to->arena),
 			       .products = ARENA_ARRAY(to->arena, struct product, from->values.n),

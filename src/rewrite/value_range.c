@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Facts about values, from the facts of their arguments: whether they are constant, and the range of their
  * elements. Bounds hold in binary32: a result that may overflow may be infinite, and infinity minus infinity
- * a NaN.  Weights are assumed to be finite unless arithmetic is exact.  Nothing is known of inputs; states
- * are in the range of the values that bodies store in them. */
+ * a NaN.  Weights are assumed to be finite unless arithmetic is exact.  Nothing is known of inputs; what is
+ * known of states is found in state_range.c. */
 #include "rewrite/engine.h"
 
 #include <float.h>
@@ -173,7 +173,7 @@ static struct rewrite_range range_of_smin(struct rewrite_range a, struct rewrite
 	return (struct rewrite_range){fmin(a.low, b.low), fmin(a.high, b.high), a.nan || b.nan};
 }
 
-static struct rewrite_range join_ranges(struct rewrite_range a, struct rewrite_range b)
+struct rewrite_range rewrite_join_ranges(struct rewrite_range a, struct rewrite_range b)
 {
 	return (struct rewrite_range){fmin(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
 }
@@ -266,14 +266,14 @@ static struct rewrite_range range_of_arithmetic(const struct rewriter *w, const 
 	case SUB_SMIN:
 		return range_of_smin(a, b);
 	case SUB_SELECT:
-		return join_ranges(b, c);
+		return rewrite_join_ranges(b, c);
 	case SUB_COND:
-		return join_ranges(a, b);
+		return rewrite_join_ranges(a, b);
 	case SUB_NOP:
 	case SUB_GATHER:
 		return a;
 	case SUB_ASSIGN:
-		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, false}) : a;
+		return v->fills ? rewrite_join_ranges(a, (struct rewrite_range){v->fill, v->fill, false}) : a;
 	default:
 		return type_ranges[v->dtype];
 	}
@@ -297,7 +297,7 @@ static struct rewrite_range (*const range_of_one[SUB_OPS])(struct rewrite_range)
 };
 static struct rewrite_range (*const range_of_two[SUB_OPS])(struct rewrite_range, struct rewrite_range) = {
     [SUB_ADD] = range_of_sum,	[SUB_DIVIDE] = range_of_quotient, [SUB_SMAX] = range_of_smax,
-    [SUB_SMIN] = range_of_smin, [SUB_COND] = join_ranges,
+    [SUB_SMIN] = range_of_smin, [SUB_COND] = rewrite_join_ranges,
 };
 
 static struct rewrite_range argument_range(const struct rewriter *w, const struct sub_value *v, int a)
@@ -320,7 +320,7 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 		return range_of_two[v->op](a, b);
 	switch (v->op) {
 	case SUB_SELECT:
-		return join_ranges(b, c);
+		return rewrite_join_ranges(b, c);
 	case SUB_MULTIPLY:
 		return sub_same_use(&v->arg[0], &v->arg[1]) ? range_of_square(a) : range_of_product(a, b);
 	case SUB_FMA:
@@ -334,7 +334,7 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 	case SUB_GATHER:
 		return a;
 	case SUB_ASSIGN:
-		return v->fills ? join_ranges(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)})
+		return v->fills ? rewrite_join_ranges(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)})
 				: a;
 	default:
 		return range_of_source(w, v);
@@ -446,6 +446,8 @@ struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_
 	f.barred = is_barred(w, v);
 	find_number(w, v, &f);
 	f.range = range_of(w, v);
+	if (w->rounded)
+		rewrite_bound_mean(w, v, &f.range);
 	f.chain = chain_of(w, v, &f.range);
 	f.range = widen_by_chain(f.range, &f.chain);
 	f.cost = cost_of(w, v, &f);
@@ -454,41 +456,4 @@ struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_
 		f.pieces =
 		    w->notes.at[v->arg[0].value.i].fact.pieces + w->notes.at[v->arg[1].value.i].fact.pieces;
 	return f;
-}
-
-const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *p,
-						      const struct rewrite_options *options, struct arena *a)
-{
-	struct sub_program read = *p;
-	struct rewriter w = {.p = &read, .arena = a, .options = options};
-	struct rewrite_range *range = ARENA_ARRAY(a, struct rewrite_range, p->states.n + 1);
-	rewrite_note_of(&w, (sub_ref){0});
-	for (size_t i = 0; i < p->states.n; i++)
-		range[i] = (struct rewrite_range){INFINITY, -INFINITY, false};
-	for (size_t b = 0; b < p->bodies.n; b++) {
-		const struct sub_body *body = &p->bodies.at[b];
-		for (size_t i = 0; i < body->stores.n; i++) {
-			const struct sub_store *s = &body->stores.at[i];
-			if (s->to == SUB_TO_STATE)
-				range[s->which] =
-				    join_ranges(range[s->which], w.notes.at[s->value.value.i].fact.range);
-		}
-	}
-	for (size_t i = 0; i < p->states.n; i++)
-		if (range[i].low > range[i].high)
-			range[i] = anything;
-	return range;
-}
-
-const struct rewrite_range *rewrite_find_ranges(const struct sub_program *p,
-						const struct rewrite_options *options, struct arena *a)
-{
-	struct sub_program read = *p;
-	struct rewriter w = {
-	    .p = &read, .arena = a, .options = options, .states = rewrite_find_state_ranges(p, options, a)};
-	struct rewrite_range *range = ARENA_ARRAY(a, struct rewrite_range, p->values.n);
-	rewrite_note_of(&w, (sub_ref){0});
-	for (size_t i = 1; i < p->values.n; i++)
-		range[i] = w.notes.at[i].fact.range;
-	return range;
 }

@@ -28,6 +28,7 @@ static const struct {
      "windows", "align_loads", false, NULL},
     {"dot", "K=10 N=20", NULL, "dot", "pack", true, NULL},
     {"quantised", "D=16", NULL, "quantised", "group", true, "i16"},
+    {"counted", "D=16", NULL, "counted", "lower", true, "i8"},
 };
 
 static bool write_text(const char *path, const char *text)

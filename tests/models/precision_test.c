@@ -12,6 +12,9 @@ static const struct {
     {"examples/treelstm/treelstm.ra", "V=7 E=8 D=33 C=5"},
     {"examples/lstm/lstm.ra", "V=7 E=5 D=17 C=3"},
     {"examples/childsum/childsum.ra", "V=7 E=5 D=16 C=3"},
+    {"examples/simpletreegru/simpletreegru.ra", "V=7 E=5 D=17 C=3"},
+    {"examples/gru/gru.ra", "E=5 D=16"},
+    {"tests/models/parents.ra", "X=5 D=16"},
     {"tests/golden/quantised.ra", "D=16"},
 };
 
