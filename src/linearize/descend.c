@@ -9,12 +9,11 @@
  *
  *     backwards     each node tells its parent its height, and the size of its subtree
  *     forwards      the ranks of a node's subtree are divided among its children, in their order
- *     by the ranks  numbers and cuts of spans, from the last node to the first
+ *     by the ranks  numbers, from the last node to the first
  *
  * Marks of children are in the memory of `number`. */
 #include "linearize/linearize.h"
 
-#include <limits.h>
 #include <string.h>
 
 enum { MARK = -1 };
@@ -26,7 +25,7 @@ struct descent {
 	/* with spans, by id: the nodes of a subtree, and the first rank of it that no child has yet; the last
 	 * are of `nodes` */
 	int32_t *size, *next;
-	/* with spans, by rank: the id, and the highest bit where the parent is in another span */
+	/* with spans, by rank: the id */
 	int32_t *post;
 };
 
@@ -138,19 +137,16 @@ bool lin_descend(struct lin_order *o, const struct lin_forest *f)
 	return true;
 }
 
-/* Roots follow each other; their parent is in no span. */
+/* Roots follow each other. */
 static void rank_nodes(struct lin_order *o, const struct descent *d)
 {
-	const int32_t *queue = d->queue, *above = d->above, *height = o->height, *span_of = o->span_of;
-	o->height[o->nodes] = o->batches;
-	o->span_of[o->batches] = -1;
+	const int32_t *queue = d->queue, *above = d->above;
 	d->next[o->nodes] = 0;
 	for (int32_t i = 0; i < o->nodes; i++) {
 		int32_t id = queue[i], parent = above[i], first = d->next[parent], end = first + d->size[id];
-		bool top = span_of[height[id]] != span_of[height[parent]];
 		d->next[id] = first;
 		d->next[parent] = end;
-		d->post[end - 1] = id | (top ? INT32_MIN : 0);
+		d->post[end - 1] = id;
 	}
 }
 
@@ -158,12 +154,11 @@ static void rank_nodes(struct lin_order *o, const struct descent *d)
 static inline __attribute__((always_inline)) bool number_ranks(struct lin_order *o, const int32_t *post,
 							       const int32_t *case_of)
 {
-	int32_t *end = (o->cases ? o->case_begin : o->batch_begin) + 2, *work = o->work, moved = 0;
-	const int32_t *height = o->height, *span_of = o->span_of;
+	int32_t *end = (o->cases ? o->case_begin : o->batch_begin) + 2, moved = 0;
+	const int32_t *height = o->height;
 	for (int32_t r = o->nodes; r-- > 0;) {
-		int32_t id = post[r] & INT32_MAX, level = height[id], span = span_of[level];
+		int32_t id = post[r], level = height[id];
 		int32_t to = --end[case_of ? (int64_t)level * o->cases + case_of[id] : level];
-		lin_put_cut(o, work, span, r, post[r] < 0);
 		o->number[id] = to;
 		o->order[to] = id;
 		o->rank[to] = r;

@@ -7,108 +7,49 @@
  * or of each case of it.
  *
  *     rank    of a node, in a post order of the forest; it rises within a batch, or a case of it
- *     cut     the rank that follows a top's: no edge of the span crosses it
- *     work    the nodes of the span that are below the cut
+ *     cut     a rank that lies between two tops: no edge of the span crosses it
+ *     work    the nodes of the span that are below a cut
  *
- * Pairs of children in post order have numbers and links already (fill.c): their ids are ranks, and only cuts are
- * found.  Where nodes have any number of children and seem to be in post order they are numbered as without spans,
- * and passes over levels find the rest; in any other order they have ranks by their sizes (descend.c).  Of nodes with so
- * many children each, in any other order, one walk finds ranks, numbers, links and cuts.  Time is linear; the C stack is
- * not touched. */
+ * Linearizing finds ranks only.  Cuts are searched for when a span is divided (cut_spans.c).
+ *
+ * Pairs of children in post order have numbers and links already (fill.c): their ids are ranks.  Where nodes have any
+ * number of children and seem to be in post order they are numbered as without spans, and a pass over the levels checks
+ * that; in any other order they have ranks by their sizes (descend.c).  Of nodes with so many children each, in any other
+ * order, one walk finds ranks, numbers and links.  Time is linear; the C stack is not touched. */
 #include "linearize/linearize.h"
 
 #include <string.h>
 
-static int32_t first_level(const struct lin_order *o, int32_t span)
-{
-	return span ? 1 + (span - 1) * o->span : 0;
-}
-
-static int32_t spans_of(const struct lin_order *o)
-{
-	return o->batches ? lin_span_of(o, o->batches - 1) + 1 : 0;
-}
-
-/* The number of a span's first node; for the span behind the last, the number of nodes. */
-static int32_t span_begin(const struct lin_order *o, int32_t span)
-{
-	int32_t level = first_level(o, span);
-	return o->batch_begin[level < o->batches ? level : o->batches];
-}
-
-/* --- cuts: found from the last node to the first --- */
-
-static void fill_span_of(struct lin_order *o)
-{
-	for (int32_t level = 0; level < o->batches; level++)
-		o->span_of[level] = lin_span_of(o, level);
-}
-
-/* The cuts of a span, at most as many as nodes, end at the number where its nodes end.  `work` has, by span, the
- * nodes that are left.  The first number of level b is at `first[b * cases]`; behind the last is the number of all. */
-static void begin_cuts(struct lin_order *o, const int32_t *first, int64_t cases)
-{
-	for (int32_t span = 0; span < spans_of(o); span++) {
-		int32_t level = first_level(o, span), next = first_level(o, span + 1);
-		o->cut_begin[span] = first[(next < o->batches ? next : o->batches) * cases];
-		o->work[span] = o->cut_begin[span] - first[level * cases];
-	}
-}
-
-/* For pairs of children in post order that have their numbers.  Backwards a parent comes right before its subtree, so
- * a stack tells the span of a node's parent: an inner node pushes its own for each child.  Below its bottom there is
- * no span.  There is no branch on whether a node is a leaf, since it cannot be predicted. */
-static void find_cuts_of_pairs(struct lin_order *o)
-{
-	int32_t *work = o->work, *span_of = o->span_of, *stack = o->stack, *height = o->height;
-	int64_t depth = 0;
-	fill_span_of(o);
-	begin_cuts(o, o->batch_begin, 1);
-	stack[0] = -1;
-	for (int32_t id = o->nodes; id-- > 0;) {
-		int32_t span = span_of[height[id]];
-		lin_put_cut(o, work, span, id, stack[depth] != span);
-		depth -= depth > 0;
-		stack[depth + 1] = stack[depth + 2] = span;
-		depth += 2 * (height[id] > 0);
-	}
-}
-
 /* --- lists that are a post order, as it seems: in passes over levels, without a branch on what is a leaf --- */
 
-enum { NEXT_SPAN, SAME_SPAN, NOBODY }; /* where a node's parent is */
-
-/* Finds, by id, which span parents are in.  True when ids are a post order: the subtree of each child ends
- * where that of the next one begins, the last one's right before the parent. */
-static bool find_parents(struct lin_order *o, const struct lin_forest *f, uint8_t *parent_span)
+/* Marks the nodes that have a parent, by id.  True when ids are a post order: the subtree of each child ends where that
+ * of the next one begins, the last one's right before the parent. */
+static bool find_parents(struct lin_order *o, const struct lin_forest *f, uint8_t *has_parent)
 {
 	uint32_t *size = (uint32_t *)o->stack, nested = 1;
 	for (int32_t n = 0; n < o->nodes; n++)
 		size[n] = 1;
-	memset(parent_span, NOBODY, o->nodes);
-	for (int32_t span = 1; span < spans_of(o); span++) {
-		int32_t begin = span_begin(o, span), end = span_begin(o, span + 1);
-		for (int32_t n = begin; n < end; n++) {
-			int32_t id = o->order[n];
-			uint32_t last = id - 1;
-			for (int32_t i = f->child_begin[id + 1]; i-- > f->child_begin[id];) {
-				int32_t c = f->children[i];
-				nested &= (uint32_t)c == last;
-				last -= size[c];
-				parent_span[c] = o->number[c] >= begin ? SAME_SPAN : NEXT_SPAN;
-			}
-			size[id] = id - last;
+	memset(has_parent, 0, o->nodes);
+	for (int32_t n = o->leaves; n < o->nodes; n++) {
+		int32_t id = o->order[n];
+		uint32_t last = id - 1;
+		for (int32_t i = f->child_begin[id + 1]; i-- > f->child_begin[id];) {
+			int32_t c = f->children[i];
+			nested &= (uint32_t)c == last;
+			last -= size[c];
+			has_parent[c] = 1;
 		}
+		size[id] = id - last;
 	}
 	return nested;
 }
 
 /* Finds the ids in post order: filled from the end, parents before children, the last child first. */
-static void find_post_order(struct lin_order *o, const struct lin_forest *f, const uint8_t *parent_span)
+static void find_post_order(struct lin_order *o, const struct lin_forest *f, const uint8_t *has_parent)
 {
 	int32_t *stack = o->stack + 2 * (int64_t)o->nodes, *post = o->stack + o->nodes, at = o->nodes, depth = 0;
 	for (int32_t root = o->nodes - 1; root >= 0; root--) {
-		if (parent_span[root] == NOBODY)
+		if (!has_parent[root])
 			stack[depth++] = root;
 		while (depth) {
 			int32_t n = stack[--depth];
@@ -140,15 +81,6 @@ static void renumber_nodes(struct lin_order *o)
 	begin[0] = 0;
 }
 
-static void find_cuts(struct lin_order *o, const uint8_t *parent_span, const int32_t *post)
-{
-	begin_cuts(o, o->batch_begin, 1);
-	for (int32_t r = o->nodes; r-- > 0;) {
-		int32_t id = post ? post[r] : r;
-		lin_put_cut(o, o->work, lin_span_of(o, level_of(o, id)), r, parent_span[id] != SAME_SPAN);
-	}
-}
-
 bool lin_seem_nested(const struct lin_order *o, const struct lin_forest *f)
 {
 	const int32_t *end = f->child_begin + 1, *children = f->children;
@@ -162,22 +94,20 @@ bool lin_seem_nested(const struct lin_order *o, const struct lin_forest *f)
 
 void lin_find_spans(struct lin_order *o, const struct lin_forest *f)
 {
-	uint8_t *parent_span = (uint8_t *)(o->stack + 3 * (int64_t)o->nodes);
-	bool nested = find_parents(o, f, parent_span);
-	if (nested) {
+	uint8_t *has_parent = (uint8_t *)(o->stack + 3 * (int64_t)o->nodes);
+	if (find_parents(o, f, has_parent)) {
 		o->rank = o->order;
-	} else {
-		find_post_order(o, f, parent_span);
-		renumber_nodes(o);
+		return;
 	}
-	find_cuts(o, parent_span, nested ? NULL : o->stack + o->nodes);
+	find_post_order(o, f, has_parent);
+	renumber_nodes(o);
 }
 
-/* --- any other order: numbers, links and cuts in one walk --- */
+/* --- any other order: numbers and links in one walk --- */
 
 /* A node that is to be numbered, and where it is below its parent.  Roots have the number behind the last as parent. */
 struct visit {
-	int32_t id, parent, slot, span;
+	int32_t id, parent, slot;
 };
 
 /* How heights are marked that belong to children. */
@@ -213,7 +143,7 @@ static int64_t push_roots(const struct lin_order *o, struct visit *stack, int32_
 		while (o->nodes - id > BLOCK && are_children(o->height + id, BLOCK, child))
 			id += BLOCK;
 		if (!(o->height[id] & child))
-			stack[depth++] = (struct visit){id, o->nodes, 0, -1};
+			stack[depth++] = (struct visit){id, o->nodes, 0};
 	}
 	return depth;
 }
@@ -224,8 +154,7 @@ struct walk {
 	int32_t *end; /* of each batch, or case of one: one more than the last number that is free */
 	int32_t *number, *order, *rank;
 	int32_t *place, *parent;
-	const int32_t *case_of, *span_of;
-	struct lin_cut *cut;
+	const int32_t *case_of;
 	int32_t cases, slots;
 	bool far;
 };
@@ -237,23 +166,12 @@ static inline void prefetch_back(const void *array, int64_t to, size_t size)
 	__builtin_prefetch((const char *)((uintptr_t)array + (to - BACK) * size), 1);
 }
 
-/* Without cases leaves alone are span 0, and each of them is a top: the first cuts are theirs. */
-static inline __attribute__((always_inline)) int32_t number_leaf(const struct walk *w, int32_t r, int32_t *leaves)
+static inline __attribute__((always_inline)) int32_t take_number(const struct walk *w, int32_t id, int32_t level)
 {
-	int32_t to = --*leaves;
-	w->cut[to] = (struct lin_cut){r + 1, to + 1};
-	return to;
-}
-
-static inline __attribute__((always_inline)) int32_t number_and_cut(const struct walk *w, const struct visit *v,
-								    int32_t r, int32_t level, int32_t span)
-{
-	int32_t to = --w->end[w->case_of ? (int64_t)level * w->cases + w->case_of[v->id] : level];
-	lin_put_cut(w->o, w->o->work, span, r, span != v->span);
+	int32_t to = --w->end[w->case_of ? (int64_t)level * w->cases + w->case_of[id] : level];
 	if (w->far) {
 		prefetch_back(w->order, to, sizeof *w->order);
 		prefetch_back(w->rank, to, sizeof *w->rank);
-		prefetch_back(w->cut, w->o->cut_begin[span], sizeof *w->cut);
 		for (int32_t slot = 0; slot < w->slots; slot++)
 			prefetch_back(lin_child(w->o, slot), to, sizeof *w->order);
 	}
@@ -274,7 +192,7 @@ static inline __attribute__((always_inline)) void link_node(const struct walk *w
 }
 
 /* Numbers the nodes in post order, from the last to the first: parents before children, the last child first.  The
- * parent of a node is then known, so its link, its place and its cut are written at once.  A number is written over
+ * parent of a node is then known, so its link and its place are written at once.  A number is written over
  * the height.  There is a branch on what is a leaf: the processor guesses on while it waits for heights, and without
  * the branch each node would wait for the one before.  Returns whether ids are a post order. */
 static inline __attribute__((always_inline)) bool walk_back(struct lin_order *o, const struct lin_forest *f,
@@ -288,8 +206,6 @@ static inline __attribute__((always_inline)) bool walk_back(struct lin_order *o,
 			 .place = plain ? NULL : o->place,
 			 .parent = plain ? NULL : o->parent,
 			 .case_of = plain ? NULL : o->case_of,
-			 .span_of = o->span_of,
-			 .cut = o->cut,
 			 .cases = o->cases,
 			 .slots = slots,
 			 .far = far};
@@ -300,9 +216,8 @@ static inline __attribute__((always_inline)) bool walk_back(struct lin_order *o,
 	struct visit v = stack[--depth];
 	int32_t moved = 0, leaves = w.end[0];
 	for (int32_t r = o->nodes; r-- > 0;) {
-		int32_t level = w.number[v.id] & marks.level, span = w.span_of[level];
-		int32_t to = level || w.case_of ? number_and_cut(&w, &v, r, level, span)
-						: number_leaf(&w, r, &leaves);
+		int32_t level = w.number[v.id] & marks.level;
+		int32_t to = level || w.case_of ? take_number(&w, v.id, level) : --leaves;
 		w.number[v.id] = to;
 		w.order[to] = v.id;
 		w.rank[to] = r;
@@ -311,14 +226,14 @@ static inline __attribute__((always_inline)) bool walk_back(struct lin_order *o,
 		if (level) {
 			int32_t begin = child_begin[v.id], last = slots - 1;
 			for (int32_t k = 0; k < last; k++)
-				stack[depth++] = (struct visit){children[begin + k], to, k, span};
-			v = (struct visit){children[begin + last], to, last, span};
+				stack[depth++] = (struct visit){children[begin + k], to, k};
+			v = (struct visit){children[begin + last], to, last};
 		} else {
 			v = stack[--depth];
 		}
 	}
 	if (!w.case_of)
-		w.end[0] = o->cut_begin[0] = leaves; /* none is left */
+		w.end[0] = leaves; /* none is left */
 	return !moved;
 }
 
@@ -342,8 +257,6 @@ void lin_number_spans(struct lin_order *o, const struct lin_forest *f)
 	if (!o->nodes)
 		return;
 	begin[keys + 1] = o->nodes;
-	fill_span_of(o);
-	begin_cuts(o, begin + 1, cases);
 	if (lin_links_spans(o) ? number_subtrees(o, f) : lin_number_descended(o))
 		o->rank = o->order;
 	memmove(begin, begin + 2, (size_t)keys * sizeof *begin);
@@ -355,48 +268,4 @@ void lin_number_spans(struct lin_order *o, const struct lin_forest *f)
 		memset(lin_child(o, slot), -1, o->leaves * sizeof *o->child);
 	if (o->place)
 		lin_end_places(o);
-}
-
-void lin_find_cuts(struct lin_order *o)
-{
-	o->rank = o->order;
-	find_cuts_of_pairs(o);
-}
-
-/* --- chunks of spans --- */
-
-/* The first cut of at..end with at least so much work. */
-static const struct lin_cut *find_cut(const struct lin_cut *at, const struct lin_cut *end, int32_t work)
-{
-	while (at < end) {
-		const struct lin_cut *middle = at + (end - at) / 2;
-		if (middle->work < work)
-			at = middle + 1;
-		else
-			end = middle;
-	}
-	return at;
-}
-
-int32_t lin_span_chunk_begin(const struct lin_order *o, int32_t span, int chunk, int chunks)
-{
-	int32_t begin = span_begin(o, span), nodes = span_begin(o, span + 1) - begin;
-	int32_t wanted = (int64_t)nodes * chunk / chunks;
-	const struct lin_cut *first = o->cut + o->cut_begin[span], *c = find_cut(first, o->cut + begin + nodes, wanted);
-	struct lin_cut before = c > first ? c[-1] : (struct lin_cut){0, 0};
-	if (chunk == chunks)
-		return o->nodes;
-	return wanted - before.work < c->work - wanted ? before.rank : c->rank;
-}
-
-int32_t lin_first_of_rank(const struct lin_order *o, int32_t begin, int32_t end, int32_t rank)
-{
-	while (begin < end) {
-		int32_t middle = begin + (end - begin) / 2;
-		if (o->rank[middle] < rank)
-			begin = middle + 1;
-		else
-			end = middle;
-	}
-	return begin;
 }

@@ -119,9 +119,9 @@ static void divide_block(struct lin_order *o, const struct piece *p, size_t n)
 static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct diags *diags)
 {
 	bool fixed = rules.children >= 0, list = !fixed || rules.edges;
-	size_t nodes = o->nodes, slots = fixed && !rules.unlinked ? rules.children : 0, bytes;
+	bool spans = o->span, linked = !rules.unlinked || spans;
+	size_t nodes = o->nodes, slots = fixed && linked ? rules.children : 0, bytes;
 	bool places = rules.places && !rules.shared;
-	bool spans = o->span;
 	struct piece pieces[] = {
 	    {&o->order, nodes + LIN_USUAL, 1},
 	    {&o->number, nodes + 2, 1},
@@ -129,28 +129,24 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 	    {&o->root, o->inputs, 1},
 	    {&o->child, nodes + 2, slots},
 	    {&o->child_begin, nodes + LIN_USUAL, list},
-	    {&o->child_list, o->edges + (size_t)LIN_USUAL, list && !rules.unlinked},
+	    {&o->child_list, o->edges + (size_t)LIN_USUAL, list && linked},
 	    {&o->edge_begin, nodes + 2, !fixed && (rules.shared || lin_exceed_cache(o))},
 	    {&o->edge_node, o->edges, list && rules.edge_nodes},
 	    {&o->place, nodes + 2, places},
 	    {&o->parent, nodes + 1, rules.parent && !rules.shared},
 	    {&o->parent_begin, nodes + 2, rules.parents},
 	    {&o->parent_list, o->edges, rules.parents},
-	    {&o->height, nodes + 2, spans},
+	    {&o->height, nodes + 2, spans && list},
 	    {&o->case_of, nodes, rules.cases != NULL},
 	    {&o->origin, nodes, rules.origins},
 	    {&o->rank, nodes + LIN_USUAL, spans},
-	    {(int32_t **)&o->cut, nodes * 2, spans},
-	    {&o->cut_begin, nodes, spans},
-	    {&o->work, nodes, spans},
-	    {&o->span_of, nodes + 1, spans},
 	    {&o->stack, nodes * 4 + 8, spans},
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
 	if (!measure_pieces(pieces, PIECES, &bytes) || !reserve_block(o, &o->block, bytes))
 		return report_no_memory(o, diags);
 	divide_block(o, pieces, PIECES);
-	if (!o->height) /* a node's number replaces its height, unless heights are read afterwards to find spans */
+	if (!o->height) /* a node's number replaces its height, unless heights are read afterwards to find spans of lists */
 		o->height = o->number;
 	o->slots = slots;
 	o->stride = align_bytes((nodes + 2) * sizeof(int32_t)) / sizeof(int32_t);
@@ -182,7 +178,7 @@ static void number_nodes(struct lin_order *o, const struct lin_forest *f, bool d
 	if (o->cases)
 		lin_end_cases(o);
 	if (pairs && o->span)
-		lin_find_cuts(o);
+		o->rank = o->order;
 	if (nested)
 		lin_find_spans(o, f);
 	if (!pairs && !lists && !(spans && lin_links_spans(o)))

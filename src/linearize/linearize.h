@@ -57,7 +57,7 @@ struct lin_rules {
 	bool places;  /* `place` is filled; not when nodes are shared */
 	bool origins; /* `origin` is filled */
 	bool edge_nodes; /* `edge_node` is filled; with any number of children, or by the rule `edges` */
-	bool unlinked;		       /* neither lin_child nor child_list is filled */
+	bool unlinked;		       /* neither lin_child nor child_list is filled, but with spans */
 	const struct lin_cases *cases; /* NULL = leaves and inner nodes are all the cases */
 	bool parent;		       /* `parent` is filled; not when nodes are shared */
 	bool parents;		       /* parent_begin and parent_list are filled */
@@ -74,12 +74,12 @@ struct lin_order {
 	int32_t *number;      /* nodes: the number of an id */
 	int32_t *batch_begin; /* batches + 1 */
 	int32_t *root;	      /* inputs */
-	/* with a fixed number of children unless they are unlinked, else NULL */
+	/* with a fixed number of children unless they are unlinked without spans, else NULL */
 	int32_t slots;
 	int32_t *child; /* slot after slot, see lin_child */
 	/* with any number of children, or by the rule `edges`, else NULL */
 	int32_t *child_begin; /* nodes + 1 */
-	int32_t *child_list;  /* edges; NULL when they are unlinked */
+	int32_t *child_list;  /* edges; NULL when they are unlinked without spans */
 	int32_t *edge_node;   /* edges: the node before them; NULL without the rule `edge_nodes` */
 	/* by the rule `places`, else NULL: the rank of a node among the children of all nodes, in the order
 	 * of their edges; nodes without a parent follow by number */
@@ -98,15 +98,10 @@ struct lin_order {
 	/* with spans, else 0 and NULL; see find_spans.c */
 	int32_t span;	   /* levels of a span: span s has levels 1 + (s - 1) * span and following, span 0 the leaves */
 	int32_t *rank;	   /* nodes: positions in a post order */
-	struct lin_cut {
-		int32_t rank, work;
-	} *cut;		    /* nodes: those of a span end where its nodes do, */
-	int32_t *cut_begin; /* and begin there */
 	/* scratch */
-	int32_t *work, *span_of; /* of each span and of each level, with spans */
 	int32_t *stack;		 /* four for each node, with spans */
 	int32_t *edge_begin; /* of each batch, or case of one: its first edge; NULL without lin_number_lists */
-	int32_t *height; /* nodes, by id, until they are numbered, with spans until these are found; see LIN_CHILD */
+	int32_t *height; /* nodes, by id, until they are numbered, with lists in spans until these are found; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
 	bool post_order; /* of pairs of children, or lists: whether ids are a post order */
 	bool marked;	 /* heights of children have the mark LIN_CHILD */
@@ -147,17 +142,8 @@ static inline int32_t lin_end_of_levels(const struct lin_order *o, int32_t batch
 	return o->batches - batch < span ? o->batches : batch + span;
 }
 
-/* Writes a cut behind the node of a rank, and keeps it if the node is a top; ranks descend.  `work` has, by span, the nodes
- * that are left. */
-static inline void lin_put_cut(struct lin_order *o, int32_t *work, int32_t span, int32_t rank, bool top)
-{
-	int32_t at = o->cut_begin[span] - 1;
-	o->cut[at] = (struct lin_cut){rank + 1, work[span]--};
-	o->cut_begin[span] = at + !top;
-}
-
 /* Divides the nodes of a span into chunks by rank, of about as many nodes each: the first rank of a chunk,
- * which is the end of the one before. */
+ * which is the end of the one before.  Takes the time of some searches in each level of the span. */
 int32_t lin_span_chunk_begin(const struct lin_order *, int32_t span, int chunk, int chunks);
 /* Of the numbers begin..end, a batch or a case of one, the first whose rank is not below this one. */
 int32_t lin_first_of_rank(const struct lin_order *, int32_t begin, int32_t end, int32_t rank);
@@ -200,8 +186,6 @@ bool lin_are_pairs(const struct lin_order *);
 void lin_number_pairs(struct lin_order *);
 /* Completes `batch_begin` and `case_of` when there are cases. */
 void lin_end_cases(struct lin_order *);
-/* Finds spans of pairs that have their numbers. */
-void lin_find_cuts(struct lin_order *);
 /* Whether children precede their parents, the last one directly: lists of children that are not linked by
  * lin_number_spans may then be a post order. */
 bool lin_seem_nested(const struct lin_order *, const struct lin_forest *);
@@ -211,7 +195,7 @@ void lin_find_spans(struct lin_order *, const struct lin_forest *);
 /* Finds spans of trees without numbers, and fills `order` and `number` in the same pass, and what lin_links_spans
  * says. */
 void lin_number_spans(struct lin_order *, const struct lin_forest *);
-/* The same after lin_descend, without links, where lin_number_spans has prepared cuts.  Returns whether ids are ranks. */
+/* The same after lin_descend, without links.  Returns whether ids are ranks. */
 bool lin_number_descended(struct lin_order *);
 /* Whether it also fills `child`, `place` and `parent`: with a fixed number of children. */
 static inline bool lin_links_spans(const struct lin_order *o)

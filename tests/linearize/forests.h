@@ -111,7 +111,7 @@ static inline bool parents_right(const struct lin_order *o, const struct lin_for
 static inline bool indices_right(const struct lin_order *o, const struct lin_forest *f,
 				 struct lin_rules rules)
 {
-	bool linked = !rules.unlinked, fixed = rules.children >= 0, edges = !fixed || rules.edges,
+	bool linked = !rules.unlinked || o->span, fixed = rules.children >= 0, edges = !fixed || rules.edges,
 	     ok = (edges && linked) == (o->child_list != NULL) && edges == (o->child_begin != NULL) &&
 		  (uintptr_t)o->order % 64 == 0 && o->slots == (fixed && linked ? rules.children : 0);
 	for (int32_t n = 0; ok && n < f->nodes; n++) {

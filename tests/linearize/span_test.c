@@ -231,28 +231,45 @@ static bool numbers_defined(const struct lin_order *o, const struct lin_forest *
 	return ok && n == f->nodes && (!by || o->case_begin[o->batches * by->n] == n);
 }
 
-/* A cut of a span stands behind each of its nodes whose parent is not in it. */
-static bool cuts_defined(const struct lin_order *o, const struct lin_forest *f, const struct defined *d)
+/* The nodes of a span below the cut that is the nearest to so many: a cut stands behind each of its nodes whose parent is
+ * not in it. */
+static int32_t nearest_cut(const struct lin_order *o, const struct lin_forest *f, const struct defined *d, int32_t span,
+			   int32_t wanted)
+{
+	int32_t work = 0, before = 0;
+	for (int32_t r = 0; r < f->nodes; r++) {
+		int32_t id = d->at[r], up = d->parent[id];
+		if (lin_span_of(o, d->height[id]) != span)
+			continue;
+		work++;
+		if (up >= 0 && lin_span_of(o, d->height[up]) == span)
+			continue;
+		if (work >= wanted)
+			break;
+		before = work;
+	}
+	return wanted - before < work - wanted ? before : work;
+}
+
+static int32_t nodes_below(const struct lin_order *o, const struct lin_forest *f, const struct defined *d, int32_t span,
+			   int32_t rank)
+{
+	int32_t nodes = 0;
+	for (int32_t r = 0; r < rank && r < f->nodes; r++)
+		nodes += lin_span_of(o, d->height[d->at[r]]) == span;
+	return nodes;
+}
+
+static bool chunks_defined(const struct lin_order *o, const struct lin_forest *f, const struct defined *d)
 {
 	bool ok = true;
-	int32_t end = 0;
-	for (int32_t span = 0; o->batches && span <= lin_span_of(o, o->batches - 1); span++) {
-		int32_t work = 0, cuts = 0;
-		for (int32_t r = 0; r < f->nodes; r++)
-			work += lin_span_of(o, d->height[d->at[r]]) == span;
-		end += work;
-		for (int32_t r = f->nodes; r-- > 0;) {
-			int32_t id = d->at[r], up = d->parent[id];
-			if (lin_span_of(o, d->height[id]) != span)
-				continue;
-			if (up < 0 || lin_span_of(o, d->height[up]) != span) {
-				cuts++;
-				ok &= o->cut[end - cuts].rank == r + 1 && o->cut[end - cuts].work == work;
+	for (int32_t span = 1; o->batches > 1 && span <= lin_span_of(o, o->batches - 1); span++)
+		for (int chunks = 2; chunks <= MAX_CHUNKS; chunks++)
+			for (int chunk = 0; chunk < chunks; chunk++) {
+				int32_t nodes = nodes_below(o, f, d, span, f->nodes),
+					rank = lin_span_chunk_begin(o, span, chunk, chunks);
+				ok &= nodes_below(o, f, d, span, rank) == nearest_cut(o, f, d, span, nodes * chunk / chunks);
 			}
-			work--;
-		}
-		ok &= o->cut_begin[span] == end - cuts;
-	}
 	return ok;
 }
 
@@ -260,7 +277,7 @@ static bool as_defined(const struct lin_order *o, const struct lin_forest *f, co
 {
 	static struct defined d;
 	define_nodes(f, &d);
-	return numbers_defined(o, f, by, &d) && cuts_defined(o, f, &d);
+	return numbers_defined(o, f, by, &d) && chunks_defined(o, f, &d);
 }
 
 /* --- tests --- */
