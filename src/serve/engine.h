@@ -13,6 +13,7 @@ struct serve_traversal {
 	int first, next;
 	bool down;
 	bool flat;	  /* nodes need no other node of it, so that it has no levels */
+	bool brief;	  /* a level costs less than a superstep does besides its cells */
 	bool reads_nodes; /* nodes read what all nodes of their input have of earlier traversals */
 };
 
@@ -21,7 +22,7 @@ enum { SERVE_TRAVERSALS = 64 };
 struct serve_plan_of_steps {
 	struct serve_traversal traversal[SERVE_TRAVERSALS];
 	int traversals;
-	int flat;   /* of these */
+	int flat, brief; /* of these */
 	int inputs; /* the first of the steps over inputs, which are the last */
 };
 
@@ -61,20 +62,21 @@ struct serve_list {
 };
 
 /* Nodes of a request that are computed in this superstep: numbers begin .. end - 1 of its order, which are
- * some of one batch, or all of several; in a flat traversal some of all batches. */
+ * some of one batch, or all of several, level after level; in a flat traversal some of all batches. */
 struct serve_pick {
 	struct serve_request *request;
 	int32_t batch, batches, begin, end;
 	bool last; /* whether it ends its request */
 };
 
-/* The most levels that a request without company is computed by in one superstep, and how long these may take
- * [ns]: a request that joins meanwhile waits for them. */
+/* The most levels that a request is computed by in one superstep, and how long those of one without company may
+ * take [ns]: a request that joins meanwhile waits for them. */
 enum { SERVE_LEVELS = 64, SERVE_LEVELS_TIME = 1000000 };
 
 /* The picks of a traversal, and their rows. */
 struct serve_part {
 	size_t first, next; /* picks */
+	int32_t levels;	    /* the most that one of them has; 1 in a flat traversal */
 	int64_t pairs; /* of its rows; each part has numbers of its own, as no other reads what is stored of
 			  them */
 	struct lin_order order;
@@ -131,10 +133,12 @@ static inline bool serve_returns_rows(const struct serve_engine *e, int traversa
 	return traversal + 1 == e->steps.traversals && !e->has_members;
 }
 
-/* Supersteps that a request of so many levels takes if none of its levels is cut. */
+/* Supersteps that a request of so many levels takes in company if none of its levels is cut. */
 static inline int64_t serve_count_supersteps(const struct serve_engine *e, int64_t levels)
 {
-	return levels * (e->steps.traversals - e->steps.flat) + e->steps.flat;
+	const struct serve_plan_of_steps *s = &e->steps;
+	return levels * (s->traversals - s->flat - s->brief) + s->flat +
+	       (levels + SERVE_LEVELS - 1) / SERVE_LEVELS * s->brief;
 }
 
 static inline const struct serve_traversal *serve_traversal_of(const struct serve_engine *e,
@@ -183,11 +187,32 @@ void serve_store_carry(const struct serve_engine *, const struct serve_request *
 
 /* Chooses another binding than in the last superstep, if a request has one. */
 void serve_choose_binding(struct serve_engine *);
-/* Picks nodes that are ready, at most so many as there are rows for; of a request without company those of
- * several levels. */
+/* Picks nodes that are ready, at most so many as there are rows for: of a brief traversal, and of a request without
+ * company, those of several levels. */
 void serve_pick_cells(struct serve_engine *);
-/* The levels of a request without company that the superstep computes; 0 = it has company. */
+/* The levels of a request without company that the superstep computes, if their time counts; 0 = it has company, or
+ * they are brief. */
 int32_t serve_levels_alone(const struct serve_engine *);
+/* Whether a batch of a part may have leaves, or inner nodes: leaves of all levels are in the first one.  Upwards they
+ * are of no other level than the first, and downwards nothing reads them. */
+static inline bool serve_batch_has(bool down, bool inner, int32_t batch)
+{
+	return inner ? down || batch : !batch;
+}
+/* The level of a pick whose leaves, or inner nodes, are in a batch of its part, as a pick of one batch, which has no
+ * nodes if there is no such level.  Inner nodes of the first level that is computed are upwards in batch 1, and downwards in the last. */
+static inline struct serve_pick serve_level_of(const struct serve_pick *p, const struct serve_part *part, bool down,
+					       bool inner, int32_t batch)
+{
+	int32_t number = !inner ? 0 : down ? p->batch + p->batches - part->levels + batch : p->batch + batch - 1;
+	struct serve_pick level = {p->request, number, 1, p->begin, p->end, false};
+	const int32_t *begin = p->request->order.batch_begin;
+	if (number < p->batch || number >= p->batch + p->batches)
+		level.batch = p->batch, level.end = level.begin;
+	else if (p->batches > 1)
+		level.begin = begin[number], level.end = begin[number + 1];
+	return level;
+}
 /* Numbers of a pick of one batch that are of a case. */
 static inline void serve_case_range(const struct serve_pick *p, int cases, int node_case, int32_t *begin,
 				    int32_t *end)

@@ -8,7 +8,7 @@
 
 /* Consecutive rows that nodes of one case and one level of a request have been given. */
 struct rows {
-	const struct serve_request *request;
+	struct serve_request *request;
 	int32_t begin, end; /* numbers of the nodes */
 	int32_t row;	    /* of the first one */
 	int32_t origin;
@@ -191,32 +191,23 @@ static void fill_rows(struct serve_engine *e, const struct rows *rows)
 		fill_data(e, rows, e->data[i], edge);
 }
 
-/* The rows of one case of a pick, or of one of its levels; returns the row behind them. */
-static int32_t fill_case(struct serve_engine *e, const struct serve_pick *level, int node_case, int32_t row,
-			 int32_t origin)
-{
-	struct rows rows = {.request = level->request, .row = row, .origin = origin};
-	serve_case_range(level, serve_cases(e->image), node_case, &rows.begin, &rows.end);
-	if (rows.begin < rows.end)
-		fill_rows(e, &rows);
-	return row + count_of(&rows);
-}
-
-/* The levels of a pick, whose nodes have rows in the order of their numbers, so that a node may be read by
- * one of the same superstep: all have rows before any is filled. */
+/* Some nodes of a flat traversal.  Each level has rows of its own, which need not be read by others. */
 static void fill_levels(struct serve_engine *e, const struct serve_pick *pick, int32_t row)
 {
 	const int32_t *batch = pick->request->order.batch_begin;
+	int cases = serve_cases(e->image);
 	place_nodes(e, pick->request, pick->begin, pick->end, row);
 	for (int32_t b = pick->batch; b < pick->batch + pick->batches; b++) {
 		struct serve_pick level = {pick->request, b, 1, batch[b], batch[b + 1], false};
 		level.begin = level.begin > pick->begin ? level.begin : pick->begin;
 		level.end = level.end < pick->end ? level.end : pick->end;
-		if (level.begin >= level.end)
-			continue;
-		int32_t origin = row;
-		for (int c = 0; c < serve_cases(e->image); c++)
-			row = fill_case(e, &level, c, row, origin);
+		struct rows rows = {.request = pick->request, .row = row, .origin = row};
+		for (int c = 0; level.begin < level.end && c < cases; c++, rows.row += count_of(&rows)) {
+			serve_case_range(&level, cases, c, &rows.begin, &rows.end);
+			if (rows.begin < rows.end)
+				fill_rows(e, &rows);
+		}
+		row = rows.row;
 	}
 }
 
@@ -228,31 +219,53 @@ static void fill_flat(struct serve_engine *e, const struct serve_part *p)
 		fill_levels(e, &e->pick[i], row);
 }
 
-/* Cells of several requests: leaves, then cases in the order of the table. */
-static void fill_cells(struct serve_engine *e, int traversal)
+/* Calls a function for the rows of a part in their order: batch by batch, and in each by cases in the order of the
+ * table. */
+static void visit_rows(struct serve_engine *e, int traversal, void (*visit)(struct serve_engine *, const struct rows *))
 {
 	const struct serve_part *p = &e->part[traversal];
+	bool down = e->steps.traversal[traversal].down;
 	int cases = serve_cases(e->image);
 	int32_t row = p->batch_begin[0];
-	for (int c = 0; c < cases; c++) {
-		int32_t origin =
-		    p->batch_begin[!e->steps.traversal[traversal].down && serve_is_inner(e->image, c)];
-		for (size_t i = p->first; i < p->next; i++) {
-			int32_t begin, end;
-			serve_case_range(&e->pick[i], cases, c, &begin, &end);
-			place_nodes(e, e->pick[i].request, begin, end, row);
-			row = fill_case(e, &e->pick[i], c, row, origin);
+	for (int32_t b = 0; b < p->order.batches; b++)
+		for (int c = 0; c < cases; c++) {
+			bool inner = serve_is_inner(e->image, c);
+			for (size_t i = p->first; i < p->next && serve_batch_has(down, inner, b); i++) {
+				struct serve_pick level = serve_level_of(&e->pick[i], p, down, inner, b);
+				struct rows rows = {
+				    .request = level.request, .row = row, .origin = p->batch_begin[b]};
+				serve_case_range(&level, cases, c, &rows.begin, &rows.end);
+				row += count_of(&rows);
+				if (rows.begin < rows.end)
+					visit(e, &rows);
+			}
 		}
-	}
+}
+
+static void place_rows(struct serve_engine *e, const struct rows *rows)
+{
+	place_nodes(e, rows->request, rows->begin, rows->end, rows->row);
+}
+
+static void place_and_fill(struct serve_engine *e, const struct rows *rows)
+{
+	place_rows(e, rows);
+	fill_rows(e, rows);
+}
+
+/* A node may be read by one of another level of the same superstep, so that all have rows before any is filled. */
+static void fill_cells(struct serve_engine *e, int traversal)
+{
+	bool several = e->part[traversal].levels > 1;
+	if (several)
+		visit_rows(e, traversal, place_rows);
+	visit_rows(e, traversal, several ? fill_rows : place_and_fill);
 }
 
 void serve_fill_part(struct serve_engine *e, int traversal)
 {
-	const struct serve_part *p = &e->part[traversal];
 	if (e->steps.traversal[traversal].flat)
-		fill_flat(e, p);
-	else if (e->pick[p->first].batches > 1)
-		fill_levels(e, &e->pick[p->first], p->batch_begin[0]);
+		fill_flat(e, &e->part[traversal]);
 	else
 		fill_cells(e, traversal);
 }

@@ -101,6 +101,20 @@ static bool by_node(const struct image *image, struct diags *diags)
 	return true;
 }
 
+/* Operations of a node, such that those of a level of 64 requests take about a microsecond: a superstep takes longer
+ * besides its cells, for which it fills arrays and goes through all requests. */
+enum { BRIEF_OPERATIONS = 64 };
+
+/* Whether a level of a traversal costs less than a superstep does besides: what is ahead of the recursion is not
+ * computed level by level. */
+static bool is_brief(const struct image *image, const struct serve_traversal *t)
+{
+	int64_t operations = 0;
+	for (int i = t->first; i < t->next; i++)
+		operations += is_recursion(image->step[i].domain) ? image->step[i].operations : 0;
+	return !t->flat && !t->reads_nodes && operations <= BRIEF_OPERATIONS;
+}
+
 bool serve_find_traversals(const struct image *image, struct serve_plan_of_steps *s, struct diags *diags)
 {
 	if (!begin_traversals(s, image, diags))
@@ -119,7 +133,10 @@ bool serve_find_traversals(const struct image *image, struct serve_plan_of_steps
 			return false;
 		add_step(s, image, i);
 	}
-	for (int t = 0; t < s->traversals; t++)
+	for (int t = 0; t < s->traversals; t++) {
+		s->traversal[t].brief = is_brief(image, &s->traversal[t]);
 		s->flat += s->traversal[t].flat;
+		s->brief += s->traversal[t].brief;
+	}
 	return by_node(image, diags);
 }

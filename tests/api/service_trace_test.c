@@ -253,7 +253,7 @@ static struct reading seen;
 
 /* --- one service --- */
 
-/* FORESTS that share supersteps, then one for each other end, and one that waits. */
+/* FORESTS that share supersteps, as many in each as its width allows, then one for each other end, and one that waits. */
 static void test_structure(void)
 {
 	struct place p;
@@ -279,7 +279,7 @@ static void test_structure(void)
 	tap_ok(seen.steps >= 2 && is_complete(&seen), "none is left out of a superstep");
 	int shared = 0;
 	for (int i = 0; i < MOST; i++)
-		shared += seen.step[i].there == FORESTS;
+		shared += seen.step[i].there > 1;
 	tap_ok(shared > 0, "requests that were computed together share supersteps");
 	const struct slices *first = &seen.request[2];
 	double submitted = (double)esp_ticket_time(t[0], ESP_TICKET_SUBMITTED) * 1e-3,

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Requests that join and leave at random give the bits of sessions that run each alone; rows are returned. */
+#include "serve/engine.h"
 #include "tests/serve/company.h"
 
 static const struct {
@@ -97,6 +98,49 @@ static void test_model(size_t i, const char *backend)
 	free_model(&t);
 }
 
+/* --- brief traversals --- */
+
+/* Runs all requests, which have joined; returns the supersteps that this took. */
+static int run_together(struct company *c, struct serve_engine *e)
+{
+	struct attendance a = {.now = 0};
+	for (int i = 0; i < c->made; i++) {
+		const struct serve_entry entry = {&c->joined.binding, &c->forest[i].minibatch, 0, NULL, 0};
+		if (serve_admit(e, &entry, &a.in_flight[a.now], &c->joined.diags) != SERVE_ADMITTED)
+			return print_diags(&c->joined.diags), -1;
+		*serve_owner(a.in_flight[a.now++]) = &c->forest[i];
+	}
+	while (serve_is_busy(e))
+		if (!serve_advance(e, NULL, 0, &c->joined.diags) || !take_ended(c, e, &a))
+			return print_diags(&c->joined.diags), -1;
+	return a.ended == c->made ? (int)serve_count(e).supersteps : -1;
+}
+
+/* The first traversal counts places in a sentence: its levels cost so little that requests in company are computed by
+ * all of them in one superstep, as by a traversal without levels. */
+static void test_brief_levels(void)
+{
+	enum { TOGETHER = 12 };
+	static struct company c;
+	struct test_model t = {0};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
+	random_state = 5;
+	bool ok = load_model(&t, "examples/selfattention/selfattention.ra", "V=30 K=3 F=9 C=4") &&
+		  begin_company(&c, &t, o, TOGETHER, 40);
+	struct serve_limits limits = {4096, 4096, 0};
+	struct serve_engine *e =
+	    ok ? serve_create(&allocator_default, &c.joined.image, limits, &c.joined.diags) : NULL;
+	int supersteps = e ? run_together(&c, e) : -1, traversals = e ? e->steps.traversals : 0;
+	tap_ok(e && supersteps == traversals, "%d sequences in company: %d supersteps for %d traversals", TOGETHER,
+	       supersteps, traversals);
+	tap_ok(e && serve_count_supersteps(e, 40) == traversals &&
+		   serve_count_supersteps(e, SERVE_LEVELS + 1) == traversals + 1,
+	       "so many are expected, and one more for more levels than a superstep computes");
+	serve_free(e);
+	end_company(&c);
+	free_model(&t);
+}
+
 /* Compiling takes most of the time. */
 enum { COMPILED_EACH = 2 };
 
@@ -109,5 +153,7 @@ int main(int argc, char **argv)
 			if (backend_at(0) && i % COMPILED_EACH == 0)
 				test_model(i, usual_backend());
 		}
+	if (argc < 2)
+		test_brief_levels();
 	return tap_done();
 }
