@@ -127,10 +127,19 @@ void move_flatten(struct sub_program *to, const struct sub_program *from, enum m
 		move_each_traversal(to, from, flatten_traversal, trace);
 }
 
+/* Whether a traversal is a scan: then the model has no structure, and writes all its other traversals ahead itself. */
+static bool has_scans(const struct sub_program *p)
+{
+	for (size_t t = 0; t < p->traversals.n; t++)
+		if (p->traversals.at[t].steps)
+			return true;
+	return false;
+}
+
 bool move_is_flat(const struct sub_program *p)
 {
 	bool flat = false;
-	for (size_t b = 0; b < p->bodies.n; b++)
+	for (size_t b = 0; !has_scans(p) && b < p->bodies.n; b++)
 		flat |= p->bodies.at[b].domain == SUB_AHEAD && p->bodies.at[b].stores.at[0].to == SUB_TO_STATE;
 	return flat;
 }

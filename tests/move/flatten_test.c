@@ -73,6 +73,20 @@ static void test_note(void)
 	free_model(&t);
 }
 
+/* A model without a structure that scans has states of whole rows, which its text writes ahead: nothing was flattened. */
+static void test_rows(void)
+{
+	static const char text[] = "model m\nstructure none\ninput x[E, D]\nparam W[D, D]\nstate p[E, D]\nnode:\n p = x @ W\n"
+				   "traversal up over E\nstate h[D]\nnode:\n h = tanh(at_step(p) + W @ previous.h)\noutput y = h\n";
+	struct test_model t = {0};
+	struct option_texts o = {.target = "avx2", .rules = "-tables"};
+	tap_ok(load_text(&t, "m", text, strlen(text), "D=9 E=17") && moves_no_bit(&t, o, "hoist", false) &&
+		   refuses(&t, "hoist all\n", "each product with weights"),
+	       "of rows without a structure nothing moves, and 'hoist off' is taken");
+	print_diags(&t.diags);
+	free_model(&t);
+}
+
 /* A body ahead that needs what the recursion has yet to compute is a fault. */
 static void test_fault(void)
 {
@@ -105,6 +119,7 @@ int main(void)
 		free_model(&t);
 	}
 	test_note();
+	test_rows();
 	test_fault();
 	return tap_done();
 }
