@@ -9,7 +9,8 @@
  *         for i2 in 0..8 vector: .. U_o[i1 + i2, k] ..
  *
  * An index that does not come from a loop (the label of an edge, a row) selects one of several weights.  It
- * stays the outermost dimension, and each of these weights is packed, if a sum runs over it.
+ * stays the outermost dimension, and each of these weights is packed, if a sum runs over it or the vector is not along its last
+ * dimension.
  *
  *     label = rel[e]
  *     for k .. W[label, k, i1 + i2] * h[child, k]      ->    pack[label, div(i1, 8), k, 0, i2]
@@ -151,17 +152,17 @@ static bool is_summed(const struct ilir_module *m, ilir_expr e, const struct aro
 	return summed;
 }
 
-/* Marks the indices that are rows.  False if there are rows but no sum: rows that are only copied are
- * already in the order in which they are read, and packing would duplicate tables that may be large. */
+/* Marks the indices that are rows.  False if there are rows but no sum, and the vector runs along the last axis: rows that
+ * are only copied are in the order in which they are read, and packing would duplicate tables that may be large. */
 static bool find_rows(const struct ilir_module *m, struct access *a, const struct around *around, const struct ilir_stmt *store)
 {
-	bool rows = false, summed = false;
+	bool rows = false, summed = false, across = a->axis != a->others;
 	for (int i = 0; i < a->others; i++) {
 		a->row[i] = !is_given_by_loops(m, a->other[i], around);
 		rows |= a->row[i];
 		summed |= !a->row[i] && is_summed(m, a->other[i], around, store);
 	}
-	return !rows || (summed && !is_stack(ilir_buffer_at(m, a->weight)));
+	return !rows || ((summed || across) && !is_stack(ilir_buffer_at(m, a->weight)));
 }
 
 /* Whether two loads traverse weights of one type in the same order, so that these can be interleaved. */

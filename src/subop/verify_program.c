@@ -388,8 +388,8 @@ static void check_member(struct verifier *v, const struct sub_body *b, const str
 		report_body_fault(v, b, "reads a state of all nodes before they have it");
 }
 
-/* Checks that the indices of steps lie inside of what is read, and that a scan reads its own states of
- * earlier steps. */
+/* Checks that the indices of steps lie inside of what is read, and that a scan reads its own states, which have a row of
+ * each step behind the node, of earlier steps. */
 static void check_step(struct verifier *v, const struct sub_body *b, const struct sub_value *value)
 {
 	int64_t steps = v->p->traversals.at[b->traversal].steps,
@@ -404,7 +404,7 @@ static void check_step(struct verifier *v, const struct sub_body *b, const struc
 			continue;
 		if (a < 0 || z < 0 || a >= extent || z >= extent)
 			report_body_fault(v, b, "reads a step that is not there");
-		else if (own && (m->scale < 0 ? m->offset < steps : m->offset >= 0))
+		else if (own && i == 1 && (m->scale < 0 ? m->offset < steps : m->offset >= 0))
 			report_body_fault(v, b, "reads a step of its own states that has not run");
 	}
 }

@@ -76,6 +76,7 @@ static const struct {
     {"tests/models/scan.ra", "T=1 B=1 D=5 S=9"},
     {"tests/models/scan.ra", "T=9 B=2 D=33 S=1"},
     {"tests/models/looked.ra", "T=3 D=5 N=7"},
+    {"tests/models/columns.ra", "T=5 D=17"},
     {"tests/models/reshape.ra", "D=8"},
     {"tests/models/reshape.ra", "D=1"},
     {"tests/models/reshape.ra", "D=5"},
