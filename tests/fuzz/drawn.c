@@ -136,7 +136,7 @@ static const char *draw_schedule(struct drawn *d, struct variant *w, const struc
 	struct str printed = str_in(&d->fuzz->arena);
 	sched_print(&w->half.sched, &w->half.plan, &printed);
 	if (kind > 1)
-		put_schedule(&d->schedule, str_text(&printed), d->model.model->structure.kind != RA_DAG);
+		put_schedule(&d->schedule, str_text(&printed), d->model.model);
 	else if (kind == 1)
 		put_drawn(&d->schedule, str_text(&printed));
 	return d->schedule.at;
@@ -425,8 +425,8 @@ static void close_variants(struct drawn *d)
 
 /* --- the target --- */
 
-/* Models for back ends are short: they take seconds for long ones.  Types are for one input in three, by its hash,
- * so that inputs of f32 alone mean what they did before there were types. */
+/* Models for back ends are short: they take seconds for long ones.  Types are for one input in three, and models without a
+ * structure for one in four, by the input's hash: the others mean what they did before there were any. */
 static void draw(struct fuzz *f, struct drawn *d, enum fuzz_variants variants, const uint8_t *bytes, size_t n)
 {
 	static const int sizes[] = {1, 2, 2, 3, 3, 4, 5, 10},
@@ -440,8 +440,8 @@ static void draw(struct fuzz *f, struct drawn *d, enum fuzz_variants variants, c
 	d->setting = (struct setting){.model = &d->model};
 	int largest = sizes[random_below(8)],
 	    longest = lengths[random_below(variants == FUZZ_BACKENDS ? 3 : 8)];
-	bool typed = fuzz_hash(bytes, n) % 3 == 0;
-	const char *text = draw_model(&d->generator, typed, largest, longest, d->sizes);
+	uint64_t hash = fuzz_hash(bytes, n);
+	const char *text = (hash / 3 % 4 ? draw_model : draw_rows)(&d->generator, hash % 3 == 0, largest, longest, d->sizes);
 	d->model.model = ra_parse(&f->arena, &f->diags, "drawn", text, strlen(text));
 	promise(d, &(struct variant){.options = {.backend = "none", .schedule = ""}}, d->model.model,
 		"what is drawn is a model");

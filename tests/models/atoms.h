@@ -38,7 +38,10 @@ struct generator {
 	bool in_sum;  /* over children, parents or nodes */
 	bool over_nodes; /* in that, which is over nodes */
 	bool at_root; /* an output */
-	struct named param[600], state[8], vector[2], local[64];
+	/* of a model without a structure */
+	bool flat, scanning; /* it is one; the body is of a step */
+	struct extent steps; /* of the scan */
+	struct named param[600], state[16], vector[2], local[64];
 	struct named member[8]; /* outputs that every node has, and that are of the node alone */
 	const char *ranging[8]; /* names of the others, which sums over nodes cannot read */
 	int params, states, vectors, locals, members, rangings, names;
@@ -58,6 +61,25 @@ static inline int64_t form_elements(const struct generator *g, const struct form
 	for (int d = 0; d < f->rank; d++)
 		n *= extent_of(g, &f->dim[d]);
 	return n;
+}
+
+static const struct extent one_element = {{0}, 1};
+
+static inline void drop_axes(struct form *f, int n)
+{
+	f->rank -= n;
+	memmove(f->dim, f->dim + n, f->rank * sizeof *f->dim);
+}
+
+static inline void insert_axis(struct form *f, int axis, struct extent e)
+{
+	memmove(&f->dim[axis + 1], &f->dim[axis], (f->rank++ - axis) * sizeof *f->dim);
+	f->dim[axis] = e;
+}
+
+static inline bool too_large(const struct generator *g, const struct form *f, const struct extent *e)
+{
+	return form_elements(g, f) * extent_of(g, e) > 6000;
 }
 
 /* --- types --- */
@@ -141,7 +163,7 @@ static inline const struct named *param_of(struct generator *g, const struct for
 /* Whether children, or parents, are seen here, and whether one can be named without a sum. */
 static inline bool has_neighbours(const struct generator *g)
 {
-	return g->where == IN_INNER || g->where == IN_NODE || g->where == IN_BELOW;
+	return (!g->flat || g->scanning) && (g->where == IN_INNER || g->where == IN_NODE || g->where == IN_BELOW);
 }
 
 static inline bool has_slots(const struct generator *g)
@@ -159,6 +181,8 @@ static inline void put_of_neighbour(struct generator *g, const char *name)
 {
 	if (g->in_sum && !g->over_nodes && (!has_slots(g) || random_below(3)))
 		put(&g->body, g->down ? "p.%s" : "k.%s", name);
+	else if (g->flat && !g->down && random_below(4) == 0)
+		put(&g->body, "children[0].%s", name);
 	else if (g->sequence)
 		put(&g->body, g->down ? "next.%s" : "previous.%s", name);
 	else if (g->down)
@@ -172,7 +196,8 @@ static inline void put_of_neighbour(struct generator *g, const char *name)
 /* A state of a child or parent, if one is seen here and has the form. */
 static inline bool put_neighbour(struct generator *g, const struct form *f)
 {
-	const struct named *s = pick(g->state, g->states, f);
+	int own = g->scanning ? g->earlier : 0; /* states of earlier scans have all their steps */
+	const struct named *s = pick(g->state + own, g->states - own, f);
 	if (!s || !sees_neighbours(g))
 		return false;
 	put_of_neighbour(g, s->name);
@@ -212,16 +237,46 @@ static inline bool put_named(struct generator *g, const struct named *n)
 	return n != NULL;
 }
 
+/* Whether inputs are seen here: by bodies, and by outputs of models without a structure. */
+static inline bool sees_inputs(const struct generator *g)
+{
+	return g->where != IN_OUTPUT || g->flat;
+}
+
 /* What the node has: its inputs, and states of traversals that are done. */
 static inline bool put_held(struct generator *g, const struct form *f)
 {
-	if (g->where == IN_OUTPUT)
-		return put_named(g, pick(g->state, g->states, f));
+	int done = g->where == IN_OUTPUT ? g->states : g->earlier;
+	if (!sees_inputs(g) || (g->where == IN_OUTPUT && random_below(2)))
+		return put_named(g, pick(g->state, done, f));
 	if (g->token_number && is_index(f) && random_below(2)) {
 		put(&g->body, "w");
 		return true;
 	}
-	return put_named(g, pick(g->vector, g->vectors, f)) || put_named(g, pick(g->state, g->earlier, f));
+	return put_named(g, pick(g->vector, g->vectors, f)) || put_named(g, pick(g->state, done, f));
+}
+
+/* The form of which a step of the scan has a row of this one; false in other bodies, and when it is too large. */
+static inline bool form_of_steps(const struct generator *g, const struct form *f, struct form *all)
+{
+	*all = *f;
+	if (!g->scanning || f->rank == RA_MAX_RANK || too_large(g, f, &g->steps))
+		return false;
+	insert_axis(all, 0, g->steps);
+	return true;
+}
+
+/* In a scan: the row at the step of what the row has, or of a parameter. */
+static inline bool put_row_of_step(struct generator *g, const struct form *f)
+{
+	struct form all;
+	if (!form_of_steps(g, f, &all))
+		return false;
+	put(&g->body, "at_step(");
+	if (!put_held(g, &all))
+		put_named(g, param_of(g, &all, false));
+	put(&g->body, ")");
+	return true;
 }
 
 /* Of two that were picked, NULL = none, either. */
@@ -314,7 +369,7 @@ static inline void put_constant(struct generator *g, const struct form *f)
 
 static inline void put_atom(struct generator *g, const struct form *f)
 {
-	bool at_node = g->where != IN_OUTPUT;
+	bool at_node = sees_inputs(g);
 	/* what has a name is used again and again */
 	if (random_below(3) == 0 &&
 	    (put_named(g, pick(g->local, g->locals, f)) || put_part_of_local(g, f, 0)))
@@ -324,11 +379,12 @@ static inline void put_atom(struct generator *g, const struct form *f)
 		case 0:
 		case 1:
 		case 2:
-			if (put_neighbour(g, f) || put_member(g, f))
+			if ((g->scanning && random_below(3) == 0 && put_row_of_step(g, f)) || put_neighbour(g, f) ||
+			    put_member(g, f))
 				return;
 			break;
 		case 8:
-			if (put_edge(g, f))
+			if (put_row_of_step(g, f) || put_edge(g, f))
 				return;
 			break;
 		case 3:
@@ -372,31 +428,12 @@ static inline void put_either(struct generator *g, const struct form *a, const s
 	put(&g->body, "%s", text[2]);
 }
 
-static const struct extent one_element = {{0}, 1};
-
-static inline void drop_axes(struct form *f, int n)
-{
-	f->rank -= n;
-	memmove(f->dim, f->dim + n, f->rank * sizeof *f->dim);
-}
-
-static inline void insert_axis(struct form *f, int axis, struct extent e)
-{
-	memmove(&f->dim[axis + 1], &f->dim[axis], (f->rank++ - axis) * sizeof *f->dim);
-	f->dim[axis] = e;
-}
-
 /* Some axes are of extent 1 in one of the forms, whose other axes are those of `f`. */
 static inline void make_ones(const struct form *f, struct form *a, struct form *b)
 {
 	for (int d = 1; d <= b->rank; d++)
 		if (random_below(6) == 0)
 			*(random_below(3) ? &b->dim[b->rank - d] : &a->dim[f->rank - d]) = one_element;
-}
-
-static inline bool too_large(const struct generator *g, const struct form *f, const struct extent *e)
-{
-	return form_elements(g, f) * extent_of(g, e) > 6000;
 }
 
 static inline void put_each(struct generator *g, const char *function, const struct form *f, int depth)

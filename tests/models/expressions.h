@@ -117,6 +117,18 @@ static inline bool put_row(struct generator *g, const struct form *f, int depth)
 	return true;
 }
 
+/* In a scan: the row at the step of a value that is computed of anything. */
+static inline bool put_at_step(struct generator *g, const struct form *f, int depth)
+{
+	struct form all;
+	if (!form_of_steps(g, f, &all))
+		return false;
+	put(&g->body, "at_step(");
+	put_value(g, &all, depth);
+	put(&g->body, ")");
+	return true;
+}
+
 /* A sum or a maximum along any axis, or, behind the fourth, what keeps that axis. */
 static inline bool put_along(struct generator *g, const struct form *f, int depth)
 {
@@ -185,7 +197,7 @@ static inline bool put_cut(struct generator *g, const struct form *f, int depth)
 /* The largest is taken where there is one. */
 static inline bool put_over_neighbours(struct generator *g, const struct form *f, int depth)
 {
-	if (g->in_sum || !has_neighbours(g) || (!has_sums(f) && g->where == IN_NODE))
+	if (g->in_sum || g->flat || !has_neighbours(g) || (!has_sums(f) && g->where == IN_NODE))
 		return false;
 	bool max = g->where != IN_NODE && random_below(3) == 0;
 	put_each(g, max || !has_sums(f) ? "max" : "sum", f, depth);
@@ -221,7 +233,7 @@ static inline void put_attention(struct generator *g, const struct form *f, int 
 
 static inline bool put_over_nodes(struct generator *g, const struct form *f, int depth)
 {
-	if (g->in_sum)
+	if (g->in_sum || g->flat)
 		return false;
 	if (kind_of(f) == TRUTH)
 		return put_any(g, f, depth);
@@ -388,7 +400,7 @@ static inline bool put_bilinear(struct generator *g, const struct form *f, int d
 static inline bool put_carried(struct generator *g, const struct form *f, int depth)
 {
 	const struct form *x = g->vectors ? &g->vector[random_below(g->vectors)].form : NULL;
-	if (f->rank != 1 || g->where == IN_OUTPUT || !x || x->rank != 1 || x->dtype != f->dtype ||
+	if (f->rank != 1 || !sees_inputs(g) || !x || x->rank != 1 || x->dtype != f->dtype ||
 	    !has_sums(f) || too_large(g, x, &f->dim[0]))
 		return false;
 	struct form matrix = {.rank = 2, .dim = {f->dim[0], x->dim[0]}, .dtype = f->dtype};
@@ -447,6 +459,8 @@ static inline put_operator *draw_operator(const struct generator *g, enum kind k
 {
 	if (g->typed && kind == ROUNDED && random_below(5) == 0)
 		return put_typed;
+	if (g->scanning && random_below(10) == 0)
+		return put_at_step;
 	return operators[kind].at[random_below(operators[kind].n)];
 }
 

@@ -54,6 +54,8 @@ static inline struct form draw_state_form(struct generator *g)
 		f = g->state[0].form;
 	else if (g->typed && g->vectors && random_below(2))
 		f = g->vector[0].form;
+	while (g->flat && too_large(g, &f, &g->steps))
+		drop_axes(&f, 1);
 	f.dtype = DTYPE_F32;
 	f.exact = false;
 	draw_type(g, &f);
@@ -158,7 +160,7 @@ static inline void put_local(struct generator *g, int depth)
 	struct form f = random_form(2);
 	draw_type(g, &f);
 	char name[24];
-	const struct form *state = &g->state[random_below(g->states)].form;
+	const struct form *state = &g->state[random_below(g->states + !g->states)].form;
 	if (f.rank && state->rank && random_below(2)) {
 		f.dim[f.rank - 1] = state->dim[state->rank - 1];
 		f.dim[f.rank - 1].of[random_below(SYMBOLS)]++;
@@ -233,6 +235,46 @@ static inline void put_traversals(struct generator *g)
 	}
 }
 
+/* --- models without a structure --- */
+
+/* Behind a scan its states have all steps along a first axis. */
+static inline void gather_steps(struct generator *g)
+{
+	for (int i = g->earlier; g->scanning && i < g->states; i++)
+		insert_axis(&g->state[i].form, 0, g->steps);
+	g->scanning = false;
+}
+
+/* A scan, or a traversal without steps whose body computes whole values. */
+static inline void put_flat_traversal(struct generator *g, bool scan)
+{
+	g->scanning = scan;
+	g->down = scan && random_below(2);
+	g->steps = random_extent();
+	if (scan || g->states)
+		put(&g->body, "traversal %s", g->down ? "down" : "up");
+	if (scan) {
+		put(&g->body, " over ");
+		put_extent(&g->body, &g->steps);
+	}
+	put(&g->body, scan || g->states ? "\n" : "");
+	put_states(g, 1 + random_below(3));
+	if (scan)
+		put_bodies(g);
+	else
+		put_body(g, IN_NODE, 1, "node");
+	gather_steps(g);
+}
+
+/* Some traversals, at least one of which is a scan. */
+static inline void put_flat_traversals(struct generator *g)
+{
+	if (random_below(2))
+		put_flat_traversal(g, false);
+	for (int n = 1 + random_below(3); n > 0; n--)
+		put_flat_traversal(g, n == 1 || random_below(4));
+}
+
 /* --- outputs --- */
 
 /* Whether a text uses a name. */
@@ -280,7 +322,7 @@ static inline void put_outputs(struct generator *g)
 {
 	static const struct form number;
 	g->where = IN_OUTPUT;
-	g->locals = 0;
+	g->locals = g->states ? 0 : g->locals; /* the names below `node:` of a model without states are for outputs */
 	for (int i = 0; i < g->states; i++)
 		put(&g->body, "output state%d = s%d\n", i, i);
 	if (random_below(3) == 0)
@@ -288,7 +330,7 @@ static inline void put_outputs(struct generator *g)
 	for (int n = random_below(4); n > 0; n--) {
 		struct form f = random_form(2);
 		draw_type(g, &f);
-		put_output(g, &f, random_below(3));
+		put_output(g, &f, random_below(g->flat ? 2 : 3));
 	}
 }
 
@@ -344,10 +386,9 @@ static inline void put_used(struct generator *g)
 	}
 }
 
-/* A model text of the numbers that follow, of f32 alone or of all types, of which expressions end soon after
- * so many bytes, and the sizes of its symbols as load_text wants them. */
-static inline const char *draw_model(struct generator *g, bool typed, int largest, size_t longest,
-				     char sizes[64])
+/* Begins a text of the numbers that follow, of f32 alone or of all types, of which expressions end soon after
+ * so many bytes, and draws the sizes of its symbols as load_text wants them. */
+static inline void begin_text(struct generator *g, bool typed, int largest, size_t longest, char sizes[64])
 {
 	static const int extents[] = {1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 10, 15, 16, 17};
 	int n = 0;
@@ -361,20 +402,49 @@ static inline const char *draw_model(struct generator *g, bool typed, int larges
 		g->size[i] = extents[random_below(n)];
 	snprintf(sizes, 64, "A=%d B=%d C=%d V=%d", g->size[0], g->size[1], g->size[2], 1 + random_below(20));
 	put(&g->body, "model random\n");
-	put_structure(g);
-	choose_inputs(g);
-	put_traversals(g);
+}
+
+static inline const char *end_text(struct generator *g)
+{
 	put_outputs(g);
 	drop_unused_locals(&g->body);
 	put_used(g);
 	return g->body.at;
 }
 
-/* The model of a seed; that of one in three is typed. */
+/* A model of nodes of a structure. */
+static inline const char *draw_model(struct generator *g, bool typed, int largest, size_t longest, char sizes[64])
+{
+	begin_text(g, typed, largest, longest, sizes);
+	put_structure(g);
+	choose_inputs(g);
+	put_traversals(g);
+	return end_text(g);
+}
+
+/* A model of rows without a structure: most have scans, the others a body whose names outputs share. */
+static inline const char *draw_rows(struct generator *g, bool typed, int largest, size_t longest, char sizes[64])
+{
+	begin_text(g, typed, largest, longest, sizes);
+	put(&g->body, "structure none\n");
+	g->flat = g->sequence = true; /* a scan names its neighbours as a sequence does */
+	g->children = 1;
+	choose_inputs(g);
+	g->has_edge = false;
+	if (random_below(6))
+		put_flat_traversals(g);
+	else
+		put_body(g, IN_NODE, 1, "node");
+	return end_text(g);
+}
+
+/* The model of a seed; that of one in three is typed, that of one in four has no structure. */
 static inline const char *generate_model(struct generator *g, uint64_t seed, char sizes[64])
 {
 	random_state = seed * 0x9E3779B97F4A7C15u + 1;
 	random_bits();
+	if (seed % 4 == 3)
+		return draw_rows(g, seed % 3 == 1, 9, 3000, sizes);
 	return draw_model(g, seed % 3 == 1, 17, 5000, sizes);
 }
 

@@ -80,9 +80,10 @@ static inline void put_tile_of(struct text *t, const char *line, const char *com
 		put(t, "vectorize %.*s %s\n", length, line + 5, drawn_lanes[random_below(5)]);
 }
 
-/* Lines for the groups that stand in the printed schedule; local ones keep theirs, which must go by rows. */
-static inline void put_schedule(struct text *t, const char *printed, bool tree)
+/* Lines for the groups that stand in the printed schedule of a model; local ones keep theirs, which must go by rows. */
+static inline void put_schedule(struct text *t, const char *printed, const struct ra_model *m)
 {
+	bool tree = m->structure.kind == RA_TREE || m->structure.kind == RA_SEQUENCE;
 	bool batches = random_below(3);
 	put(t, "dynamic_batch %s\n", batches ? "on" : "off");
 	put(t, "dense_index %s\n", random_below(3) ? "on" : "off");

@@ -122,7 +122,7 @@ static inline bool put_any(struct generator *g, const struct form *f, int depth)
 {
 	struct form number = with_type(g, f, DTYPE_I32);
 	bool zero = random_below(2), neighbours = has_neighbours(g) && g->where != IN_NODE;
-	if (g->in_sum)
+	if (g->in_sum || g->flat)
 		return false;
 	g->over_nodes = !neighbours || random_below(4) == 0;
 	put(&g->body, zero ? "(0 == " : "cast(");
