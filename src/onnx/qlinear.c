@@ -139,7 +139,9 @@ static bool take_pooled(const struct onnx_op *o, struct onnx_operand *x, struct 
 /* The average over all places of space. */
 static struct onnx_operand average_all(const struct onnx_op *o, struct onnx_operand x, const struct onnx_operand scale[3])
 {
-	int64_t n = onnx_elements(&x.shape) / x.shape.dim[0] / x.shape.dim[1];
+	int64_t n = 1;
+	for (int d = 2; d < x.shape.rank; d++)
+		n = onnx_times(n, x.shape.dim[d]);
 	struct onnx_operand sum = onnx_reduce(o, x, "sum", (1u << x.shape.rank) - 4, "$");
 	struct onnx_operand operand[4] = {sum, scale[0], scale[1], scale[2]};
 	return write_bytes(o, o->in[0].type, &sum.shape, operand, 4,
