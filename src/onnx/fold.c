@@ -28,14 +28,19 @@ static bool captures_constant(const struct onnx_scope *scope, int value)
 								      : scope->graph->value[value].constant);
 }
 
+/* Whether a graph and the graphs in it have small constants and take such ones; of the latter only what the graph takes
+ * from around it is looked at.  Graphs are no deeper than the reader allows. */
 static bool has_small_constants(const struct onnx_scope *around, const struct onnx_graph *g)
 {
-	for (size_t i = 0; i < g->values; i++) {
+	bool small = true;
+	for (size_t i = 0; small && i < g->values; i++) {
 		const struct onnx_value *v = &g->value[i];
-		if ((v->constant && !is_small_constant(v->constant)) || (v->outer >= 0 && !captures_constant(around, v->outer)))
-			return false;
+		small = (!v->constant || is_small_constant(v->constant)) && (v->outer < 0 || !around || captures_constant(around, v->outer));
 	}
-	return true;
+	for (size_t n = 0; small && n < g->nodes; n++)
+		for (size_t i = 0; small && i < g->node[n].attributes; i++)
+			small = g->node[n].attribute[i].kind != ONNX_KIND_GRAPH || has_small_constants(NULL, g->node[n].attribute[i].graph);
+	return small;
 }
 
 bool onnx_is_foldable(const struct onnx_op *o)
