@@ -21,7 +21,8 @@
 struct grouping {
 	struct sub_program *to;
 	const struct sub_program *from;
-	const struct rewrite_range *range; /* by value of `from`, like the two below it */
+	const struct rewrite_range *range; /* NULL = nothing asked for it yet */
+	const struct rewrite_options *options;
 	const bool *constant;
 	const int *uses; /* see sub_count_uses */
 	sub_ref *now;	 /* its copy */
@@ -91,6 +92,8 @@ static bool lacks_all(const struct sub_use *u, const struct sub_vars *vars)
 /* Sets the number so that it is in low .. high, if its range is no longer than that. */
 static bool fit_number(struct grouping *g, sub_ref number, double low, double high, struct factor *f)
 {
+	if (!g->range)
+		g->range = rewrite_find_ranges(g->from, g->options, g->to->arena);
 	struct rewrite_range r = g->range[number.i];
 	double by = r.low < low || r.high > high ? r.low - low : 0;
 	if (r.high - r.low > high - low)
@@ -349,7 +352,7 @@ void rewrite_group(struct sub_program *to, const struct sub_program *from,
 	sub_copy_declarations(to, from);
 	struct grouping g = {.to = to,
 			     .from = from,
-			     .range = rewrite_find_ranges(from, options, to->arena),
+			     .options = options,
 			     .constant = sub_find_constants(from),
 			     .uses = sub_count_uses(from, to->arena),
 			     .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n)};

@@ -1,15 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Means: t * a + (1 - t) * b with t in 0 .. 1 is between a and b.
  *
- * What it is rounded to is, too, if b is enlarged by two units in the last place.  Let C be a number of
+ * What it is rounded to is, too, if b is enlarged by 2^-21 of it.  Let C be a number of
  * binary32, at least 2^-64, with a <= C and b * (1 + 2^-21) <= C, and u = 2^-24.  If t = 1, then 1 - t = 0 and
  * the result is a.  Else (1 - t) * b is at most (1 - t) * b * (1 + u)^2 after it was rounded twice, and so less
  * than (1 - t) * C by more than what a denormal number may lose; and t * a is at most t * C plus half the
  * distance from C to the next number.  The sum is less than C plus that half, so it is rounded to C at most.
  * The same holds below, with signs reversed.
  *
- * So a state that is a mean of itself, as it was before, and of another bounded value stays in its range however
- * often it is computed. */
+ * So a state that is a mean of another bounded value and of itself as it was before, times t, stays in its range
+ * however often it is computed.  One that is multiplied by 1 - t, which was rounded, may grow in each step. */
 #include "rewrite/engine.h"
 
 #include <math.h>

@@ -28,6 +28,8 @@ static const struct {
      SEQUENCE "    h = (1 - sigmoid(x)) * tanh(x) + sigmoid(x + previous.h) * previous.h\n", -INFINITY, INFINITY},
     {"a mean with a weight that may be negative",
      SEQUENCE "    z = tanh(x)\n    h = (1 - z) * tanh(x) + z * previous.h\n", -INFINITY, INFINITY},
+    {"a state times a weight that was rounded",
+     SEQUENCE "    z = sigmoid(x)\n    h = z * tanh(x) + (1 - z) * previous.h\n", -INFINITY, INFINITY},
     {"a state that is halved before something is added", SEQUENCE "    h = 0.5 * previous.h + 0.5 * tanh(x)\n", -1, 1},
     {"a sum that grows in each step", SEQUENCE "    h = previous.h + sigmoid(x)\n", 0, INFINITY},
     {"a sum over children", SUMS "    h = sum(k.h for k in children)\n", -INFINITY, INFINITY},
