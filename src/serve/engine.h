@@ -76,7 +76,7 @@ enum { SERVE_LEVELS = 64, SERVE_LEVELS_TIME = 1000000 };
 /* The picks of a traversal, and their rows. */
 struct serve_part {
 	size_t first, next; /* picks */
-	int32_t levels;	    /* the most that one of them has; 1 in a flat traversal */
+	int32_t levels;	    /* the most that one of them has */
 	int64_t pairs; /* of its rows; each part has numbers of its own, as no other reads what is stored of
 			  them */
 	struct lin_order order;
