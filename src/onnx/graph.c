@@ -62,6 +62,14 @@ static bool is_of_names(char c)
 	return is_letter(c) || c == '.' || (c >= '0' && c <= '9');
 }
 
+const struct onnx_attribute *onnx_find_attribute(const struct onnx_node *n, const char *name)
+{
+	for (size_t i = 0; i < n->attributes; i++)
+		if (strcmp(n->attribute[i].name, name) == 0)
+			return &n->attribute[i];
+	return NULL;
+}
+
 const char *onnx_spell_name(struct arena *a, const char *name)
 {
 	size_t n = strlen(name), shift = is_of_names(*name) && !is_letter(*name);

@@ -176,6 +176,9 @@ __attribute__((format(printf, 6, 7))) bool onnx_refuse(struct diags *, const str
 						       const char *hint, const char *format, ...);
 #define onnx_refuse(...) diag_false(onnx_refuse(__VA_ARGS__))
 
+/* NULL = the node does not have it. */
+const struct onnx_attribute *onnx_find_attribute(const struct onnx_node *, const char *name);
+
 /* The name that a model text has for a name of ONNX, which may be any text: what is no letter, digit, '.' or
  * '_' becomes '_';
  * '_' comes before a digit or '.' at the beginning and after a reserved word.  The same name for the same

@@ -4,6 +4,7 @@
  * integers; what nothing needs afterwards is dropped when nodes are ordered. */
 #include "onnx/reading.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@
  * inputs, as digits; '=' input 0 alone, which has the scale of the result, and the others as they are. */
 static const struct pattern {
 	const char *op, *quantised, *domain, *inputs;
-	int axis;	     /* of input 1 that may have a scale for each index; -1 = none */
-	bool one_type;	     /* inputs and result are of one type */
+	int axis;	     /* of input 1, a matrix or kernels, that may have a scale for each index; -1 = none */
+	bool one_type;	     /* inputs, but for that one, and the result are of one type */
 	const char *without; /* an attribute that the quantised operator lacks, and that may be 1 */
 } patterns[] = {
     {"Conv", "QLinearConv", "", "01yb", 0, false, ""},
@@ -69,10 +70,14 @@ static const struct onnx_tensor *constant_at(const struct joining *j, const stru
 
 static int64_t int_of(const struct onnx_node *n, const char *name, int64_t otherwise)
 {
-	for (size_t i = 0; i < n->attributes; i++)
-		if (strcmp(n->attribute[i].name, name) == 0 && n->attribute[i].kind == ONNX_KIND_INT)
-			return n->attribute[i].i;
-	return otherwise;
+	const struct onnx_attribute *a = onnx_find_attribute(n, name);
+	return a && a->kind == ONNX_KIND_INT ? a->i : otherwise;
+}
+
+static double float_of(const struct onnx_node *n, const char *name, double otherwise)
+{
+	const struct onnx_attribute *a = onnx_find_attribute(n, name);
+	return a && a->kind == ONNX_KIND_FLOAT ? (double)a->f : otherwise;
 }
 
 static float scale_at(const struct onnx_tensor *t, int64_t i)
@@ -89,17 +94,32 @@ static bool is_byte(enum onnx_type type)
 	return type == ONNX_UINT8 || type == ONNX_INT8;
 }
 
+static bool are_positive(const struct onnx_tensor *scale)
+{
+	for (int64_t i = 0; i < scale->elements; i++)
+		if (!(scale_at(scale, i) > 0 && scale_at(scale, i) <= FLT_MAX))
+			return false;
+	return true;
+}
+
+/* Whether scales of a dequantised tensor are along an axis of it. */
+static bool are_along(const struct onnx_node *n, const struct onnx_tensor *x, int axis)
+{
+	int64_t along = int_of(n, "axis", 1);
+	return (along < 0 ? along + x->rank : along) == axis;
+}
+
 /* Whether a node has a known scale and a known zero point of bytes: one, or one for each index of an axis. */
 static bool has_scale(const struct joining *j, const struct onnx_node *n, int axis)
 {
 	const struct onnx_tensor *scale = constant_at(j, n, SCALE), *zero = constant_at(j, n, ZERO);
-	if (!scale || !zero || scale->type != ONNX_FLOAT || !is_byte(zero->type) || int_of(n, "block_size", 0))
+	if (!scale || !zero || scale->type != ONNX_FLOAT || !is_byte(zero->type) || !are_positive(scale) ||
+	    int_of(n, "block_size", 0))
 		return false;
 	if (scale->elements == 1 && zero->elements == 1)
 		return true;
 	const struct onnx_tensor *x = constant_at(j, n, VALUE);
-	int64_t along = int_of(n, "axis", 1);
-	return axis >= 0 && x && (along < 0 ? along + x->rank : along) == axis;
+	return axis >= 0 && x && (axis == 0 || x->rank == 2) && are_along(n, x, axis);
 }
 
 static enum onnx_type type_of(const struct joining *j, const struct onnx_node *n)
@@ -118,8 +138,9 @@ static int axis_of(const struct joining *j, int input)
 static bool is_dequantised(const struct joining *j, int input)
 {
 	const struct onnx_node *n = find_producer(j, j->node->input[input], "DequantizeLinear");
-	return n && n->input[VALUE] >= 0 && has_scale(j, n, axis_of(j, input)) &&
-	       (!j->pattern->one_type || type_of(j, n) == type_of(j, j->quantise));
+	int axis = axis_of(j, input);
+	return n && n->input[VALUE] >= 0 && has_scale(j, n, axis) &&
+	       (!j->pattern->one_type || axis >= 0 || type_of(j, n) == type_of(j, j->quantise));
 }
 
 static bool has_summand(const struct joining *j)
@@ -148,12 +169,15 @@ static bool fits_sums(const struct joining *j)
 		return false;
 	if (c->inputs > ZERO && c->input[ZERO] >= 0 && (!constant_at(j, c, ZERO) || !is_zero(constant_at(j, c, ZERO))))
 		return false;
+	if (scale->elements > 1 && !are_along(c, x, x->rank - 1))
+		return false;
 	const struct onnx_tensor *s = constant_at(j, a, SCALE), *t = constant_at(j, b, SCALE);
+	double factor = float_of(j->node, "alpha", 1);
 	int64_t n = t->elements > scale->elements ? t->elements : scale->elements;
 	if ((t->elements != 1 && t->elements != n) || (scale->elements != 1 && scale->elements != n))
 		return false;
 	for (int64_t i = 0; i < n; i++) {
-		double wanted = (double)scale_at(s, 0) * scale_at(t, i);
+		double wanted = factor * scale_at(s, 0) * scale_at(t, i);
 		if (!(fabs(scale_at(scale, i) - wanted) <= 1e-6 * fabs(wanted)))
 			return false;
 	}
@@ -171,8 +195,11 @@ static bool is_one(const struct onnx_attribute *a)
 	return one;
 }
 
+/* A last window that leaves the padded image counts as a whole one in the average of quantised values. */
 static bool has_attributes(const struct joining *j)
 {
+	if (int_of(j->node, "ceil_mode", 0) && int_of(j->node, "count_include_pad", 0))
+		return false;
 	for (size_t i = 0; i < j->node->attributes; i++)
 		if (strcmp(j->node->attribute[i].name, j->pattern->without) == 0 && !is_one(&j->node->attribute[i]))
 			return false;
@@ -191,13 +218,25 @@ static bool keeps_scale(const struct joining *j)
 	return *from == *to && scale_at(constant_at(j, x, SCALE), 0) == scale_at(constant_at(j, j->quantise, SCALE), 0);
 }
 
+/* How many inputs are to be dequantised; 0 = the node has others than its operator. */
+static size_t count_factors(const struct joining *j)
+{
+	const char *in = j->pattern->inputs;
+	size_t given = j->node->inputs, wanted = strchr(in, '1') ? 2 : 1;
+	if (strchr(in, '*'))
+		return given;
+	if (is_moved(j))
+		return given ? 1 : 0;
+	return given == wanted || (strchr(in, 'b') && given == SUMMAND + 1) ? wanted : 0;
+}
+
 /* Whether all inputs and the result are quantised as the operator on quantised values takes them. */
 static bool is_surrounded(const struct joining *j)
 {
-	size_t inputs = has_summand(j) ? SUMMAND : is_moved(j) && j->node->inputs ? 1 : j->node->inputs;
+	size_t inputs = count_factors(j);
 	if (j->node->outputs != 1 || j->uses[j->node->output[0]] != 1 || !has_scale(j, j->quantise, -1))
 		return false;
-	if (!inputs || (strchr(j->pattern->inputs, '1') && inputs < 2) || !has_attributes(j))
+	if (!inputs || !has_attributes(j))
 		return false;
 	for (size_t i = 0; i < inputs; i++)
 		if (j->node->input[i] < 0 || !is_dequantised(j, (int)i))

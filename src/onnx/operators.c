@@ -59,10 +59,7 @@ const struct onnx_operator *onnx_find_operator(struct diags *diags, const struct
 
 const struct onnx_attribute *onnx_attribute(const struct onnx_op *o, const char *name)
 {
-	for (size_t i = 0; i < o->node->attributes; i++)
-		if (strcmp(o->node->attribute[i].name, name) == 0)
-			return &o->node->attribute[i];
-	return NULL;
+	return onnx_find_attribute(o->node, name);
 }
 
 bool onnx_has(const struct onnx_op *o, const char *name)

@@ -11,11 +11,11 @@ static const struct {
 	const char *op;
 	int times;
 } joined[] = {
-    {"QLinearConv", 3}, {"QLinearMatMul", 1},		{"QGemm", 1},		{"QLinearAdd", 1},	{"QLinearMul", 1},
+    {"QLinearConv", 3}, {"QLinearMatMul", 1},		{"QGemm", 2},		{"QLinearAdd", 1},	{"QLinearMul", 1},
     {"QLinearConcat", 1}, {"QLinearAveragePool", 1},	{"QLinearGlobalAveragePool", 1}, {"QLinearSigmoid", 1}, {"QLinearLeakyRelu", 1},
-    {"MaxPool", 2},	 {"Reshape", 1},		{"Transpose", 1},	{"Conv", 2},		{"Gemm", 1},
-    {"MatMul", 1},	 {"Mul", 1},			{"Relu", 1},		{"QuantizeLinear", 5},	{"Add", 0},
-    {"Concat", 0},	 {"AveragePool", 0},		{"GlobalAveragePool", 0}, {"Sigmoid", 0},	{"LeakyRelu", 0},
+    {"MaxPool", 2},	 {"Reshape", 1},		{"Transpose", 1},	{"Conv", 2},		{"Gemm", 2},
+    {"MatMul", 2},	 {"Mul", 1},			{"Relu", 1},		{"QuantizeLinear", 8},	{"Add", 0},
+    {"Concat", 0},	 {"AveragePool", 1},		{"GlobalAveragePool", 0}, {"Sigmoid", 0},	{"LeakyRelu", 0},
 };
 
 static struct arena arena;

@@ -196,6 +196,8 @@ def write_qdq(seed):
     case.surround("MatMul", [images(matrix, x), (weights, *columns(9), -1)], y)
     case.surround("Gemm", [images(matrix, x), (case.constant(case.draw("u8", [9, 12])), *case.scale("u8", 2**-5, 128), 0),
                            (numbers([9]), case.constant(np.float32(2**-9)), case.constant(np.int32(0)), 0)], y, transB=1, beta=1.0)  # fmt: skip
+    case.surround("Gemm", [images(matrix, x), (weights, *case.scale("i8", 2**-5, 0), 0),
+                           (numbers([9]), case.constant(np.float32(2**-10)), case.constant(np.int32(0)), 0)], y, alpha=0.5)  # fmt: skip
     case.surround("Add", [images(image, x), images(other, b)], case.scale("u8", 2**-2, 90))
     case.surround("Mul", [images(image, x), images(case.constant(case.draw("u8", [4, 1, 1])), b)], y)
     case.surround("Concat", [images(image, x), images(other, b), images(image, b)], x, axis=1)
@@ -212,6 +214,12 @@ def write_qdq(seed):
     case.surround("Conv", [images(image, x), (kernel, *scales, 0), (bias[0], case.constant(np.full(3, 2.0**-3, np.float32)), *bias[2:])], y)
     case.surround("Conv", [images(image, x), (kernel, *scales, 0), case.constant(np.float32([1, 2, 3]))], y)
     case.surround("Gemm", [images(matrix, x), (weights, *case.scale("i8", 2**-5, 0), 0), case.constant(np.zeros(9, np.float32))], y, beta=0.5)
+    same = case.constant(case.draw("i8", [1, 5, 5]))
+    case.surround("MatMul", [images(case.input("u8", [2, 5]), x), (same, *columns(5), 1)], y)
+    square, rows = case.constant(np.int32([[9, -7], [300, 41]])), np.float32([2**-8, 2**-7])
+    case.surround("Gemm", [images(case.input("u8", [2, 3]), x), (case.constant(case.draw("i8", [3, 2])), case.constant(rows * 16), case.constant(np.zeros(2, np.int8)), 1),
+                           (square, case.constant(rows), case.constant(np.zeros(2, np.int32)), 0)], y)  # fmt: skip
+    case.surround("AveragePool", [images(image, x)], case.scale("u8", 2**-6, 7), kernel_shape=[4, 4], strides=[4, 4], pads=[1, 1, 1, 1], ceil_mode=1, count_include_pad=1)
     case.surround("MaxPool", [images(image, x)], b, kernel_shape=[2, 2])
     read = case.surround("Mul", [images(image, x), images(other, b)], y)
     case.surround("Relu", [f"{read}.float"], None, TensorProto.FLOAT)
