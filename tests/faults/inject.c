@@ -96,14 +96,13 @@ static bool opens_the_file(const struct run *r, pid_t pid, const struct user_reg
 {
 	char path[1024] = "";
 	unsigned long at = regs->orig_rax == SYS_open ? regs->rdi : regs->rsi;
-	struct iovec here = {path, sizeof path - 1}, there = {(void *)at, sizeof path - 1};
 	if (regs->orig_rax != SYS_open && regs->orig_rax != SYS_openat)
 		return false;
-	/* The path may end before a page that cannot be read. */
-	size_t page = 4096 - at % 4096;
-	if (page < here.iov_len)
-		here.iov_len = there.iov_len = page;
-	ssize_t got = process_vm_readv(pid, &here, 1, &there, 1, 0);
+	/* The path may end before a page that cannot be read, or go on in the next one: what is read of a page is read
+	 * whole or not at all. */
+	size_t most = sizeof path - 1, page = 4096 - at % 4096, first = page < most ? page : most;
+	struct iovec here = {path, most}, there[] = {{(void *)at, first}, {(void *)(at + first), most - first}};
+	ssize_t got = process_vm_readv(pid, &here, 1, there, 2, 0);
 	size_t n = got > 0 ? strlen(path) : 0, m = strlen(r->after);
 	return n >= m && strcmp(path + n - m, r->after) == 0;
 }
