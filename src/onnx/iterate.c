@@ -39,7 +39,7 @@ struct steps {
 /* --- axes --- */
 
 /* The elements of the first axis in the opposite order. */
-static struct onnx_operand reverse(const struct onnx_op *o, struct onnx_operand x)
+static struct onnx_operand reverse_elements(const struct onnx_op *o, struct onnx_operand x)
 {
 	int64_t n = x.shape.dim[0];
 	return onnx_stride(o, x, 0, n - 1, -1, n);
@@ -73,7 +73,7 @@ static const struct onnx_operand *order_inputs(const struct steps *t, const stru
 		if (!needs_input(t, s->states + i))
 			continue;
 		struct onnx_operand in = move_axis(o, x[s->states + i], (int)s->axis[i], 0);
-		ordered[s->states + i] = (s->backward[i] != 0) == t->scan.down ? in : reverse(o, in);
+		ordered[s->states + i] = (s->backward[i] != 0) == t->scan.down ? in : reverse_elements(o, in);
 	}
 	return ordered;
 }
@@ -96,7 +96,7 @@ static void set_inputs(struct steps *t)
 }
 
 /* Whether a value can be carried as what was declared, or is declared by it. */
-static bool fits(const struct onnx_operand *x, const struct onnx_carried *c)
+static bool can_carry(const struct onnx_operand *x, const struct onnx_carried *c)
 {
 	return x->given && onnx_elements(&x->shape) && x->shape.rank < RA_MAX_RANK &&
 	       (!c->name || (x->type == c->type && onnx_same_shape(&x->shape, &c->shape)));
@@ -109,7 +109,7 @@ static bool carry_outputs(struct steps *t)
 	for (int i = 0; i < t->outputs; i++) {
 		const struct onnx_operand *x = &t->out[lead + i];
 		struct onnx_carried *c = &t->carried[i];
-		if (!fits(x, c))
+		if (!can_carry(x, c))
 			return false;
 		if (!c->name)
 			*c = onnx_declare_carried(&t->scan, body->value[body->output[lead + i]].name, x);
@@ -141,7 +141,7 @@ static bool write_both_steps(struct steps *t)
 	bool good = true;
 	onnx_begin_scan(&t->scan);
 	for (int i = 0; good && i < t->s->states; i++) {
-		good = fits(&t->x[i], &t->carried[i]);
+		good = can_carry(&t->x[i], &t->carried[i]);
 		if (good)
 			t->carried[i] = onnx_declare_carried(
 			    &t->scan, body->value[body->output[t->s->loop + i]].name, &t->x[i]);
@@ -167,7 +167,7 @@ static bool put_outputs(const struct steps *t, struct onnx_operand *out)
 		if (axis < 0)
 			return false;
 		if ((s->out_backward[i - s->states] != 0) != t->scan.down)
-			all = reverse(o, all);
+			all = reverse_elements(o, all);
 		out[i] = move_axis(o, all, 0, axis);
 	}
 	return true;
@@ -181,7 +181,7 @@ static const bool *find_needed(const struct onnx_op *o, const struct onnx_graph 
 }
 
 /* Lets the next attempt unroll the iterations. */
-static bool unroll(const struct onnx_op *o)
+static bool ask_to_unroll(const struct onnx_op *o)
 {
 	struct onnx_attempts *t = &o->importer->attempts;
 	t->unrolled[t->n++] = o->node;
@@ -204,5 +204,5 @@ bool onnx_write_steps(const struct onnx_op *o, const struct onnx_iterations *s, 
 	if (s->loop && needs_input(&t, 0))
 		t.count = onnx_count(o, ONNX_INT64, s->n);
 	o->importer->attempts.scans = true;
-	return (write_both_steps(&t) || unroll(o)) && put_outputs(&t, out);
+	return (write_both_steps(&t) || ask_to_unroll(o)) && put_outputs(&t, out);
 }

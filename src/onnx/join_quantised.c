@@ -285,7 +285,7 @@ static size_t put_attributes(const struct joining *j, struct onnx_attribute *to)
 	return n;
 }
 
-static struct onnx_node join(const struct joining *j)
+static struct onnx_node join_node(const struct joining *j)
 {
 	struct arena *arena = j->g->reading->arena;
 	struct onnx_node made = *j->node;
@@ -350,6 +350,6 @@ void onnx_join_quantised(struct onnx_making *g)
 		if (*n->domain || strcmp(n->op, "QuantizeLinear") != 0 || !(j.node = find_quantised(&j)))
 			continue;
 		if (is_surrounded(&j))
-			*n = join(&j);
+			*n = join_node(&j);
 	}
 }

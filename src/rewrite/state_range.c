@@ -49,7 +49,7 @@ static double extend_bound(double to, int round)
 }
 
 /* Joins a range with what is stored; false if it was within the range. */
-static bool grow(struct rewrite_range *range, const struct rewrite_range *stored, int round)
+static bool grow_range(struct rewrite_range *range, const struct rewrite_range *stored, int round)
 {
 	struct rewrite_range was = *range;
 	if (stored->low < was.low)
@@ -71,7 +71,7 @@ static bool find_kept(struct rewriter *w)
 		const struct rewrite_range *stored = find_stored(w);
 		grown = false;
 		for (size_t i = 0; i < states; i++)
-			grown |= grow(&kept[i], &stored[i], round);
+			grown |= grow_range(&kept[i], &stored[i], round);
 	}
 	return !grown;
 }
@@ -96,7 +96,7 @@ static bool is_nearer(double bound, double than)
 }
 
 /* Narrows ranges that bodies keep to. */
-static void narrow(struct rewriter *w)
+static void narrow_states(struct rewriter *w)
 {
 	bool narrower = true;
 	for (int round = 0; round < NARROWED && narrower; round++) {
@@ -117,7 +117,7 @@ static void find_states(struct rewriter *w)
 	for (size_t i = 0; i < w->p->states.n; i++)
 		unbounded |= is_unbounded(&stored[i]);
 	if (unbounded && find_kept(w))
-		narrow(w);
+		narrow_states(w);
 	else
 		w->states = stored;
 }

@@ -7,6 +7,7 @@
 #include "tests/backends.h"
 #include "tests/io/files.h"
 #include "tests/onnx/bodies.h"
+#include "tests/onnx/runnable.h"
 
 static esp_context *context;
 
@@ -227,38 +228,6 @@ static struct str begin_graph(void)
 
 /* --- runs --- */
 
-struct runnable {
-	esp_model *model;
-	esp_weights *weights;
-	esp_program *program;
-	esp_binding *binding;
-	esp_session *session;
-};
-
-static bool open_runnable(struct runnable *r, const char *path, const char *backend)
-{
-	const esp_program_options o = {.size = sizeof o, .backend = backend};
-	esp_error *error = NULL;
-	*r = (struct runnable){0};
-	bool ok = !esp_model_read(context, path, &r->model, &error) && !esp_model_weights(r->model, &r->weights, &error) &&
-		  !esp_program_create(r->model, r->weights, &o, &r->program, &error) &&
-		  !esp_binding_create(r->program, r->weights, &r->binding, &error) &&
-		  !esp_session_create(r->binding, &r->session, &error);
-	if (!ok)
-		printf("# %s", error ? esp_error_text(error) : "no error\n");
-	esp_error_free(error);
-	return ok;
-}
-
-static void close_runnable(struct runnable *r)
-{
-	esp_session_free(r->session);
-	esp_binding_free(r->binding);
-	esp_program_free(r->program);
-	esp_weights_free(r->weights);
-	esp_model_free(r->model);
-}
-
 /* Runs it over numbers that are drawn anew from the same seed, with the condition as it is given. */
 static bool run(const struct runnable *r, bool condition)
 {
@@ -310,7 +279,7 @@ static void check_with(const struct iterated *t, const char *path, const char *b
 {
 	struct runnable r;
 	uint64_t state = random_state;
-	bool equal = open_runnable(&r, path, backend);
+	bool equal = open_runnable(context, &r, path, NULL, backend);
 	for (int condition = 0; equal && condition <= t->in_if; condition++)
 		equal = run(&r, !condition) && check_outputs(&r, t, !condition);
 	tap_ok(equal, "seed %d, %s: %s of %lld iterations%s, %d states", seed, backend, t->body.loop ? "Loop" : "Scan",

@@ -4,6 +4,7 @@
 #include "api/espalier.h"
 #include "tests/io/files.h"
 #include "tests/onnx/messages.h"
+#include "tests/onnx/runnable.h"
 
 static esp_context *context;
 
@@ -57,39 +58,6 @@ static const char *write_model(void)
 	return path;
 }
 
-struct runnable {
-	esp_model *model;
-	esp_weights *weights;
-	esp_program *program;
-	esp_binding *binding;
-	esp_session *session;
-};
-
-static bool open_runnable(struct runnable *r, const char *path, const esp_read_options *o)
-{
-	const esp_program_options interpreted = {.size = sizeof interpreted, .backend = "interpreter"};
-	esp_error *error = NULL;
-	*r = (struct runnable){0};
-	bool ok = !esp_model_read_with(context, path, o, &r->model, &error) &&
-		  !esp_model_weights(r->model, &r->weights, &error) &&
-		  !esp_program_create(r->model, r->weights, &interpreted, &r->program, &error) &&
-		  !esp_binding_create(r->program, r->weights, &r->binding, &error) &&
-		  !esp_session_create(r->binding, &r->session, &error);
-	if (!ok)
-		printf("# %s", error ? esp_error_text(error) : "no error\n");
-	esp_error_free(error);
-	return ok;
-}
-
-static void close_runnable(struct runnable *r)
-{
-	esp_session_free(r->session);
-	esp_binding_free(r->binding);
-	esp_program_free(r->program);
-	esp_weights_free(r->weights);
-	esp_model_free(r->model);
-}
-
 static void refuses_arrays(const struct runnable *r, esp_array a)
 {
 	esp_error *error;
@@ -132,7 +100,7 @@ static void runs(void)
 	const esp_array a = {"input", ESP_F32, 2, shape, x};
 	const char *path = write_model();
 	struct runnable r;
-	if (tap_ok(open_runnable(&r, path, &o), "a file becomes a program with its own weights")) {
+	if (tap_ok(open_runnable(context, &r, path, &o, "interpreter"), "a file becomes a program with its own weights")) {
 		tap_ok(esp_program_find_input(r.program, "input") == 0 &&
 			   esp_program_find_input(r.program, "other") == 1 &&
 			   esp_program_find_output(r.program, "y") == 0,
@@ -159,7 +127,7 @@ static void decides(void)
 	const esp_read_options exported = {
 	    .size = sizeof exported, .extent = &n, .extents = 1, .exported = &sum, .exports = 1};
 	struct runnable r;
-	if (tap_ok(open_runnable(&r, write_model(), &exported), "another value can be the output")) {
+	if (tap_ok(open_runnable(context, &r, write_model(), &exported, "interpreter"), "another value can be the output")) {
 		const float *y =
 		    esp_session_call(r.session, &a, 1, NULL) ? NULL : esp_session_root(r.session, 0, 0);
 		tap_ok(y && y[0] == 2.5f && y[1] == -1, "and is computed");
