@@ -23,8 +23,11 @@ archive_shell_tests = \
 	%D%/cli/input_test.sh \
 	%D%/cli/interrupt_test.sh \
 	%D%/cli/profile_test.sh \
+	%D%/cli/quantise_test.sh \
+	%D%/cli/quantise_onnx_test.sh \
 	%D%/cli/labels_test.sh \
 	%D%/cli/onnx_test.sh \
+	%D%/cli/tflite_test.sh \
 	%D%/cli/reading_test.sh \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/rows_test.sh \
@@ -39,6 +42,7 @@ archive_shell_tests = \
 	%D%/cli/state_dict_test.sh \
 	%D%/cli/stream_test.sh \
 	%D%/cli/usage_test.sh \
+	%D%/cli/vta_test.sh \
 	%D%/doc/completion_test.sh \
 	%D%/doc/manual_test.sh \
 	%D%/examples/dependency_test.sh \
@@ -63,10 +67,13 @@ unit_tests = \
 	%D%/api/builder_random_test \
 	%D%/api/builder_test \
 	%D%/api/cache_test \
+	%D%/api/calibration_test \
+	%D%/api/row_scales_test \
 	%D%/api/context_test \
+	%D%/api/cycles_test \
 	%D%/api/convolution_test \
 	%D%/api/explain_test \
-	%D%/api/edges_test \
+	%D%/api/edges_test %D%/api/within_test %D%/api/stacks_test \
 	%D%/api/endure_test \
 	%D%/api/export_test \
 	%D%/api/failures_test \
@@ -88,6 +95,7 @@ unit_tests = \
 	%D%/api/rewriting_test \
 	%D%/api/run_test \
 	%D%/api/saved_test \
+	%D%/api/source_test \
 	%D%/api/scale_test \
 	%D%/api/service_refusals_test \
 	%D%/api/service_trace_test %D%/api/serving_test \
@@ -95,6 +103,7 @@ unit_tests = \
 	%D%/api/streams_test \
 	%D%/api/swap_test \
 	%D%/api/lazy_test \
+	%D%/api/permission_test \
 	%D%/api/target_names_test \
 	%D%/api/target_test \
 	%D%/api/team_test \
@@ -115,6 +124,7 @@ unit_tests = \
 	%D%/ilir/fetch_ahead_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
+	%D%/ilir/matrix_test \
 	%D%/ilir/peel_test \
 	%D%/ilir/casts_test \
 	%D%/ilir/text_test \
@@ -143,13 +153,13 @@ unit_tests = \
 	%D%/jit/types_test \
 	%D%/jit/lines_test \
 	%D%/jit/units_test \
-	%D%/jit/fma_test \
+	%D%/jit/fma_test %D%/jit/dot_bf16_test \
 	%D%/jit/fork_test \
 	%D%/jit/functions_test \
 	%D%/jit/load_test \
 	%D%/jit/refuse_test \
 	%D%/jit/threads_test \
-	%D%/jit/tile_test \
+	%D%/jit/tile_test %D%/jit/amx_test \
 	%D%/linearize/collect_test \
 	%D%/linearize/large_test \
 	%D%/linearize/linearize_test \
@@ -164,6 +174,7 @@ unit_tests = \
 	%D%/models/windows_test \
 	%D%/models/layout_test \
 	%D%/models/machines_test \
+	%D%/models/observed_test \
 	%D%/models/operators_test \
 	%D%/models/primitives_test \
 	%D%/models/random_test \
@@ -172,7 +183,7 @@ unit_tests = \
 	%D%/models/threads_test \
 	%D%/models/unroll_test \
 	%D%/models/special_test \
-	%D%/models/narrow_test %D%/models/precision_test %D%/models/typed_test %D%/models/types_test \
+	%D%/models/narrow_test %D%/models/precision_test %D%/models/error_bound_test %D%/models/typed_test %D%/models/types_test \
 	%D%/mutation/mutation_test \
 	%D%/ra/bind_test \
 	%D%/ra/builder_test \
@@ -181,20 +192,26 @@ unit_tests = \
 	%D%/ra/parse_test \
 	%D%/ra/robust_test \
 	%D%/runtime/bind_test \
+	%D%/runtime/drive_test \
 	%D%/runtime/pack_test \
 	%D%/runtime/record_test \
 	%D%/runtime/session_test \
+	%D%/runtime/section_test \
 	%D%/runtime/split_test \
 	%D%/runtime/team_delays_test \
 	%D%/runtime/team_process_test \
 	%D%/runtime/team_test \
 	%D%/runtime/strategies_test \
+	%D%/serve/choose_way_test \
 	%D%/serve/counters_test \
 	%D%/serve/forecast_test \
+	%D%/serve/gather_test \
+	%D%/serve/merge_requests_test \
 	%D%/serve/random_company_test \
 	%D%/serve/refuse_requests_test \
 	%D%/serve/service_test \
 	%D%/serve/serve_test \
+	%D%/sched/arrange_test \
 	%D%/sched/choices_test \
 	%D%/move/flatten_test \
 	%D%/move/hoist_test \
@@ -202,12 +219,22 @@ unit_tests = \
 	%D%/sched/made_names_test \
 	%D%/move/refactor_test \
 	%D%/move/tail_test \
+	%D%/move/unstack_test \
 	%D%/sched/plan_test \
 	%D%/sched/schedule_test \
 	%D%/subop/extra_op_test \
+	%D%/split/random_split_test \
+	%D%/mutate/mutants_test \
+	%D%/mutate/generated_test \
+	%D%/mutate/products_test \
+	%D%/mutate/single_rules_test \
+	%D%/mutate/random_linear_test \
 	%D%/rewrite/compose_test \
+	%D%/rewrite/operands_test \
 	%D%/rewrite/optimize_test \
 	%D%/rewrite/range_test \
+	%D%/rewrite/integer_rules_test \
+	%D%/rewrite/published_test \
 	%D%/subop/random_lower_test \
 	%D%/move/random_moves_test \
 	%D%/rewrite/random_rewrite_test \
@@ -219,14 +246,21 @@ unit_tests = \
 	%D%/tools/infer_numbers_test \
 	%D%/tools/infer_test \
 	%D%/tools/machine_test \
-	%D%/tools/profile_test
+	%D%/tools/profile_test \
+	%D%/vta/generate_test \
+	%D%/vta/mutate_test \
+	%D%/vta/stream_test \
+	%D%/vta/verify_test
 shell_tests = \
 	$(archive_shell_tests) \
+	%D%/mutate/seeded_faults_test.sh \
 	%D%/cli/batch_test.sh \
+	%D%/cli/target_test.sh \
 	%D%/cli/bench_test.sh \
 	%D%/cli/compare_test.sh \
 	%D%/cli/limits_test.sh \
-	%D%/cli/machine_test.sh \
+	%D%/cli/amx_test.sh %D%/cli/machine_test.sh \
+	%D%/cli/mutants_test.sh \
 	%D%/cli/perf_test.sh \
 	%D%/cli/progress_test.sh \
 	%D%/cli/tune_test.sh \
@@ -241,20 +275,21 @@ shell_tests = \
 	%D%/jit/machines_test.sh \
 	%D%/jit/moved_test.sh \
 	%D%/python/package_test.sh \
-	%D%/sched/names_test.sh
+	%D%/sched/names_test.sh \
+	%D%/vta/simulate_test.sh
 
 # Folders and files that tests read.
 test_data = \
-	%D%/golden/cell %D%/golden/cell-parent %D%/golden/conv %D%/golden/counted %D%/golden/dot %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/labels %D%/golden/mlp %D%/golden/nest %D%/golden/quantised %D%/golden/scores %D%/golden/sorted %D%/golden/steps %D%/golden/windows %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/golden/bytes %D%/golden/calibrated %D%/golden/cell %D%/golden/cell-parent %D%/golden/conv %D%/golden/counted %D%/golden/dot %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/heads %D%/golden/labels %D%/golden/mlp %D%/golden/mutated %D%/golden/network %D%/golden/nest %D%/golden/observed %D%/golden/pixels %D%/golden/quantised %D%/golden/quantised-bf16 %D%/golden/scores %D%/golden/seam %D%/golden/sorted %D%/golden/steps %D%/golden/tiles %D%/golden/windows %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/curl.sh %D%/cli/serve.sh %D%/cli/serve_clients.py %D%/cli/serve_endure.py %D%/cli/serve_faults.py %D%/cli/onnx_file.py %D%/cli/serve_onnx.py %D%/cli/serve_requests.py %D%/cli/serve_signals.py %D%/cli/serving.py %D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/conv.ra %D%/golden/counted.ra %D%/golden/depthwise.ra %D%/golden/dot.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/matrix.ra %D%/golden/mlp.ra %D%/golden/nest.ra %D%/golden/quantised.ra %D%/golden/scores.ra %D%/golden/steps.ra %D%/golden/windows.ra %D%/models/dots.ra %D%/models/mixed.ra %D%/models/rows.ra \
-	%D%/sched/attention.ra %D%/sched/gru.ra %D%/sched/shared.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/dgl.ra %D%/models/flat.ra %D%/models/order.ra %D%/models/pairs.ra %D%/models/selected.ra %D%/models/tagged.ra %D%/models/parts.ra \
-	%D%/models/bilstm.ra %D%/models/choices.ra %D%/models/edgekinds.ra %D%/models/mixedgates.ra %D%/models/numbered.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra %D%/models/types.ra \
-	%D%/models/axes.ra %D%/models/columns.ra %D%/models/convolution.ra %D%/models/gather.ra %D%/models/indexed.ra %D%/models/looked.ra %D%/models/matrices.ra %D%/models/perceptron.ra %D%/models/nests.ra %D%/models/positions.ra %D%/models/products.ra %D%/models/ragged.ra %D%/models/reshape.ra %D%/models/scan.ra %D%/models/slots.ra %D%/models/strides.ra %D%/models/ternary.ra %D%/models/transposed.ra \
-	%D%/models/typed_dag.ra
+	%D%/cli/curl.sh %D%/cli/serve.sh %D%/cli/serve_clients.py %D%/cli/serve_endure.py %D%/cli/serve_faults.py %D%/cli/onnx_file.py %D%/cli/serve_onnx.py %D%/cli/serve_requests.py %D%/cli/serve_signals.py %D%/cli/serving.py %D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/bytes.ra %D%/golden/cell.ra %D%/golden/conv.ra %D%/golden/counted.ra %D%/golden/depthwise.ra %D%/golden/dot.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/heads.ra %D%/golden/labels.ra %D%/golden/matrix.ra %D%/golden/mlp.ra %D%/golden/nest.ra %D%/golden/pixels.ra %D%/golden/network.ra %D%/golden/quantised.ra %D%/golden/scores.ra %D%/golden/seam.ra %D%/golden/steps.ra %D%/golden/windows.ra %D%/models/dots.ra %D%/models/mixed.ra %D%/models/bounded.ra %D%/models/boundedtree.ra %D%/models/declared.ra %D%/models/rows.ra %D%/models/softened.ra \
+	%D%/sched/attention.ra %D%/sched/gru.ra %D%/sched/shared.ra %D%/models/borders.ra %D%/models/integer_borders.ra %D%/models/byte_windows.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/dgl.ra %D%/models/flat.ra %D%/models/order.ra %D%/models/outside_sums.ra %D%/models/pairs.ra %D%/models/selected.ra %D%/models/tagged.ra %D%/models/parts.ra \
+	%D%/models/bilstm.ra %D%/models/choices.ra %D%/models/edgekinds.ra %D%/models/instances.ra %D%/models/mixedgates.ra %D%/models/numbered.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra %D%/models/types.ra \
+	%D%/models/axes.ra %D%/models/columns.ra %D%/models/convolution.ra %D%/models/gather.ra %D%/models/indexed.ra %D%/models/looked.ra %D%/models/matrices.ra %D%/models/perceptron.ra %D%/models/nests.ra %D%/models/positions.ra %D%/models/products.ra %D%/models/ragged.ra %D%/models/reshape.ra %D%/models/scan.ra %D%/models/sides.ra %D%/models/slots.ra %D%/models/strides.ra %D%/models/ternary.ra %D%/models/transposed.ra \
+	%D%/models/typed_dag.ra %D%/mutate/faults.tsv %D%/vta/product.golden %D%/vta/simulate.py
 
 check_PROGRAMS += $(unit_tests)
-script_programs += %D%/jit/record
+script_programs += %D%/jit/record %D%/vta/run_stream
 LDADD = libespalier-internal.la
 
 # Parts of the command that need nothing else of it.
@@ -300,10 +335,10 @@ check_LTLIBRARIES += %D%/faults/refuse.la
 %C%_faults_refuse_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
 noinst_HEADERS = \
-	%D%/api/built.h %D%/api/called.h %D%/api/serving.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
-	%D%/options.h %D%/models/atoms.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/index_notation.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
+	%D%/api/built.h %D%/api/called.h %D%/api/serving.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/amx.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
+	%D%/options.h %D%/models/atoms.h %D%/models/bounded_input.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/index_notation.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutate/linear.h %D%/mutate/oracle.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/runtime/crew_work.h %D%/sanitizers.h %D%/serve/company.h %D%/tools/served.h %D%/models/variants.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/runtime/crew_work.h %D%/sanitizers.h %D%/serve/company.h %D%/tools/served.h %D%/models/variants.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h %D%/vta/operations.h %D%/vta/streams.h
 EXTRA_DIST += %D%/mutation/README.md %D%/backends.sh %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

@@ -9,9 +9,11 @@
 /* As esp_program_options, and the last pass, with which the interpreter ends a compilation early. */
 struct option_texts {
 	int at;
-	const char *backend, *target, *schedule, *last_pass, *math, *rules, *weights_as, *precision;
+	const char *backend, *target, *schedule, *last_pass, *math, *rules, *weights_as, *precision, *assume, *accelerator;
 	uint64_t table_bytes;
 	bool continuous;
+	bool observing;
+	const struct rewrite_calibration *calibration;
 	const struct machine_known *machine; /* whom TARGET_NATIVE means; NULL = any of its best target */
 };
 
@@ -28,13 +30,17 @@ static inline struct compile_options *read_option_texts(struct arena *a, struct 
 				    .rules = t->rules,
 				    .table_bytes = t->table_bytes,
 				    .weights_as = t->weights_as,
-				    .precision = t->precision};
+				    .precision = t->precision,
+				    .assume = t->assume,
+				    .accelerator = t->accelerator};
 	if (!api_read_options(a, diags, &from, o))
 		return NULL;
 	o->last_pass = t->last_pass;
 	o->continuous = t->continuous;
+	o->observing = t->observing;
+	o->calibration = t->calibration;
 	if (t->machine)
-		compile_describe_machine(o, t->machine);
+		compile_describe_machine(a, o, t->machine);
 	return o;
 }
 

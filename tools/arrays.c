@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a model without a structure, from an array for each of its inputs (--input NAME=FILE). */
+/* Rows of a model without a structure, from an array for each of its inputs (--input NAME=FILE, or another option). */
 #include "array_file.h"
 #include "tool.h"
 
@@ -14,8 +14,13 @@ struct array {
 
 struct arrays {
 	const esp_program *program;
+	const esp_model *model; /* NULL = the program was saved without it */
+	const char *option;	/* that gives the files, for messages */
 	size_t inputs, rows, next;
+	const char *first; /* the file that the rows are counted in, NULL = none so far */
+	bool single;	   /* none has an axis of the batch */
 	struct array *of; /* by input of the program */
+	bool *unread;	  /* by input that no output depends on: it was given */
 	const void **data;
 };
 
@@ -39,7 +44,7 @@ static bool refuse_shape(const struct array *a, const esp_input *in)
 			shape_text(t->shape, t->rank, has, sizeof has), in->name, wanted, in->rank ? ", " : "", wanted, wanted);
 }
 
-/* Whether the last axes are those of a row, behind one of the batch or none. */
+/* Whether the last axes are those of a row, behind one of the batch or none.  An extent of 0 is any. */
 static bool check_shape(struct array *a, const esp_input *in)
 {
 	const struct array_file *t = &a->file;
@@ -47,7 +52,7 @@ static bool check_shape(struct array *a, const esp_input *in)
 	if (!a->single && t->rank != in->rank + 1)
 		return refuse_shape(a, in);
 	for (size_t d = 0; d < in->rank; d++)
-		if (t->shape[t->rank - in->rank + d] != in->shape[d])
+		if (in->shape[d] && t->shape[t->rank - in->rank + d] != in->shape[d])
 			return refuse_shape(a, in);
 	return true;
 }
@@ -61,6 +66,21 @@ static bool check_type(const struct array *a, const esp_input *in)
 }
 
 /* --- the files of the options --- */
+
+static bool is_named(const esp_input *in, const char *name, size_t length)
+{
+	return strlen(in->name) == length && memcmp(in->name, name, length) == 0;
+}
+
+/* The number of an input of the graph that no output depends on, or of such inputs if there is none of the name. */
+static size_t find_unread(const struct arrays *a, const char *name, size_t length)
+{
+	const esp_input *in;
+	size_t i = 0;
+	while ((in = esp_model_unread_input(a->model, i)) && !(name && is_named(in, name, length)))
+		i++;
+	return i;
+}
 
 /* The number of the input of that name; -1 after a message. */
 static int find_input(const struct arrays *a, const char *name, size_t length)
@@ -80,43 +100,87 @@ static int find_input(const struct arrays *a, const char *name, size_t length)
 	return found;
 }
 
+static bool open_file(struct array *array, esp_context *context, const char *path, const esp_input *in)
+{
+	array->row_bytes = in->elements * esp_dtype_size(in->dtype);
+	return array_file_open(&array->file, context, path) && check_shape(array, in) && check_type(array, in);
+}
+
+/* Whether a file has rows that are of some elements: else any number of rows takes no bytes, and no file bounds it. */
+static bool check_elements(const struct array *array, const esp_input *in)
+{
+	bool any = true;
+	for (size_t d = 1; !array->single && d < array->file.rank; d++)
+		any &= array->file.shape[d] > 0;
+	return any || complain("%s: its rows have no elements, so that the input '%s' does not say how many there are",
+			       array->file.path, in->name);
+}
+
+/* Counts the rows of the first file; those of others must be as many. */
+static bool count_rows(struct arrays *a, const struct array *array, const esp_input *in)
+{
+	size_t rows = array->single ? 1 : array->file.shape[0];
+	if (!check_elements(array, in))
+		return false;
+	if (a->first && rows != a->rows)
+		return complain("%s: has %zu rows, but %s has %zu", array->file.path, rows, a->first, a->rows);
+	if (!a->first)
+		a->single = array->single;
+	a->first = array->file.path;
+	a->rows = rows;
+	return true;
+}
+
+/* A file for an input that nothing depends on must fit it, and is not read. */
+static bool check_unread(struct arrays *a, esp_context *context, const char *path, const esp_input *in)
+{
+	struct array array = {0};
+	bool good = open_file(&array, context, path, in) && (a->inputs || count_rows(a, &array, in));
+	if (good)
+		complain("%s is not read: no output depends on the input '%s'", path, in->name);
+	array_file_close(&array.file);
+	return good;
+}
+
+/* Notes that an input is given; false after a message if it was before. */
+static bool give_once(const struct arrays *a, bool *given, const esp_input *in)
+{
+	if (*given)
+		return complain("--%s gives '%s' twice", a->option, in->name);
+	return *given = true;
+}
+
 static bool open_array(struct arrays *a, esp_context *context, const char *word)
 {
 	const char *path = strchr(word, '=');
 	if (!path || path == word)
-		return complain("--input is NAME=FILE.npy or NAME=FILE.pb, not '%s'", word);
-	int i = find_input(a, word, (size_t)(path++ - word));
+		return complain("--%s is NAME=FILE.npy or NAME=FILE.pb, not '%s'", a->option, word);
+	size_t length = (size_t)(path++ - word), unread = find_unread(a, word, length);
+	const esp_input *in = esp_model_unread_input(a->model, unread);
+	if (in)
+		return give_once(a, &a->unread[unread], in) && check_unread(a, context, path, in);
+	int i = find_input(a, word, length);
 	if (i < 0)
 		return false;
-	struct array *array = &a->of[i];
-	const esp_input *in = esp_program_input(a->program, (size_t)i);
-	if (array->given)
-		return complain("--input gives '%s' twice", in->name);
-	array->given = true;
-	if (!array_file_open(&array->file, context, path))
-		return false;
-	array->row_bytes = in->elements * esp_dtype_size(in->dtype);
-	return check_shape(array, in) && check_type(array, in);
+	in = esp_program_input(a->program, (size_t)i);
+	return give_once(a, &a->of[i].given, in) && open_file(&a->of[i], context, path, in);
 }
 
-static size_t rows_of(const struct array *a)
-{
-	return a->single ? 1 : a->file.shape[0];
-}
-
+/* A program without inputs computes one row, or as many as a file has that is not read. */
 static bool load_arrays(struct arrays *a)
 {
 	for (size_t i = 0; i < a->inputs; i++) {
 		struct array *array = &a->of[i];
+		const esp_input *in = esp_program_input(a->program, i);
 		if (!array->given)
-			return complain("no --input gives the input '%s' of the model", esp_program_input(a->program, i)->name);
-		if (rows_of(array) != rows_of(&a->of[0]))
-			return complain("%s: has %zu rows, but %s has %zu", array->file.path, rows_of(array),
-					a->of[0].file.path, rows_of(&a->of[0]));
-		if (!array_file_load(&array->file))
+			return complain("no --%s NAME=FILE gives the input '%s' of the model", a->option, in->name);
+		if (!count_rows(a, array, in) || !array_file_load(&array->file))
 			return false;
 	}
-	a->rows = a->inputs ? rows_of(&a->of[0]) : 0;
+	if (!a->inputs && !a->first) {
+		a->rows = 1;
+		a->single = true;
+	}
 	return true;
 }
 
@@ -124,25 +188,29 @@ bool arrays_check(const struct options *o)
 {
 	if (o->input.n && o->operands > 1)
 		return complain("--input gives rows in place of the file '%s': leave one of both out", o->operand[1]);
-	return o->input.n || o->operands > 1 ||
+	return o->input.n || o->operands > 1 || is_graph(o->operand[0]) ||
 	       complain("there must be a file of structures or, for a model without a structure, --input NAME=FILE");
 }
 
-bool arrays_open(struct arrays **out, const struct words *files, esp_context *context, const esp_program *program)
+bool arrays_open(struct arrays **out, const char *option, const struct words *files, const struct objects *objects)
 {
 	struct arrays *a = *out = calloc(1, sizeof *a);
 	if (!a)
 		return complain("no memory for the input");
-	a->program = program;
-	a->inputs = esp_program_inputs(program);
+	a->program = objects->program;
+	a->model = objects->model;
+	a->option = option;
+	a->inputs = esp_program_inputs(a->program);
 	a->of = calloc(a->inputs + 1, sizeof *a->of);
 	a->data = calloc(a->inputs + 1, sizeof *a->data);
-	if (!a->of || !a->data)
+	a->unread = calloc(find_unread(a, NULL, 0) + 1, sizeof *a->unread);
+	if (!a->of || !a->data || !a->unread)
 		return complain("no memory for the input");
-	if (esp_program_children(program, NULL))
-		return complain("--input gives rows, and the model is of a structure: give a file of structures");
+	if (esp_program_children(a->program, NULL))
+		return files->n ? complain("--%s gives rows, and the model is of a structure: give a file of structures", option)
+				: complain("the model is of a structure: give a file of structures");
 	for (int i = 0; i < files->n; i++)
-		if (!open_array(a, context, files->word[i]))
+		if (!open_array(a, objects->context, files->word[i]))
 			return false;
 	return load_arrays(a);
 }
@@ -174,7 +242,7 @@ esp_status arrays_next(struct arrays *a, esp_forest *forest, size_t most, size_t
 
 bool arrays_are_single(const struct arrays *a)
 {
-	return a && a->inputs && a->of[0].single;
+	return a && a->single;
 }
 
 bool arrays_have_more(const struct arrays *a)
@@ -195,6 +263,7 @@ void arrays_close(struct arrays *a)
 	if (a) {
 		free(a->of);
 		free(a->data);
+		free(a->unread);
 	}
 	free(a);
 }

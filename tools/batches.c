@@ -113,6 +113,12 @@ static int hold_failure(struct batches *b, const struct batch *batch, esp_status
 	return 0;
 }
 
+static esp_status read_words(const struct batches *b, char **words, esp_error **error)
+{
+	return b->texts ? esp_treebank_texts(b->treebank, b->texts, words, error)
+			: esp_treebank_words(b->treebank, words, error);
+}
+
 static int read_tree(struct batches *b, struct batch *batch, int *more)
 {
 	esp_error *error;
@@ -127,7 +133,7 @@ static int read_tree(struct batches *b, struct batch *batch, int *more)
 		return EXIT_INPUT;
 	}
 	batch->words[batch->sentences] = NULL;
-	if (b->words && (status = esp_treebank_words(b->treebank, &batch->words[batch->sentences], &error))) {
+	if (b->words && (status = read_words(b, &batch->words[batch->sentences], &error))) {
 		free(sentence);
 		return batches_refuse(b, status, error);
 	}
@@ -252,7 +258,8 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 	esp_error *error;
 	*b = (struct batches){
 	    .objects = objects, .size = options->batch, .skip = options->skip, .begin = read_clock()};
-	if (options->input.n && !arrays_open(&b->arrays, &options->input, objects->context, objects->program))
+	const char *option = options->input_option ? options->input_option : "input";
+	if ((options->input.n || !input) && !arrays_open(&b->arrays, option, &options->input, objects))
 		return EXIT_INPUT;
 	esp_status status = b->arrays ? ESP_OK
 				      : esp_treebank_open(objects->context, input, &objects->reading.options,

@@ -25,10 +25,11 @@ static void print_program(FILE *to, const esp_program *p)
 {
 	const char *name;
 	int64_t size;
-	fputs("    sizes", to);
-	for (size_t i = 0; (name = esp_program_size(p, i, &size)); i++)
-		fprintf(to, "%s %s = %" PRId64, i ? "," : "", name, size);
-	fputc('\n', to);
+	size_t i = 0;
+	for (; (name = esp_program_size(p, i, &size)); i++)
+		fprintf(to, "%s %s = %" PRId64, i ? "," : "    sizes", name, size);
+	if (i)
+		fputc('\n', to);
 }
 
 /* --- vocabularies: a word of each row of the embedding --- */

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier compile: a program that runs without a compiler, in a file or in an object for a linker. */
+/* espalier compile: a program that runs without a compiler, in a file or in an object for a linker; or as C. */
 #include "bench/bench.h"
 
 #include <ctype.h>
@@ -11,7 +11,8 @@ struct compiling {
 	const struct options *options;
 	struct objects objects;
 	struct sizes sizes;
-	char *name; /* of an object's symbols, NULL = the program is a file of its own */
+	int form;   /* ESP_SAVE_... */
+	char *name; /* of symbols, NULL = the program is a file of its own */
 	char *header;
 };
 
@@ -29,18 +30,40 @@ static bool is_identifier(const char *text)
 	return n && !text[n] && !isdigit((unsigned char)*text);
 }
 
-/* dir/tree.o gives the name tree and the header dir/tree.h. */
+enum { PROGRAM, C }; /* --as */
+
+/* The last part of a path without so many bytes at its end. */
+static char *copy_base(const char *path, size_t suffix)
+{
+	size_t end = strlen(path), begin;
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	for (begin = end; begin && path[begin - 1] != '/';)
+		begin--;
+	return strndup(path + begin, end - begin - suffix);
+}
+
+static bool take_header(struct compiling *c)
+{
+	c->header = strdup(c->options->output);
+	if (c->header)
+		c->header[strlen(c->header) - 1] = 'h';
+	return c->header || complain("no memory");
+}
+
+/* dir/tree.o gives the name tree and the header dir/tree.h, and the folder dir/tree of source the name tree. */
 static bool take_names(struct compiling *c)
 {
-	const char *path = c->options->output, *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-	if (!is_object(path))
-		return !c->options->name || complain("--name goes with an object: -o FILE.o");
-	c->name = c->options->name ? strdup(c->options->name) : strndup(base, strlen(base) - 2);
-	c->header = strdup(path);
-	if (!c->name || !c->header)
+	const struct options *o = c->options;
+	c->form = o->as == C ? ESP_SAVE_SOURCE : is_object(o->output) ? ESP_SAVE_OBJECT : ESP_SAVE_PROGRAM;
+	if (c->form == ESP_SAVE_PROGRAM)
+		return !o->name || complain("--name goes with an object, -o FILE.o, or with --as c");
+	c->name = o->name ? strdup(o->name) : copy_base(o->output, c->form == ESP_SAVE_OBJECT ? 2 : 0);
+	if (!c->name)
 		return complain("no memory");
-	c->header[strlen(path) - 1] = 'h';
-	return is_identifier(c->name) || complain("'%s' is no identifier of C: give --name NAME", c->name);
+	if (!is_identifier(c->name))
+		return complain("'%s' is no identifier of C: give --name NAME", c->name);
+	return c->form == ESP_SAVE_SOURCE || take_header(c);
 }
 
 /* --- the header --- */
@@ -127,9 +150,9 @@ static int save_program(const struct compiling *c)
 	esp_error *error;
 	sigset_t before;
 	esp_save_options o = {.size = sizeof o,
-			      .form = c->name ? ESP_SAVE_OBJECT : ESP_SAVE_PROGRAM,
+			      .form = c->form,
 			      .symbol = c->name,
-			      .weights = c->options->pack ? c->objects.weights : NULL};
+			      .weights = c->options->pack || c->form == ESP_SAVE_SOURCE ? c->objects.weights : NULL};
 	bool hold = interrupt_hold_writing(c->options->output, &before);
 	esp_status status = esp_program_save(c->objects.program, c->options->output, &o, &error);
 	if (hold)
@@ -156,7 +179,7 @@ static int compile_model(struct compiling *c)
 	if (!c->objects.program && !open_sized(c, at))
 		return c->objects.status;
 	int status = save_program(c);
-	return status || !c->name ? status : write_header(c);
+	return status || !c->header ? status : write_header(c);
 }
 
 int command_compile(const struct options *options)
@@ -165,7 +188,7 @@ int command_compile(const struct options *options)
 	int status = EXIT_USAGE;
 	if (!options->output || strcmp(options->output, "-") == 0)
 		complain("compile needs -o FILE");
-	else if (options->pack && !options->weights && !is_onnx(options->operand[0]))
+	else if (options->pack && !options->weights && !is_graph(options->operand[0]))
 		complain("--pack needs --weights FILE");
 	else if (options->weights && options->sizes)
 		complain("--sizes is for a model without --weights, which have sizes of their own");

@@ -59,10 +59,13 @@ bool interrupt_hold_writing(const char *path, sigset_t *before)
 	return true;
 }
 
+static volatile sig_atomic_t noted;
+static atomic_bool gives_up;
+
 int interrupt_waits(void *user)
 {
 	sigset_t pending;
-	bool waits = false;
+	bool waits = noted && atomic_load(&gives_up);
 	(void)user;
 	sigemptyset(&pending);
 	sigpending(&pending);
@@ -71,7 +74,10 @@ int interrupt_waits(void *user)
 	return waits;
 }
 
-static volatile sig_atomic_t noted;
+void interrupt_give_up(bool on)
+{
+	atomic_store(&gives_up, on);
+}
 
 static void note_signal(int signal)
 {

@@ -13,11 +13,11 @@ espalier_SOURCES = %D%/main.c
 noinst_LIBRARIES = libespalier-tools.a
 libespalier_tools_a_CPPFLAGS = $(tools_cppflags) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 libespalier_tools_a_SOURCES = \
-	%D%/array_file.c %D%/array_file.h %D%/arrays.c %D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/describe.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
+	%D%/array_file.c %D%/array_file.h %D%/arrays.c %D%/batches.c %D%/calibrate.c %D%/calibrate.h %D%/calibrate_report.c %D%/check.c %D%/commands.def %D%/compile.c %D%/describe.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
 	%D%/machine.c %D%/machine.h src/base/measure.c src/base/measure.h src/base/measure_loops.h src/base/target_loops.c src/base/target_loops.h src/base/targets.h \
 	src/base/decimal.c src/base/decimal.h src/base/json_number.c src/base/json_scan.c src/base/json_scan.h src/base/utf8.c src/base/utf8.h \
 	%D%/objects.c %D%/onnx.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
-	%D%/words.c
+	%D%/vta.c %D%/words.c
 libespalier_tools_a_SOURCES += \
 	%D%/serve/body.c %D%/serve/body.h %D%/serve/describe.c %D%/serve/failure.c %D%/serve/gather.c %D%/serve/infer.h \
 	%D%/serve/parse.c %D%/serve/put_float.c %D%/serve/read_texts.c %D%/serve/request.c %D%/serve/request.h \
@@ -25,7 +25,7 @@ libespalier_tools_a_SOURCES += \
 libespalier_tools_a_SOURCES += \
 	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/candidates.c %D%/bench/candidates.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/shapes.c %D%/bench/subject.c \
 	%D%/bench/weights.c \
-	%D%/compare/command.c %D%/compare/compare.h %D%/compare/find.c %D%/compare/json.c %D%/compare/levels.c \
+	%D%/compare/bounds.c %D%/compare/command.c %D%/compare/compare.h %D%/compare/find.c %D%/compare/json.c %D%/compare/levels.c \
 	%D%/compare/locals.c %D%/compare/match.c \
 	%D%/compare/measure.c %D%/compare/say.c %D%/reference/npy.c %D%/reference/npz.c \
 	%D%/reference/reference.c %D%/reference/reference.h %D%/reference/safetensors.c %D%/reference/text.c
@@ -33,7 +33,7 @@ libespalier_tools_a_SOURCES += \
 	%D%/profile/command.c %D%/profile/gather.c %D%/profile/json.c %D%/profile/legend.c %D%/profile/picture.h %D%/profile/profile.h %D%/profile/summary.c \
 	%D%/profile/svg.c %D%/profile/text.c %D%/profile/trace.c %D%/profile/words.c
 libespalier_tools_a_SOURCES += %D%/init/extents.c %D%/init/skeleton.c %D%/init/skeleton.h
-libespalier_tools_a_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/space.c %D%/tune/tune.h
+libespalier_tools_a_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/mutants.c %D%/tune/precisions.c %D%/tune/space.c %D%/tune/tune.h
 # What `espalier serve` goes on as.
 if MICROHTTPD
 pkglibexec_PROGRAMS += espalier-serve

@@ -70,7 +70,9 @@ esp_status objects_program(const struct objects *o, const struct options *option
 				 .sizes = o->sizes,
 				 .weights_as = options->weights_as,
 				 .precision = options->precision,
-				 .continuous = options->continuous};
+				 .continuous = options->continuous,
+				 .assume = options->assume,
+				 .accelerator = options->accelerator};
 	return esp_program_create(o->model, o->weights, &p, program, error);
 }
 
@@ -127,9 +129,9 @@ static esp_status open_model(struct objects *o, const struct options *options, c
 	const char *text = options->model_text;
 	if (text)
 		return esp_model_parse(o->context, model, text, strlen(text), &o->model, error);
-	if (!is_onnx(model))
+	if (!is_graph(model))
 		return esp_model_read(o->context, model, &o->model, error);
-	return read_onnx(o->context, model, options, &o->model, error);
+	return read_graph(o->context, model, options, &o->model, error);
 }
 
 /* --- programs that were compiled before --- */
@@ -179,8 +181,10 @@ static bool check_options(const struct options *options, const char *path)
 {
 	const char *wrong = options->backend	   ? "backend"
 			    : options->target	   ? "target-cpu"
+			    : options->accelerator ? "target"
 			    : options->schedule	   ? "schedule"
 			    : options->math	   ? "math"
+			    : options->assume	   ? "assume"
 			    : options->weights_as  ? "weights-as"
 			    : options->precision   ? "precision"
 			    : options->rules	   ? "rules"
@@ -210,16 +214,23 @@ static esp_status open_first(struct objects *o, const struct options *options, c
 				  : open_model(o, options, model, error);
 	if (!status && options->weights)
 		return esp_weights_open(o->context, options->weights, &o->weights, error);
-	return !status && !compiled && is_onnx(model) ? esp_model_weights(o->model, &o->weights, error) : status;
+	return !status && !compiled && is_graph(model) ? esp_model_weights(o->model, &o->weights, error) : status;
+}
+
+static bool open_files(struct objects *o, const struct options *options, const char *model, bool compiled)
+{
+	esp_error *error = NULL;
+	esp_status status = open_first(o, options, model, compiled, &error);
+	o->status = status ? report_failure(status, error) : reading_open(&o->reading, o->context, options);
+	return !o->status;
 }
 
 static bool open_all(struct objects *o, const struct options *options, const char *model, int at,
 		     bool compiled)
 {
 	esp_error *error = NULL;
-	esp_status status = open_first(o, options, model, compiled, &error);
-	o->status = status ? report_failure(status, error) : reading_open(&o->reading, o->context, options);
-	if (o->status || (!compiled && o->weights && !open_program(o, options, at, &error)))
+	if (!open_files(o, options, model, compiled) ||
+	    (!compiled && o->weights && !open_program(o, options, at, &error)))
 		return false;
 	if (!reading_check(&o->reading, o))
 		o->status = EXIT_USAGE;
@@ -235,12 +246,22 @@ bool objects_open_context(struct objects *o, const struct options *options)
 	return !status;
 }
 
+static bool is_model(const struct options *options, const char *model)
+{
+	return options->model_text || origin_of(model) != ORIGIN_PROGRAM ||
+	       complain("%s is a compiled program: this needs the model's text", model);
+}
+
 bool objects_open(struct objects *o, const struct options *options, const char *model, int at)
 {
 	*o = (struct objects){.status = EXIT_USAGE};
-	if (!options->model_text && origin_of(model) == ORIGIN_PROGRAM)
-		return complain("%s is a compiled program: this needs the model's text", model);
-	return open_all(o, options, model, at, false);
+	return is_model(options, model) && open_all(o, options, model, at, false);
+}
+
+bool objects_open_model(struct objects *o, const struct options *options, const char *model)
+{
+	*o = (struct objects){.status = EXIT_USAGE};
+	return is_model(options, model) && open_files(o, options, model, false);
 }
 
 bool objects_open_in(struct objects *o, const struct options *options, const char *model, int at, esp_context *context)
@@ -262,7 +283,7 @@ bool objects_open_any(struct objects *o, const struct options *options, const ch
 
 bool needs_weights(const struct options *options, const char *model)
 {
-	return !options->weights && !is_onnx(model) && origin_of(model) == ORIGIN_MODEL;
+	return !options->weights && !is_graph(model) && origin_of(model) == ORIGIN_MODEL;
 }
 
 bool has_weights(const struct objects *o, const struct options *options)

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* ONNX files: what the options decide about a graph when it is read. */
+/* Files of graphs: what the options decide about a graph when it is read. */
 #include "array_file.h"
 #include "tool.h"
 
@@ -18,10 +18,16 @@ struct decided {
 	esp_read_options options;
 };
 
-bool is_onnx(const char *path)
+bool is_graph(const char *path)
 {
-	size_t n = strlen(path);
-	return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
+	static const char *const endings[] = {
+#define GRAPH_FILE(format, ending, at, bytes) ending,
+#include "base/graph_files.def"
+	};
+	for (size_t i = 0, n = strlen(path); i < sizeof endings / sizeof *endings; i++)
+		if (n > strlen(endings[i]) && strcmp(path + n - strlen(endings[i]), endings[i]) == 0)
+			return true;
+	return false;
 }
 
 /* "batch=1,length=32" */
@@ -93,7 +99,7 @@ static esp_status read_with(struct decided *d, esp_context *context, const char 
 	return esp_model_read_with(context, path, &d->options, model, error);
 }
 
-esp_status read_onnx(esp_context *context, const char *path, const struct options *o, esp_model **model,
+esp_status read_graph(esp_context *context, const char *path, const struct options *o, esp_model **model,
 		     esp_error **error)
 {
 	struct decided d = {0};

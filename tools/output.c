@@ -195,7 +195,7 @@ static long long whole_at(const void *row, esp_dtype dtype, size_t i)
 				  : ((const uint8_t *)row)[i];
 }
 
-static size_t find_greatest(const float *row, size_t n)
+size_t find_greatest(const float *row, size_t n)
 {
 	size_t best = 0;
 	for (size_t i = 1; i < n; i++)

@@ -144,6 +144,9 @@ static void show_timing(const struct run *r)
 	fprintf(stderr, "linearize  %10.1f us, %.1f us a tree\n", c.linearize * 1e6,
 		c.linearize * 1e6 / trees);
 	fprintf(stderr, "run        %10.1f us, %.1f us a tree\n", c.run * 1e6, c.run * 1e6 / trees);
+	if (c.cycles)
+		fprintf(stderr, "accelerator %9llu cycles, estimated, %.0f a tree\n", (unsigned long long)c.cycles,
+			(double)c.cycles / trees);
 }
 
 static void close_all(struct run *r)

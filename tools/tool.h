@@ -25,14 +25,17 @@ struct words {
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	struct words vocab, column, listen, input, constant;
+	struct words vocab, column, listen, input, constant, kept;
 	const char *weights, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref, *math,
-	    *rules, *weights_as, *precision;
+	    *rules, *weights_as, *precision, *assume, *accelerator;
 	const char *models, *access_log, *trace;
+	struct words calibrate, evaluate; /* of quantise */
+	const char *label;
 	char **arguments; /* all of them, behind the name of the command */
 	const char *sizes, *outputs, *batches, *thread_list, *keep, *name;
+	const char *input_option; /* set by commands: the option whose words are in `input`; NULL = --input */
 	const char *model_text; /* set by commands: the model itself, operand[0] being its name; NULL = a file */
-	int kind, format, at, rows, structures;
+	int kind, format, at, rows, structures, as;
 	int from, graph, binarize; /* as those of esp_treebank_options */
 	long table_bytes; /* 0 = the default */
 	long memory_cap, operators; /* 0 = as usual */
@@ -48,7 +51,7 @@ struct options {
 	double timeout, drain;
 	const char *socket_mode; /* in octal; NULL = the default */
 	bool collapse, cut_labels, skip;
-	bool no_cache, timing, time_passes, changed, ablation, exhaustive, pin, pack, measure, continuous, help;
+	bool weights_only, no_cache, timing, time_passes, changed, ablation, exhaustive, precisions, mutants, check_mutants, pin, pack, measure, continuous, layers, help;
 	int operands;
 	char **operand;
 };
@@ -128,6 +131,8 @@ bool objects_open_context(struct objects *, const struct options *);
 /* Opens the model and, when the options name weights, the weights and the program. False after a message
  * on stderr. */
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
+/* Opens the model and its weights alone; with the program that the caller makes of them, reading_check is to be called. */
+bool objects_open_model(struct objects *, const struct options *, const char *model);
 /* The same, where `model` may also be a compiled program; then objects->model is NULL. */
 bool objects_open_any(struct objects *, const struct options *, const char *model, int at);
 /* The same in a context that is open, which is not closed when that fails; NULL = one of its own. */
@@ -137,10 +142,10 @@ enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);
 /* Where outputs are computed according to --at: ESP_AT_... */
 int place_of(const struct options *);
-/* Whether a file is of ONNX, by its name: it has weights of its own. */
-bool is_onnx(const char *path);
+/* Whether a file is of a graph, of ONNX or TensorFlow Lite, by its name: it has weights of its own. */
+bool is_graph(const char *path);
 /* onnx.c: reads it, with the sizes, constants and outputs of the options. */
-esp_status read_onnx(esp_context *, const char *path, const struct options *, esp_model **, esp_error **);
+esp_status read_graph(esp_context *, const char *path, const struct options *, esp_model **, esp_error **);
 /* Whether weights must be given for a model: it has none of its own, and none are given. */
 bool needs_weights(const struct options *, const char *model);
 /* Whether there are weights to run with, given or in the program. */
@@ -165,11 +170,13 @@ bool reading_check(const struct reading *, const struct objects *);
 /* --- rows of arrays, for models without a structure (arrays.c) --- */
 
 struct arrays;
-/* Whether the options give structures in a file or rows in arrays, and not both.  False after a message. */
+/* Whether the options give structures in a file or rows in arrays, and not both; a file of a graph may need neither.  False after a
+ * message. */
 bool arrays_check(const struct options *);
-/* Opens the files NAME=FILE, .npy or .pb, one for each input of the program, and reads them whole.  False after a
- * message; *out is to be closed in any case. */
-bool arrays_open(struct arrays **out, const struct words *files, esp_context *, const esp_program *);
+/* Opens the files NAME=FILE of an option, .npy or .pb, one for each input of the program, and reads them whole; files for inputs of
+ * a graph that no output depends on are only checked.  A program without inputs takes none, and computes one row, or as many as
+ * such files have.  False after a message, which names the option, without its dashes; *out is to be closed in any case. */
+bool arrays_open(struct arrays **out, const char *option, const struct words *files, const struct objects *);
 size_t arrays_rows(const struct arrays *);
 /* Appends the rows from `first` on, which must be there, to a forest of the program or of another one of its model. */
 esp_status arrays_add(struct arrays *, esp_forest *, size_t first, size_t count, esp_error **error);
@@ -204,6 +211,7 @@ struct batches {
 	bool skip;	      /* leave out trees that are refused */
 	bool hold;	      /* keep a failure for batches_tell, until the trees before it were run */
 	bool words;	      /* read the words of nodes, too */
+	const char *texts;    /* read this column in place of words; NULL = words */
 	struct failure {
 		esp_status status; /* 0 = no failure is kept */
 		esp_error *error;
@@ -256,7 +264,7 @@ void output_abort(struct output *);
 void interrupt_hold(sigset_t *before);
 void interrupt_release(const sigset_t *before, const char *path);
 void interrupt_forget(void);
-/* For esp_context_options.cancel: whether a held signal is pending. */
+/* For esp_context_options.cancel: whether a held signal is pending, or one was noted while interrupts give work up. */
 int interrupt_waits(void *user);
 /* Holds signals while the library writes a file, so that none leaves it incomplete. False, and nothing to
  * release, for a path that is no regular file: writing to it may block for ever. */
@@ -265,6 +273,9 @@ bool interrupt_hold_writing(const char *path, sigset_t *before);
  * process. */
 void interrupt_note(void);
 bool interrupt_noted(void);
+/* Whether the library is to give up what it does when an interrupt is noted; false at first, so that what follows an interrupt
+ * can be finished. */
+void interrupt_give_up(bool on);
 
 /* One structure of the last run. */
 struct result {
@@ -279,6 +290,8 @@ struct result {
 	enum place at;
 };
 
+/* The index of the greatest of `n` numbers, the first of equal ones. */
+size_t find_greatest(const float *row, size_t n);
 /* Writes words of a sentence; control characters become question marks. */
 void write_words(FILE *, const char *words, size_t length);
 void write_json_string(FILE *, const char *text);

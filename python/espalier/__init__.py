@@ -31,6 +31,7 @@ from ._native import version as __version__
 from .builder import Builder
 from .model import Input, Model, Output, Result, State, StructureResult, load
 from .profile import Profile
+from .quantised import Difference, Product, Quantised, quantise
 from .service import Service, Stream, Ticket
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "ClosedError",
     "Context",
     "Diagnostic",
+    "Difference",
     "Error",
     "ExpiredError",
     "ForkedError",
@@ -51,7 +53,9 @@ __all__ = [
     "ModelText",
     "OutOfMemoryError",
     "Output",
+    "Product",
     "Profile",
+    "Quantised",
     "Result",
     "Service",
     "State",
@@ -63,5 +67,6 @@ __all__ = [
     "__version__",
     "explain_error",
     "load",
+    "quantise",
     "targets",
 ]

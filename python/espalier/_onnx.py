@@ -1,5 +1,5 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-"""Graphs of ONNX: files, and graphs in memory, which are read as if they were files."""
+"""Graphs of ONNX and TensorFlow Lite: files, and graphs in memory, which are read as if they were files."""
 from __future__ import annotations
 
 import os
@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from . import _native
 
-_FIRST = b"\x08"  # the field `ir_version`, with which serialized graphs begin
+# The ends of names of files, and the bytes at a place that graphs in memory have: those of TensorFlow Lite, and the field
+# `ir_version`, with which serialized graphs of ONNX begin.
+_FORMATS = ((".tflite", 4, b"TFL3"), (".onnx", 0, b"\x08"))
 
 
 class Decisions(NamedTuple):
@@ -31,15 +33,20 @@ def _bytes_of(source: Any) -> bytes | None:
         return bytes(source.SerializeToString())
     if hasattr(type(source), "getvalue"):
         source = source.getvalue()
-    if isinstance(source, (bytes, bytearray, memoryview)) and bytes(source[:1]) == _FIRST:
+    if isinstance(source, (bytes, bytearray, memoryview)) and _ending_of(source):
         return bytes(source)
     return None
 
 
+def _ending_of(graph: Any) -> str | None:
+    """The end of the name that a file of these bytes has; None = they are no graph."""
+    return next((ending for ending, at, first in _FORMATS if bytes(graph[at:at + len(first)]) == first), None)
+
+
 def is_graph(source: Any) -> bool:
-    """Whether this is a graph of ONNX, by the name of a file or by what is in memory."""
+    """Whether this is a graph, by the name of a file or by what is in memory."""
     if isinstance(source, (str, os.PathLike)):
-        return str(os.fspath(source)).endswith(".onnx")
+        return str(os.fspath(source)).endswith(tuple(ending for ending, _, _ in _FORMATS))
     return _bytes_of(source) is not None
 
 
@@ -51,7 +58,7 @@ def read(context: _native.Context, source: Any, decisions: Decisions) -> _native
         graph = _bytes_of(source)
         if graph is None:
             raise TypeError("sizes, constants and outputs are of ONNX graphs")
-        with tempfile.NamedTemporaryFile(prefix="graph", suffix=".onnx") as file:
+        with tempfile.NamedTemporaryFile(prefix="graph", suffix=_ending_of(graph)) as file:
             file.write(graph)
             file.flush()
             return read(context, file.name, decisions)

@@ -37,6 +37,7 @@ class Input(NamedTuple):
     shape: tuple[int, ...]
     on_edges: bool
     limit: int  # tokens are below it; 0 = any
+    within: float  # the largest magnitude of an element, which runs check; 0 = none is declared
 
 
 class Output(NamedTuple):
@@ -180,6 +181,8 @@ def load(
     rules: str | None = None,
     weights_as: str | None = None,
     precision: str | None = None,
+    assume: str | None = None,
+    accelerator: str | None = None,
     table_bytes: int = 0,
     continuous: bool = False,
     lazy: bool = False,
@@ -194,7 +197,7 @@ def load(
 ) -> Model:
     """A model that is ready to run.
 
-        model       the path of a model text (.ra) or an ONNX file (.onnx), a text (which has newlines), a `Builder`, an ONNX graph in
+        model       the path of a model text (.ra), an ONNX file (.onnx) or one of TensorFlow Lite (.tflite), a text (which has newlines), a `Builder`, an ONNX graph in
                     memory (an onnx.ModelProto, an io.BytesIO, bytes), or a saved program: its path, or an object with its bytes.  Bytes that are read-only and begin at a multiple of 64 are used where they are and kept,
                     so that processes that map them share the weights; others are copied
         weights     the path of a safetensors file, its bytes, or a mapping from names to arrays or tensors; None for a program
@@ -202,7 +205,7 @@ def load(
         vocab       the path of a vocabulary, a word a line, or the words; of all token inputs, or a mapping from inputs to these
         context     threads, memory and cache (`espalier.Context`); None = one that the process shares
         at          where outputs are computed: "root", "all" (at every node), None = as the model says
-        backend     "llvm", "gccjit", "interpreter"; `target`, `schedule`, `math`, `rules`, `weights_as`, `precision`, `table_bytes`: see
+        backend     "llvm", "gccjit", "interpreter"; `target`, `schedule`, `math`, `rules`, `weights_as`, `precision`, `assume`, `accelerator`, `table_bytes`: see
                     esp_program_options in espalier.h
         continuous  whether the model is to serve requests that come one by one (`Model.submit`, `Model.stream`)
         lazy        rows of embeddings are read when a run first needs them: the first result comes sooner
@@ -229,7 +232,7 @@ def load(
         bound = _read_weights(context, weights, decisions) or _own_weights(text)
         program = _native.Program.compile(
             context, text, bound, lazy=lazy, at=_choose("at", _AT, at), backend=backend, target=target, schedule=schedule,
-            math=math, rules=rules, table_bytes=table_bytes, weights_as=weights_as, precision=precision, continuous=continuous,
+            math=math, rules=rules, table_bytes=table_bytes, weights_as=weights_as, precision=precision, assume=assume, continuous=continuous, accelerator=accelerator,
         )  # fmt: skip
     tokens = [name for name, is_token, *_ in program.inputs if is_token]
     vocabs = _read_vocabs(context, vocab, tokens)
@@ -329,9 +332,9 @@ class Model:
         self._program.swap(bound)
         self._weights = bound
 
-    def explain(self, json: bool = False) -> str:
-        """What the model was rewritten to, and what that saves."""
-        return self._program.explain(json)
+    def explain(self, json: bool = False, layers: bool = False) -> str:
+        """What the model was rewritten to, and what that saves; or `layers`: operators before, loop nests after, which JSON always has."""
+        return self._program.explain(json, layers)
 
     def dump(self, stage: str) -> str:
         """The program after a stage of the compiler; `espalier._native.dump_stages()` names them."""

@@ -21,10 +21,11 @@ static PyObject *get_inputs(PyObject *self, void *none)
 	PyObject *list = PyList_New(0);
 	const esp_input *in;
 	for (size_t i = 0; list && (in = esp_program_input(program_of(self), i)); i++)
-		if (!append(list, Py_BuildValue("(sNsNNL)", in->name, PyBool_FromLong(in->is_token),
+		if (!append(list, Py_BuildValue("(sNsNNLd)", in->name, PyBool_FromLong(in->is_token),
 						in->is_token ? "i32" : esp_dtype_name(in->dtype),
 						shape_tuple(in->shape, in->rank),
-						PyBool_FromLong(in->on_edges), (long long)in->limit)))
+						PyBool_FromLong(in->on_edges), (long long)in->limit,
+						(double)in->within)))
 			Py_CLEAR(list);
 	return list;
 }
@@ -108,7 +109,7 @@ static PyObject *get_has_weights(PyObject *self, void *none)
 }
 
 PyGetSetDef program_properties[] = {
-    {"inputs", get_inputs, NULL, "Name, is_token, type, shape, on_edges, limit of each.", NULL},
+    {"inputs", get_inputs, NULL, "Name, is_token, type, shape, on_edges, limit, within of each.", NULL},
     {"outputs", get_outputs, NULL, "Name, type, shape, at_root, labels of each.", NULL},
     {"states", get_states, NULL, "Name, type, shape of each.", NULL},
     {"sizes", get_sizes, NULL, "The dimensions of the model.", NULL},

@@ -137,6 +137,7 @@ struct reader {
 
 struct py_program {
 	PyObject_HEAD esp_program *at;
+	esp_calibration *calibration; /* whose program it is; NULL = it is its own */
 	PyObject *context;
 	esp_binding *binding;
 	PyObject *kept;	 /* a list of weights in memory that runs may read; NULL = they were copied */
@@ -153,6 +154,20 @@ struct py_program {
 	int idle_count;
 };
 bool add_program(PyObject *module);
+/* An empty program; NULL with an exception. */
+struct py_program *take_program(PyObject *context);
+/* The program once it is bound, or the exception of what failed. */
+PyObject *finish_program(struct py_program *, esp_status, esp_error *);
+
+/* --- calibration.c: methods of programs --- */
+
+PyObject *calibrate_program(PyObject *cls, PyObject *args, PyObject *names);
+PyObject *observe_batch(PyObject *self, PyObject *batch);
+PyObject *compare_batch(PyObject *self, PyObject *args);
+PyObject *quantise_weights(PyObject *self, PyObject *args);
+PyObject *list_products(PyObject *self, PyObject *none);
+
+/* --- runner.c --- */
 
 struct runner *take_runner(struct py_program *);
 /* One without a session: the structures of a request. */

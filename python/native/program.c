@@ -8,7 +8,7 @@
 
 enum { ALIGNMENT = 64 }; /* of the bytes of a program */
 
-static struct py_program *take_program(PyObject *context)
+struct py_program *take_program(PyObject *context)
 {
 	allocfunc take = PyType_GetSlot(types.program, Py_tp_alloc);
 	struct py_program *p = (struct py_program *)take(types.program, 0);
@@ -22,7 +22,10 @@ static void end_program(PyObject *self)
 	struct py_program *p = (struct py_program *)self;
 	free_runners(p);
 	esp_binding_free(p->binding);
-	esp_program_free(p->at);
+	if (p->calibration)
+		esp_calibration_free(p->calibration);
+	else
+		esp_program_free(p->at);
 	for (size_t i = 0; p->reader && i < p->inputs; i++) {
 		Py_XDECREF(p->reader[i].key);
 		Py_XDECREF(p->reader[i].vocab);
@@ -109,7 +112,7 @@ static esp_status bind(struct py_program *p, PyObject *weights, bool lazy, esp_e
 	return status;
 }
 
-static PyObject *finish_program(struct py_program *p, esp_status status, esp_error *error)
+PyObject *finish_program(struct py_program *p, esp_status status, esp_error *error)
 {
 	if (!status && !PyErr_Occurred() && make_readers(p))
 		return (PyObject *)p;
@@ -122,15 +125,16 @@ static PyObject *compile_program(PyObject *cls, PyObject *args, PyObject *names)
 {
 	static char *known[] = {"context",     "model",	     "weights",	   "lazy", "at",
 				"backend",     "target",     "schedule",   "math", "rules",
-				"table_bytes", "weights_as", "precision",  "continuous", NULL};
+				"table_bytes", "weights_as", "precision",  "continuous", "assume", "accelerator", NULL};
 	PyObject *context, *model, *weights;
 	int lazy = 0;
 	unsigned long long table_bytes = 0;
 	esp_program_options o = {.size = sizeof o};
 	(void)cls;
-	if (!PyArg_ParseTupleAndKeywords(args, names, "OOO|$pizzzzzKzzp", known, &context, &model, &weights,
+	if (!PyArg_ParseTupleAndKeywords(args, names, "OOO|$pizzzzzKzzpzz", known, &context, &model, &weights,
 					 &lazy, &o.at, &o.backend, &o.target, &o.schedule, &o.math, &o.rules,
-					 &table_bytes, &o.weights_as, &o.precision, &o.continuous) ||
+					 &table_bytes, &o.weights_as, &o.precision, &o.continuous,
+					 &o.assume, &o.accelerator) ||
 	    !need_type(context, types.context, "context") || !need_type(model, types.model, "model") ||
 	    !need_type(weights, types.weights, "weights"))
 		return NULL;
@@ -323,14 +327,14 @@ static PyObject *finish_text(esp_status status, esp_error *error, char *text)
 
 static PyObject *explain_program(PyObject *self, PyObject *args)
 {
-	int json = 0;
+	int json = 0, layers = 0;
 	char *text = NULL;
 	esp_error *error = NULL;
 	esp_status status;
-	if (!PyArg_ParseTuple(args, "|p", &json))
+	if (!PyArg_ParseTuple(args, "|pp", &json, &layers))
 		return NULL;
-	WITHOUT_LOCK(status = esp_program_explain(((struct py_program *)self)->at,
-						  json ? ESP_FORM_JSON : ESP_FORM_TEXT, &text, &error));
+	int form = json ? ESP_FORM_JSON : layers ? ESP_FORM_LAYERS : ESP_FORM_TEXT;
+	WITHOUT_LOCK(status = esp_program_explain(((struct py_program *)self)->at, form, &text, &error));
 	return finish_text(status, error, text);
 }
 
@@ -361,6 +365,12 @@ static PyObject *time_program(PyObject *self, PyObject *none)
 static PyMethodDef methods[] = {
     {"compile", (PyCFunction)(void (*)(void))compile_program, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "Compiles a model for its weights and binds them."},
+    {"calibrate", (PyCFunction)(void (*)(void))calibrate_program, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "Compiles a model such that what its weights multiply is observed."},
+    {"observe", observe_batch, METH_O, "Runs a minibatch of an observed program, and takes what it observed."},
+    {"compare", compare_batch, METH_VARARGS, "Runs a minibatch by two observed programs, and takes how far they differ."},
+    {"quantise", quantise_weights, METH_VARARGS, "Writes quantised weights."},
+    {"products", list_products, METH_NOARGS, "What is known of products and outputs of an observed program."},
     {"load", (PyCFunction)(void (*)(void))load_program, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "Reads a saved program."},
     {"read", set_reading, METH_VARARGS, "How structures are read."},

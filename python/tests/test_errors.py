@@ -58,6 +58,16 @@ def test_weights(tmp_path):
         load(TREE, {**WEIGHTS, "W": np.ones((2, 2), np.complex64)})
 
 
+def test_bounds():
+    text = "model b\nstructure none\ninput x[D] within 0.5\nparam W[D, D]\noutput y = W @ x\n"
+    rows = load(text, {"W": np.eye(2, dtype=np.float32)})
+    assert rows.inputs[0].within == 0.5
+    assert rows(x=np.float32([[0.5, -0.5]]))["y"].tolist() == [[0.5, -0.5]]
+    wrong = np.float32([[0, 0], [0, 0.75]])
+    at = refused(lambda: rows(x=wrong), "input-beyond-bound", "'x[1]' of node 0 of input 1 is 0.75")
+    assert (at.structure, at.node) == (1, 0)
+
+
 def test_nodes(tree):
     assert refused(lambda: tree([(0, 1), (0, 9)]), "token-out-of-range", "hint").structure == 1
     at = refused(lambda: tree([(0, 1), ((0, 1), 2.5)]), "bad-argument", "is no token: 2.5")

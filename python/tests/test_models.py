@@ -152,6 +152,12 @@ def test_options():
         espalier.load(TREE, WEIGHTS, math="wild")
     with pytest.raises(espalier.ArgumentError):
         espalier.load(TREE, WEIGHTS, precision="i4")
+    with pytest.raises(espalier.ArgumentError):
+        espalier.load(TREE, WEIGHTS, assume="infinite")
+    with pytest.raises(espalier.ArgumentError):
+        espalier.load(TREE, WEIGHTS, accelerator="gpu")
+    assert espalier.load(TREE, WEIGHTS, accelerator="vta").prepare()
+    assert "finite numbers" in espalier.load(TREE, WEIGHTS, assume="finite").explain().splitlines()[0]
     for wrong in ({"at": "leaf"}, {"binarize": "up"}, {"graph": ["basic"]}):
         with pytest.raises(ValueError, match="is none of"):
             load(TREE, WEIGHTS, **wrong)

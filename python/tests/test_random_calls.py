@@ -171,7 +171,7 @@ class World:
                 weights[self.random.randrange(len(weights))] = self.random.randrange(256)
             weights = weights[: self.random.randrange(len(weights))] if self.random.random() < 0.3 else weights
         elif way == 3:
-            options[self.random.choice(("at", "target", "schedule", "math", "rules", "weights_as", "precision", "graph", "binarize", "context", "vocab",
+            options[self.random.choice(("at", "target", "schedule", "math", "rules", "weights_as", "precision", "assume", "accelerator", "graph", "binarize", "context", "vocab",
                                         "columns", "backend"))] = random_structures.wrong_value(self.random, int)  # fmt: skip
         elif way == 4:
             text = self.random.choice((b"no program", bytearray(), memoryview(b"12345678")[::2], "/none.ra", "\udcff.ra", "/", None, 3, np.ones(3)))

@@ -54,7 +54,7 @@ static bool has_room(const esp_forest *f, size_t nodes, struct diags *diags)
 static bool check_edges(const esp_structure *s, struct diags *diags)
 {
 	struct lin_forest f = {.nodes = s->nodes, .child_begin = s->child_begin, .children = s->children};
-	return lin_check_sizes(&f, diags);
+	return lin_check_sizes(&f, NULL, diags);
 }
 
 /* All memory is reserved before anything is appended, so that a failure changes nothing. */
@@ -172,7 +172,7 @@ static bool check_all_edges(const esp_forest *f, const esp_structures *s, struct
 	struct added nodes = nodes_of(s);
 	const int32_t *begin = s->child_begin + nodes.first;
 	struct lin_forest all = {.nodes = nodes.rows, .child_begin = begin, .children = s->children};
-	return lin_check_sizes(&all, diags) &&
+	return lin_check_sizes(&all, NULL, diags) &&
 	       check_arrays(f, "esp_forest_add_many", s->children, begin, begin + nodes.rows, s->data, diags);
 }
 

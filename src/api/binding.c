@@ -1,12 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Packed weights, and their exchange while sessions run. */
 #include "api/objects.h"
+#include "io/quantised.h"
 
 #include <string.h>
 
 /* --- reading --- */
 
-static bool read_param(void *context, int param, int64_t first, int64_t count, void *to, struct diags *diags)
+bool binding_read_param(void *context, int param, int64_t first, int64_t count, void *to, struct diags *diags)
 {
 	const struct weights_reader *r = context;
 	int tensor = io_safetensors_find(r->file, r->program->interface.param[param].name);
@@ -34,6 +35,25 @@ static bool same_shape(const struct tensor_info *a, const struct tensor_info *b)
 	return a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0;
 }
 
+/* Whether a parameter is the bound of a product, W*x. */
+static bool is_bound(const struct tensor_info *t)
+{
+	return !t->rank && strncmp(t->name, "bound(", 6) == 0 && strchr(t->name, '*');
+}
+
+/* Whether a number can be the bound of what a product multiplies; those of quantised weights were read when they were opened. */
+static bool check_bound(const struct io_safetensors *file, int tensor, struct diags *diags)
+{
+	const struct tensor_info *t = &file->tensor[tensor];
+	float bound = 0;
+	if (t->dtype == DTYPE_F32 && !t->rank && !io_safetensors_read_f32(file, diags, tensor, 0, 1, &bound))
+		return false;
+	return (bound > IO_QUANTISED_LEAST_BOUND && bound < IO_QUANTISED_LARGEST_BOUND) ||
+	       diag_add(diags, DIAG_BAD_QUANTISED, (struct diag_at){.file = file->path}, "quantise these weights: espalier quantise",
+			"'%.200s' is not one number of F32 above %g and below %g", t->name, IO_QUANTISED_LEAST_BOUND,
+			IO_QUANTISED_LARGEST_BOUND);
+}
+
 /* Checks parameters by name and shape, for loaded programs, which have no model. */
 static bool check_params(const esp_program *p, const struct io_safetensors *file, struct diags *diags)
 {
@@ -49,7 +69,45 @@ static bool check_params(const esp_program *p, const struct io_safetensors *file
 			ok = diag_add(diags, DIAG_SIZE_DIFFERS, (struct diag_at){.file = file->path},
 				      "compile the model for these weights",
 				      "'%s' has not the shape that the program was made for", t->name);
+		else if (!file->quantised && is_bound(t))
+			ok &= check_bound(file, found, diags);
 	}
+	return ok;
+}
+
+/* Checks that there are the bounds that a program takes with its weights. */
+static bool check_bounds(const esp_program *p, const struct io_safetensors *file, struct diags *diags)
+{
+	bool ok = true;
+	for (int i = (int)p->model->graph->params.n; i < p->interface.params; i++)
+		if (io_safetensors_find(file, p->interface.param[i].name) < 0)
+			ok = diag_add(diags, DIAG_WEIGHT_MISSING, (struct diag_at){.file = file->path},
+				      "quantise these weights, or make a program for them",
+				      "%s has no tensor '%s', which the program takes with quantised weights", file->path,
+				      p->interface.param[i].name);
+	return ok;
+}
+
+struct fitting {
+	const esp_program *program;
+	const esp_weights *weights;
+	struct arena arena;
+	struct diags *diags;
+};
+
+static bool fit_model(void *job)
+{
+	struct fitting *f = job;
+	return weights_fit_model(&f->arena, f->weights, f->program->model->graph, f->diags);
+}
+
+/* Checks that quantised weights are of the program's model. */
+static bool check_model(const esp_program *p, const esp_weights *w, struct diags *diags)
+{
+	struct fitting f = {.program = p, .weights = w, .diags = diags};
+	arena_init(&f.arena, &p->object.context->allocator);
+	bool ok = api_guarded_deep(p->model->graph, &f.arena, diags, fit_model, &f);
+	arena_free(&f.arena);
 	return ok;
 }
 
@@ -63,8 +121,9 @@ bool binding_check(const esp_program *p, const esp_weights *w, struct diags *dia
 	int64_t *sizes = a->resize(a->context, NULL, 0, bytes);
 	if (!sizes)
 		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for sizes");
-	bool ok = ra_bind(p->model->graph, diags, file->path, file->tensor, file->n, sizes) &&
-		  check_sizes(p, file, sizes, diags);
+	bool ok = ra_bind(p->model->graph, diags, file->path, file->tensor, file->own, sizes) &&
+		  check_sizes(p, file, sizes, diags) && check_bounds(p, file, diags) &&
+		  (!file->quantised || check_model(p, w, diags));
 	a->resize(a->context, sizes, bytes, 0);
 	return ok;
 }
@@ -81,7 +140,7 @@ static void destroy_packed(void *object)
 bool binding_pack(struct rt_binding *to, const esp_program *p, const struct image *image,
 		  const esp_weights *w, struct diags *diags)
 {
-	struct rt_source source = {read_param, &(struct weights_reader){p, w ? w->file : NULL}};
+	struct rt_source source = {binding_read_param, &(struct weights_reader){p, w ? w->file : NULL}};
 	struct esp_context *c = p->object.context;
 	bool ok = rt_bind(to, &c->allocator, image, &source, &c->team, diags);
 	context_check_team(c);
@@ -94,7 +153,7 @@ static bool pack_lazily(struct packed *to, const esp_program *p, const esp_weigh
 	struct esp_context *c = p->object.context;
 	to->source = object_hold(w);
 	to->reader = (struct weights_reader){p, w->file};
-	struct rt_source source = {read_param, &to->reader};
+	struct rt_source source = {binding_read_param, &to->reader};
 	bool ok = rt_bind_lazily(&to->weights, &c->allocator, &p->image, &source, &c->team, diags);
 	context_check_team(c);
 	return ok;

@@ -14,7 +14,8 @@ const char *esp_dump_stage(size_t i)
 struct dumping {
 	const esp_program *program;
 	const char *stage; /* for a dump */
-	bool json;	   /* for an explanation */
+	enum explain_form form;
+	const esp_weights *weights; /* for an explanation; NULL = none */
 	struct arena *arena;
 	struct str text;
 	struct diags *diags;
@@ -32,9 +33,10 @@ static bool refuse_stage(struct dumping *d)
 static bool has_model(struct dumping *d)
 {
 	const struct image *image = &d->program->interface;
-	return d->program->model || diag_add(d->diags, DIAG_NO_MODEL, (struct diag_at){0},
-					     "ask a program that was made of the model",
-					     "the program '%s' was saved: its model is not in it", image->name);
+	return d->program->model ||
+	       diag_add(d->diags, DIAG_NO_MODEL, (struct diag_at){0},
+			"ask a program that was made of the model",
+			"the program '%s' was saved: its model is not in it", image->name);
 }
 
 static bool dump_stage(void *job)
@@ -47,8 +49,8 @@ static bool dump_stage(void *job)
 	options.watch.goes_on = program_is_wanted;
 	for (size_t i = 0; compile_stage(i); i++)
 		if (strcmp(compile_stage(i), d->stage) == 0)
-			return compile_dump(d->arena, d->diags, p->model->graph, p->sizes, &options,
-					    d->stage, &d->text);
+			return compile_dump(d->arena, d->diags, p->model->graph, p->sizes, &options, d->stage,
+					    &d->text);
 	return refuse_stage(d);
 }
 
@@ -110,19 +112,32 @@ static bool explain_program(void *job)
 {
 	struct dumping *d = job;
 	const esp_program *p = d->program;
-	return has_model(d) &&
-	       compile_explain(d->arena, d->diags, p->model->graph, p->sizes, &p->options, d->json, &d->text);
+	if (!has_model(d) || (d->weights && !binding_check(p, d->weights, d->diags)))
+		return false;
+	struct weights_reader reader = {p, d->weights ? d->weights->file : NULL};
+	struct rewrite_weights weights = {binding_read_param, &reader};
+	return compile_explain(d->arena, d->diags, p->model->graph, p->sizes, &p->options,
+			       d->weights ? &weights : NULL, d->form, &d->text);
 }
 
 esp_status esp_program_explain(esp_program *program, int form, char **text, esp_error **error)
 {
+	return esp_program_explain_weights(program, NULL, form, text, error);
+}
+
+esp_status esp_program_explain_weights(esp_program *program, const esp_weights *weights, int form,
+				       char **text, esp_error **error)
+{
 	struct api_call call = api_begin(program);
 	char *copy = NULL;
-	bool known = form == ESP_FORM_TEXT || form == ESP_FORM_JSON;
+	static const enum explain_form forms[] = {[ESP_FORM_TEXT] = EXPLAIN_TEXT,
+						  [ESP_FORM_JSON] = EXPLAIN_JSON,
+						  [ESP_FORM_LAYERS] = EXPLAIN_LAYERS};
+	bool known = form >= 0 && form <= ESP_FORM_LAYERS;
 	if (api_need(&call, program) && api_need(&call, text) &&
 	    (known || api_bad_argument(&call.diags, __func__, "form", "must be one of ESP_FORM_...")))
-		copy = text_of(program, explain_program, &(struct dumping){.json = form == ESP_FORM_JSON},
-			       &call.diags);
+		copy = text_of(program, explain_program,
+			       &(struct dumping){.form = forms[form], .weights = weights}, &call.diags);
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);

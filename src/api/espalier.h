@@ -14,7 +14,9 @@
  *   builder  a model made by calls                      espalier_builder.h, which is included here
  *   profile  where the time of a run went               espalier_profile.h, which is included here
  *   treebank structures from files                      espalier_treebank.h, which is included here
+ *   quantise weights in 8 bits, by a calibration        espalier_quantise.h, which is included here
  *   service  many callers' requests, computed together  espalier_service.h
+ *   stream   what an accelerator runs                   espalier_vta.h
  *
  * Errors.  Functions that can fail return an esp_status.  `error` may be NULL; otherwise *error is set to
  * NULL on success and else to an esp_error that names the fault, its place and a remedy; the caller frees
@@ -291,6 +293,8 @@ const char *esp_model_dimension(const esp_model *, size_t i);
  * the rank is set. */
 const char *esp_model_param(const esp_model *, size_t i, const int64_t *sizes, int64_t *shape, size_t capacity,
 			    size_t *rank);
+/* The type of the i-th parameter's weights; 0 past the last. */
+esp_dtype esp_model_param_dtype(const esp_model *, size_t i);
 
 /* How the i-th traversal of the model goes, "up" or "down"; NULL past the last. */
 const char *esp_model_traversal(const esp_model *, size_t i);
@@ -390,9 +394,19 @@ typedef struct esp_program_options {
 	 * same. */
 	int continuous;
 	/* What products of weights with states and inputs are computed in: "i16" or "i8", integers whose sums are exact, by
-	 * scales of weights and bounds of what they multiply; other products stay in f32 (doc/precision.md).  It changes results,
-	 * to the same bits on every machine.  NULL or "f32" = all in f32. */
+	 * scales of weights and bounds of what they multiply; or "bf16", both factors rounded to 8 binary digits, for which no
+	 * bound is needed; other products stay in f32 (doc/precision.md).  It changes results, to the same bits on every machine.  NULL or "f32" = all in f32. */
 	const char *precision;
+	/* What is assumed of numbers: "finite", that inputs and weights are neither infinite nor NaN, and that no sum, product or
+	 * quotient of finite numbers overflows.  Rules whose only risk that is then run, within what `math` permits
+	 * (doc/algebra.md).  Where it does not hold, elements of results that depend on such a number can be any
+	 * number; nothing else changes.  NULL or "nothing" = nothing is. */
+	const char *assume;
+	/* What computes quantised products that it can compute to the bit, "vta": the Versatile Tensor Accelerator, of which an
+	 * executor runs the instructions (doc/vta.md); all else is computed by the host.  Bits are the same.  Behind it may stand
+	 * products that the host keeps, by their numbers in `espalier dump split`: "vta,-0,-3"; a number of no product changes nothing.
+	 * NULL or "host" = the host computes all. */
+	const char *accelerator;
 } esp_program_options;
 
 /* Checks that the weights have the parameters that the model names (all mismatches are reported at once) and
@@ -424,25 +438,28 @@ void esp_program_free(esp_program *);
 /* The first 8 bytes of a saved program. */
 #define ESP_PROGRAM_MAGIC "espimg\r\n"
 
-/* As a file that is loaded as it is, or as an object of the target's machine for a linker: read-only data
- * SYMBOL_program, and its length, the size_t SYMBOL_size. */
-enum { ESP_SAVE_PROGRAM = 0, ESP_SAVE_OBJECT = 1 };
+/* As a file that is loaded as it is; as an object of the target's machine for a linker: read-only data
+ * SYMBOL_program, and its length, the size_t SYMBOL_size; or as C11 that needs no library, of a model without a
+ * structure: files SYMBOL.h, SYMBOL.c and others in a folder, of the function SYMBOL_run (doc/c-source.md); parts that
+ * an accelerator computes call SYMBOL_device_run, which is among them in C. */
+enum { ESP_SAVE_PROGRAM = 0, ESP_SAVE_OBJECT = 1, ESP_SAVE_SOURCE = 2 };
 
 typedef struct esp_save_options {
 	size_t size; /* sizeof(esp_save_options) */
 	int form;
-	const char *symbol; /* of an object: an identifier of C, SYMBOL */
+	const char *symbol; /* of an object and of source: an identifier of C, SYMBOL */
 	/* Saved with the program as a binding would hold them, so that it needs no other weights; NULL = none, or
 	 * those that it was loaded with.  What weights alone decide is computed now, not when the program starts;
-	 * for a target that this machine cannot run, by the interpreter. */
+	 * for a target that this machine cannot run, by the interpreter.  Source has its weights in it. */
 	const esp_weights *weights;
 } esp_save_options;
 
-/* Makes the program's code if there is none yet, also for a target that this machine cannot run, and writes it.
- * `options` may be NULL.  The file appears when it is complete and on the disk, in place of one that was
+/* Makes the program's code if there is none yet, also for a target that this machine cannot run, and writes it; source
+ * needs no back end, and `path` is its folder, which is made if it is not there.
+ * `options` may be NULL.  Each file appears when it is complete and on the disk, in place of one that was
  * there.
  * ESP_ERROR_SYSTEM: it could not be written; ESP_ERROR_ARGUMENT: an option has a value that it cannot have, or the
- * program is interpreted; ESP_ERROR_INPUT: as esp_binding_create; ESP_ERROR_BACKEND: as esp_program_prepare. */
+ * program is interpreted, or cannot be written as C; ESP_ERROR_INPUT: as esp_binding_create; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_program_save(esp_program *, const char *path, const esp_save_options *options, esp_error **error);
 /* Reads a saved program.  ESP_ERROR_INPUT: it cannot be read, is damaged, or has the format of another version;
  * ESP_ERROR_BACKEND: it is for another machine, or needs more than this processor has. */
@@ -472,6 +489,8 @@ typedef struct esp_input {
 	int64_t limit; /* a token must lie in 0 .. limit - 1; 0 = it only tells cases apart, by any value */
 	int on_edges;  /* carried by edges: a row for each of `children`, not for each node */
 	int at_leaves, at_inner; /* whether it is read at leaves, and at nodes with children; 0 and 0 of one on edges */
+	float within; /* the largest magnitude of an element of floats, as the model declares; runs refuse others, and NaNs
+			 ("input-beyond-bound"); 0 = none is declared */
 } esp_input;
 
 /* Which structures the program takes: how many children every inner node has, -1 = any number of at least one, 1 also of a
@@ -481,6 +500,10 @@ int esp_program_children(const esp_program *, int *shared);
 size_t esp_program_inputs(const esp_program *);
 /* NULL past the last; belongs to the program. */
 const esp_input *esp_program_input(const esp_program *, size_t input);
+/* The i-th input of a graph, read of a file (esp_model_read_with), that no output depends on, so that programs lack it; NULL past
+ * the last.  Of its members name, dtype, rank, shape and elements count; an extent of 0 is one that the file leaves open, and then
+ * so are the elements.  It belongs to the model.  Inputs of a type that arrays cannot have are not listed. */
+const esp_input *esp_model_unread_input(const esp_model *, size_t i);
 
 typedef struct esp_output {
 	const char *name;
@@ -512,9 +535,14 @@ const esp_state *esp_program_state(const esp_program *, size_t state);
 /* ESP_ERROR_ARGUMENT, of the next and of esp_program_dump: the program was loaded, its model is not at hand.
  *
  * What the model was rewritten to, and what that saves: each body as it was written and as it is computed, the
- * rules that were applied, what was decided.  To be freed with esp_text_free. */
-enum { ESP_FORM_TEXT = 0, ESP_FORM_JSON = 1 };
+ * rules that were applied, what was decided.  ESP_FORM_LAYERS: the operators of the graph that the model was made of, or of its
+ * text, and the loop nests that fusion leaves of them, as text; JSON has these, too.  To be freed with esp_text_free. */
+enum { ESP_FORM_TEXT = 0, ESP_FORM_JSON = 1, ESP_FORM_LAYERS = 2 };
 esp_status esp_program_explain(esp_program *, int form, char **text, esp_error **error);
+/* The same and, where products are computed in integers or bf16 (`precision`), how far the states and outputs may be from those in
+ * f32 with these weights, which must have the sizes that the program was made for (doc/precision.md).  NULL: no weights, as
+ * esp_program_explain. */
+esp_status esp_program_explain_weights(esp_program *, const esp_weights *, int form, char **text, esp_error **error);
 /* Where the time went until the program had code, which is made if there is none yet: a line for each step, of
  * milliseconds, the stage of the compiler and what it did, for people to read.  What is indented is part of the
  * line above, or was done at the same time by several threads and is summed over them.  A program that was in
@@ -692,6 +720,9 @@ typedef struct esp_costs {
 	double fold; /* seconds of `bind`: computing what depends on weights alone */
 	uint64_t folded_bytes,
 	    weight_bytes; /* of what was so computed; of all that the binding holds for runs */
+	/* Of all runs of this session, what an accelerator is estimated to take for its functions (doc/vta.md); `run` has
+	 * the time of its executor. */
+	uint64_t cycles;
 } esp_costs;
 /* Belongs to the session, whose runs change it. */
 const esp_costs *esp_session_costs(const esp_session *);
@@ -726,6 +757,7 @@ void esp_export_free(esp_export *);
 #include "espalier_arrays.h"
 #include "espalier_builder.h"
 #include "espalier_profile.h"
+#include "espalier_quantise.h"
 #include "espalier_treebank.h"
 
 #endif

@@ -12,7 +12,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* --- models of ONNX files, and what is decided about them --- */
+/* --- models of files of graphs, and what is decided about them --- */
 
 /* The size of an extent of an ONNX graph's inputs by its name (dim_param); one without a name is "x[0]", an axis of an input. */
 typedef struct esp_extent {
@@ -39,22 +39,23 @@ typedef struct esp_read_options {
 	const char *const *exported; /* names of values that are outputs; 0 of them: the graph's own */
 	size_t exports;
 } esp_read_options;
-/* esp_model_read also reads ONNX files (names that end in .onnx, or bytes that begin as theirs; doc/onnx.md):
+/* esp_model_read also reads files of ONNX (names that end in .onnx, or bytes that begin as theirs; doc/onnx.md) and of TensorFlow Lite
+ * (.tflite; doc/tflite.md), of which nothing is decided:
  * a graph becomes a model without a structure, of whose batches one row has the whole tensors.  Its inputs
  * and outputs have the names of the graph; its text has '_' for what the language has in no name.
  * ESP_ERROR_INPUT: of a model text there is nothing to decide. */
 esp_status esp_model_read_with(esp_context *, const char *path, const esp_read_options *options, esp_model **out,
 			       esp_error **error);
 
-/* The tensors that an ONNX file has for the parameters of its model, as weights like others: they keep the model alive, and can be
+/* The tensors that a file of a graph has for the parameters of its model, as weights like others: they keep the model alive, and can be
  * exchanged for those of a file with the same names.  ESP_ERROR_ARGUMENT: the model is a text. */
 esp_status esp_model_weights(const esp_model *, esp_weights **out, esp_error **error);
-/* The elements of a tensor that was read from an ONNX file; NULL of one in a safetensors file.  Belongs to the weights. */
+/* The elements of a tensor that was read from a file of a graph; NULL of one in a safetensors file.  Belongs to the weights. */
 const void *esp_weights_elements(const esp_weights *, size_t i);
 
 /* --- calls by the names of inputs --- */
 
-/* The number of the input or the output of that name, as the ONNX graph or the model's text has it; as many
+/* The number of the input or the output of that name, as the graph or the model's text has it; as many
  * as there are when there is none. */
 size_t esp_program_find_input(const esp_program *, const char *name);
 size_t esp_program_find_output(const esp_program *, const char *name);

@@ -32,7 +32,8 @@ esp_status esp_builder_create(esp_context *, const char *name, const char *struc
 /* The caller's place, for diagnostics about the calls that follow: esp_builder_at(b, __FILE__, __LINE__). */
 void esp_builder_at(esp_builder *, const char *file, int line);
 
-/* Declarations; `shape` = NULL or "" is a number.  A token input is looked up with, nothing else. */
+/* Declarations; `shape` = NULL or "" is a number; of a parameter it may say in what products are computed: "D, D products
+ * i16" (doc/precision.md), and of an input, also of edges, the largest magnitude of its elements: "D within 1" (doc/model-text.md).  A token input is looked up with, nothing else. */
 esp_value esp_builder_param(esp_builder *, const char *name, const char *shape);
 esp_value esp_builder_input(esp_builder *, const char *name, const char *shape);
 esp_value esp_builder_token(esp_builder *, const char *name);

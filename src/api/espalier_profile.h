@@ -29,7 +29,7 @@ typedef struct esp_profile_facts {
 	 * buffers and what nodes carry; the steps. */
 	int64_t linearize, fill, run;
 	int threads; /* that the run could be divided among, the caller's own included */
-	size_t structures, nodes, edges, leaves;
+	size_t structures, nodes, edges, leaves; /* as the caller's forest has them */
 	size_t levels, steps, ranges, events; /* see below */
 	/* Bytes that the binding holds of weights, and the session for states, for intermediates, for
 	 * outputs, for what nodes carry, for the order and links of nodes; and of machine code, 0 = it is
@@ -52,9 +52,9 @@ enum {
 	ESP_OVER_EDGES = 4 /* those to the children of nodes */
 };
 
-/* A step of the program: a kernel and its rows. */
+/* A step of the program: a kernel, or a function of an accelerator, and its rows. */
 typedef struct esp_step {
-	const char *name; /* of the kernel */
+	const char *name; /* of the kernel or function */
 	int over;
 	int64_t operations; /* of a row, non-linearities included, estimated; 0 = unknown */
 	/* Columns are cut into blocks; what a block reads of weights, whatever the number of rows. */
@@ -67,6 +67,9 @@ typedef struct esp_step {
 	 * label.  Edges with the same token read the same.  0 = none. */
 	int64_t edge_bytes;
 	int edge_input;
+	/* Of a step that an accelerator runs, the cycles that it takes for a row, estimated (doc/vta.md); 0 = the host runs
+	 * it. */
+	int64_t cycles;
 } esp_step;
 /* NULL past the last. */
 const esp_step *esp_profile_step(const esp_profile *, size_t i);
@@ -78,7 +81,8 @@ enum {
 	ESP_SPLIT_SUBTREES = 3 /* each thread some of the subtrees of several levels, a range each, all steps */
 };
 
-/* Rows, and the steps that ran over them, in the order in which they ran.  It ends when all threads have
+/* Rows, and the steps that ran over them, in the order in which they ran.  A node is one row, or, where instances such as the
+ * images of a batch were made rows (doc/schedules.md, `unstack`), as many as it has instances.  It ends when all threads have
  * ended their shares, before the next begins.  There is no barrier between levels that are divided by
  * subtrees: such a level begins when the one below has ended, though some threads may have begun before, or ended. */
 typedef struct esp_range {

@@ -90,6 +90,8 @@ const char *esp_treebank_sentence(const esp_treebank *);
  * Of JSON, data by the name word, form or token: texts, and numbers without a sign.  Before the first
  * structure, and after a call that read none, the text is empty.  For esp_text_free. */
 esp_status esp_treebank_words(const esp_treebank *, char **text, esp_error **error);
+/* The same of a column by its name, as esp_column names it; empty lines where the file has no such column. */
+esp_status esp_treebank_texts(const esp_treebank *, const char *column, char **text, esp_error **error);
 /* How many structures were read or refused. */
 size_t esp_treebank_passed(const esp_treebank *);
 /* How much of the file was read, 0 to 1; 0 of one that does not tell its size, up to its end. */

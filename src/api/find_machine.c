@@ -233,14 +233,14 @@ static void look_up(struct search *s)
 	struct str name = str_in(&s->arena);
 	cpu_print(&name);
 	s->processor = name.text;
+	struct cpu_model cpu = cpu_model();
+	machine_recognize(&s->target, &cpu);
 	s->folder = cache_folder(&cache, &s->arena, "machines");
 	if (!s->must_measure && s->folder && read_kept(s)) {
 		s->source = "measured";
 		return;
 	}
 	log_problem(s);
-	struct cpu_model cpu = cpu_model();
-	machine_recognize(&s->target, &cpu);
 	machine_read_caches(&s->target, "");
 	s->source = "system";
 	bool wanted = s->may_measure && s->folder && s->context->machine_from == ESP_MACHINE_MEASURED;
@@ -260,10 +260,10 @@ static void find_machine(struct search *s)
 	struct diags unheard;
 	diags_init(&unheard, &s->context->allocator);
 	arena_init(&s->arena, &s->context->allocator);
-	s->target = *target_find(TARGET_NATIVE);
+	s->target = *target_of_machine();
 	s->processor = "";
 	if (!api_guarded(&s->arena, &unheard, search_machine, s)) {
-		s->target = *target_find(TARGET_NATIVE);
+		s->target = *target_of_machine();
 		s->source = "defaults";
 		s->processor = "";
 	}
@@ -324,7 +324,7 @@ static bool write_machine(void *job)
 	struct str *s = &p->text;
 	str_puts(s, "processor ");
 	cpu_name(s);
-	str_printf(s, "\ntarget %s\nsource %s\n", p->target->name, p->source);
+	str_printf(s, "\ntarget %s\nsource %s\n", target_find(TARGET_NATIVE)->name, p->source);
 	for (int i = 0; i < TARGET_NUMBERS; i++) {
 		const struct target_number *n = target_number_at(i);
 		str_printf(s, "%s ", n->member);

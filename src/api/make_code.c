@@ -119,7 +119,7 @@ static bool link_code(void *job)
 }
 
 /* Compiles what a run needs.  A compiler computes constants in the usual arithmetic, which the run may have left. */
-static bool need_code(void *program, const int64_t *rows, struct diags *diags)
+static bool need_code(void *program, const int64_t *rows, double *seconds, struct diags *diags)
 {
 	esp_program *p = program;
 	if (atomic_load_explicit(&p->complete, memory_order_acquire) || compile_has_code(&p->image, rows))
@@ -128,8 +128,10 @@ static bool need_code(void *program, const int64_t *rows, struct diags *diags)
 	double begin = times_clock();
 	pthread_mutex_lock(&p->lock);
 	bool ok = compile_has_code(&p->image, rows) || compile_rows(p, rows, diags);
-	p->seconds = p->seconds + (times_clock() - begin);
+	double took = times_clock() - begin;
+	p->seconds = p->seconds + took;
 	pthread_mutex_unlock(&p->lock);
+	*seconds += took;
 	float_mode_leave(&mode);
 	return ok;
 }

@@ -19,7 +19,7 @@ struct reading {
 	size_t length;
 	const struct ra_keep *keep;
 	size_t keeps;
-	const esp_read_options *options; /* of an ONNX file; NULL = none */
+	const esp_read_options *options; /* of a file of a graph; NULL = none */
 	struct arena arena;		 /* bytes of the file, until the model is made */
 };
 
@@ -71,7 +71,7 @@ static bool read_text(struct reading *r, const char *file)
 	esp_model *m = r->model;
 	if (r->options)
 		return diag_add(r->diags, DIAG_ONNX_CHOICE, (struct diag_at){.file = file}, NULL,
-				"'%s' is a model text, and the options of reading are for ONNX files", file);
+				"'%s' is a model text, and the options of reading are for files of graphs", file);
 	m->text = arena_text(&m->arena, r->text, r->length);
 	m->length = r->length;
 	if (io_check_mark(file, m->text, m->length, r->diags))
@@ -88,9 +88,8 @@ static bool read_model(void *job)
 	r->arena.escape = r->model->arena.escape;
 	if (!r->text && !(r->text = io_read_file(&r->arena, r->diags, file, &r->length)))
 		return false;
-	return model_is_onnx(file, r->text, r->length)
-		   ? model_read_onnx(r->model, r->diags, file, r->text, r->length, r->options)
-		   : read_text(r, file);
+	const struct graph_format *format = model_find_format(file, r->text, r->length);
+	return format ? model_read_graph(r->model, r->diags, format, file, r->text, r->length, r->options) : read_text(r, file);
 }
 
 static esp_model *new_model(esp_context *context, struct reading *r)
@@ -217,6 +216,11 @@ const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, 
 		return p->name;
 	memset(shape, 0, (capacity < (size_t)p->shape.rank ? capacity : (size_t)p->shape.rank) * sizeof *shape);
 	return !are_sizes(m->graph, sizes) || find_shape(m, &p->shape, sizes, shape, capacity) ? p->name : NULL;
+}
+
+esp_dtype esp_model_param_dtype(const esp_model *m, size_t i)
+{
+	return m && i < m->graph->params.n ? api_dtype(m->graph->params.at[i].dtype) : 0;
 }
 
 struct printing {

@@ -147,14 +147,17 @@ struct esp_model {
 	size_t length;
 	esp_model_facts facts;
 	esp_local *locals; /* graph->locals.n of them */
-	const struct onnx_model *onnx; /* of an ONNX file: its tensors; else NULL */
+	const struct onnx_model *onnx; /* of a file of a graph: its tensors; else NULL */
+	esp_input *unread;	       /* of such a file: inputs of the graph that the model lacks */
+	size_t unreads;
 };
 
-/* onnx_model.c: whether a file is to be read as ONNX, and reads it into a new model, under its arena's guard; `options` may
- * be NULL. */
-bool model_is_onnx(const char *file, const char *bytes, size_t n);
-bool model_read_onnx(struct esp_model *, struct diags *, const char *file, const char *bytes, size_t n,
-		     const esp_read_options *options);
+/* onnx_model.c: the format of a file that is to be read as a graph, NULL = it is no graph; and reads it into a new model,
+ * under its arena's guard; `options` may be NULL. */
+struct graph_format;
+const struct graph_format *model_find_format(const char *file, const char *bytes, size_t n);
+bool model_read_graph(struct esp_model *, struct diags *, const struct graph_format *, const char *file, const char *bytes, size_t n,
+		      const esp_read_options *options);
 
 /* Makes a model of the same text with locals as states; NULL after a diagnostic. */
 struct esp_model *model_keeping(const struct esp_model *, const struct ra_keep *, size_t n, struct diags *);
@@ -169,6 +172,14 @@ struct esp_weights {
 	esp_tensor *tensors;	       /* file->n of them */
 	const struct esp_model *model; /* whose tensors these are; NULL = they are of a file of their own */
 };
+
+/* quantised_weights.c: whether weights were not quantised, or for this model.  False after a diagnostic; may escape. */
+bool weights_fit_model(struct arena *, const struct esp_weights *, const struct ra_model *, struct diags *);
+/* A checksum of the text of a model. */
+const char *weights_model_key(struct arena *, const struct ra_model *);
+/* Sets what quantised weights say of how they are computed, unless the caller's options do.  False after a diagnostic. */
+bool weights_set_options(struct arena *, const struct esp_weights *, const esp_program_options *from,
+			 struct compile_options *, struct diags *);
 
 /* onnx_model.c: the tensors of a model, or the single tensor of a file of ONNX; under the guard of the weights' arena. */
 struct io_safetensors *weights_of_model(struct esp_weights *, const struct esp_model *);
@@ -205,6 +216,10 @@ struct esp_program {
 
 /* Makes an empty program of a model, or without one (NULL); NULL after a diagnostic. */
 struct esp_program *program_new(struct esp_context *, const struct esp_model *, struct diags *);
+/* Makes a program of which the states and outputs, behind those of the model, are what products with weights multiply and
+ * their sums; NULL after a diagnostic. */
+struct esp_program *program_create_observed(const esp_model *, const esp_weights *, const esp_program_options *,
+					    struct diags *);
 /* Fills the descriptions of inputs, outputs and states.  Escapes as the program's arena does. */
 void program_describe(struct esp_program *);
 /* The function of a struct jit_watch: whether the compilation goes on, because the context is open and the
@@ -217,6 +232,8 @@ bool program_begin(struct esp_program *, struct diags *);
 bool program_prepare(struct esp_program *, struct diags *);
 /* The same without loading, so that the code may be for another machine: sets `image`, without functions. */
 bool program_make(struct esp_program *, struct image *, struct diags *);
+/* save_source.c: writes the program as C with these weights; NULL = it has no parameters.  False after a diagnostic. */
+bool program_save_source(struct esp_program *, const char *folder, const char *name, const esp_weights *, struct diags *);
 /* Completes a program that the cache keeps, and frees its code. */
 void program_release_code(struct esp_program *);
 /* Sends notices of the cache to the log, with those that it got from the file system, and frees them all. */
@@ -229,6 +246,8 @@ struct weights_reader {
 	const struct esp_program *program;
 	const struct io_safetensors *file;
 };
+/* The function of a source, with a struct weights_reader as its context. */
+bool binding_read_param(void *reader, int param, int64_t first, int64_t count, void *to, struct diags *);
 
 /* Packed weights of one generation; freed with the last run that uses them. */
 struct packed {

@@ -1,17 +1,42 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Models and weights of ONNX files. */
+/* Models and weights of files of graphs: of ONNX, of TensorFlow Lite. */
 #include "api/objects.h"
 #include "io/file.h"
 #include "onnx/graph.h"
+#include "tflite/lite.h"
 
 #include <string.h>
 
-bool model_is_onnx(const char *file, const char *bytes, size_t n)
+typedef bool read_graph(struct arena *, struct diags *, const char *file, const void *bytes, size_t n, const esp_read_options *,
+			struct onnx_graph **);
+static read_graph read_onnx, read_tflite;
+
+static const struct graph_format {
+	const char *ending, *bytes;
+	size_t at;
+	read_graph *read;
+} formats[] = {
+#define GRAPH_FILE(format, ending, at, bytes) {ending, bytes, at, read_##format},
+#include "base/graph_files.def"
+};
+
+static bool ends_with(const char *text, const char *ending)
 {
-	static const char ending[] = ".onnx";
-	size_t length = strlen(file), wanted = sizeof ending - 1;
-	/* The tag of a model's first field; a text has no such character. */
-	return (length >= wanted && strcmp(file + length - wanted, ending) == 0) || (n && *bytes == 8);
+	size_t n = strlen(text), wanted = strlen(ending);
+	return n >= wanted && strcmp(text + n - wanted, ending) == 0;
+}
+
+const struct graph_format *model_find_format(const char *file, const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (ends_with(file, formats[i].ending))
+			return &formats[i];
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+		size_t length = strlen(formats[i].bytes);
+		if (n >= formats[i].at + length && memcmp(bytes + formats[i].at, formats[i].bytes, length) == 0)
+			return &formats[i];
+	}
+	return NULL;
 }
 
 /* --- options --- */
@@ -78,19 +103,60 @@ static bool copy_options(struct arena *arena, struct diags *diags, const esp_rea
 	return true;
 }
 
-bool model_read_onnx(esp_model *m, struct diags *diags, const char *file, const char *bytes, size_t n,
-		     const esp_read_options *options)
+static bool read_onnx(struct arena *arena, struct diags *diags, const char *file, const void *bytes, size_t n, const esp_read_options *options,
+		      struct onnx_graph **graph)
 {
 	struct onnx_choices choices = {0};
+	return (!options || copy_options(arena, diags, options, &choices)) && onnx_read_graph(arena, diags, file, bytes, n, &choices, graph);
+}
+
+static bool read_tflite(struct arena *arena, struct diags *diags, const char *file, const void *bytes, size_t n, const esp_read_options *options,
+			struct onnx_graph **graph)
+{
+	if (options && (options->extents || options->constants || options->exports))
+		return diag_add(diags, DIAG_ONNX_CHOICE, (struct diag_at){.file = file}, "its shapes and outputs are those that its converter wrote",
+				"'%s' is a model of TensorFlow Lite, of which no sizes, constants or outputs are chosen", file);
+	return tflite_read_graph(arena, diags, file, bytes, n, graph);
+}
+
+static bool describe_unread(struct arena *arena, const struct onnx_value *v, esp_input *in)
+{
+	enum dtype dtype = onnx_type_traits_of(v->type)->dtype;
+	size_t *shape = ARENA_ARRAY(arena, size_t, ONNX_MAX_RANK);
+	if (dtype == DTYPES || v->rank < 0)
+		return false;
+	*in = (esp_input){.name = arena_string(arena, v->name), .dtype = api_dtype(dtype), .rank = (size_t)v->rank, .shape = shape, .elements = 1};
+	for (int d = 0; d < v->rank; d++) {
+		shape[d] = v->dim[d].size > 0 ? (size_t)v->dim[d].size : 0;
+		if (__builtin_mul_overflow(in->elements, shape[d], &in->elements))
+			return false;
+	}
+	return true;
+}
+
+static void describe_all_unread(esp_model *m)
+{
+	m->unread = ARENA_ARRAY(&m->arena, esp_input, m->onnx->unreads + 1);
+	for (size_t i = 0; i < m->onnx->unreads; i++)
+		m->unreads += describe_unread(&m->arena, m->onnx->unread[i], &m->unread[m->unreads]);
+}
+
+const esp_input *esp_model_unread_input(const esp_model *m, size_t i)
+{
+	return m && i < m->unreads ? &m->unread[i] : NULL;
+}
+
+bool model_read_graph(esp_model *m, struct diags *diags, const struct graph_format *format, const char *file, const char *bytes, size_t n,
+		      const esp_read_options *options)
+{
 	struct onnx_graph *graph;
 	struct onnx_model *onnx = ARENA_NEW(&m->arena, struct onnx_model);
-	if ((options && !copy_options(&m->arena, diags, options, &choices)) ||
-	    !onnx_read_graph(&m->arena, diags, file, bytes, n, &choices, &graph) ||
-	    !onnx_import(&m->arena, diags, graph, onnx))
+	if (!format->read(&m->arena, diags, file, bytes, n, options, &graph) || !onnx_import(&m->arena, diags, graph, onnx))
 		return false;
 	m->graph = onnx->model;
 	m->onnx = onnx;
 	m->locals = ARENA_ARRAY(&m->arena, esp_local, 1);
+	describe_all_unread(m);
 	return true;
 }
 
@@ -110,7 +176,7 @@ static struct io_safetensors *describe_tensors(struct arena *arena, const char *
 		elements[i] = t[i].data;
 	}
 	*w = (struct io_safetensors){
-	    .path = path, .fd = -1, .elements = elements, .n = (int)n, .tensor = info};
+	    .path = path, .fd = -1, .elements = elements, .n = (int)n, .own = (int)n, .tensor = info};
 	return w;
 }
 

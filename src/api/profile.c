@@ -20,12 +20,18 @@ static const int over[] = {
     [IMAGE_DOMAIN_NODE_DOWN] = ESP_OVER_NODES,	 [IMAGE_DOMAIN_SCAN] = ESP_OVER_NODES,
 };
 
+/* Of a row, where an accelerator runs the step. */
+static int64_t cycles_of(const struct image *image, const struct image_step *s)
+{
+	return s->target == IMAGE_TARGET_HOST ? 0 : (int64_t)image->call[s->call].cost.cycles;
+}
+
 static void write_steps(struct esp_profile *p, const struct image *image)
 {
 	for (size_t i = 0; i < p->facts.steps; i++) {
 		const struct image_step *s = &image->step[image->folds + i];
 		p->step[i] = (esp_step){
-		    .name = image->kernel_name[s->kernel],
+		    .name = image_step_name(image, image->folds + (int)i),
 		    .over = s->sort && image->sort[s->sort - 1].edges ? ESP_OVER_EDGES : over[s->domain],
 		    .operations = s->operations,
 		    .blocks = s->blocks,
@@ -34,6 +40,7 @@ static void write_steps(struct esp_profile *p, const struct image *image)
 		    .weight_bytes = s->weight_bytes,
 		    .edge_bytes = s->edge_bytes,
 		    .edge_input = s->edge_input,
+		    .cycles = cycles_of(image, s),
 		};
 	}
 }
@@ -268,12 +275,14 @@ static void write_memory(esp_profile_facts *f, const struct rt_session *s, const
 	f->code_bytes = __atomic_load_n(&s->image->code.bytes, __ATOMIC_RELAXED);
 }
 
+/* What a run counts by rows, each of which may be one of several of a node, is told by nodes as the caller has them. */
 static void write_sizes(esp_profile_facts *f, const struct rt_session *s)
 {
-	f->structures = s->sizes[IMAGE_INPUTS];
-	f->nodes = s->sizes[IMAGE_NODES];
+	int64_t stack = image_stack(s->image);
+	f->structures = s->sizes[IMAGE_INPUTS] / stack;
+	f->nodes = s->sizes[IMAGE_NODES] / stack;
 	f->edges = s->sizes[IMAGE_EDGES];
-	f->leaves = s->sizes[IMAGE_LEAVES];
+	f->leaves = s->sizes[IMAGE_LEAVES] / stack;
 	f->levels = s->sizes[IMAGE_BATCHES];
 }
 
@@ -283,6 +292,7 @@ bool profile_fill(struct esp_profile *p, const struct rt_session *s, const struc
 	if (r->lost || !reserve_profile(p))
 		return false;
 	p->level = s->order.batch_begin;
+	p->stack = image_stack(s->image);
 	p->facts.begin = r->phase[RT_PHASE_LINEARIZE];
 	p->facts.linearize = r->phase[RT_PHASE_FILL] - r->phase[RT_PHASE_LINEARIZE];
 	p->facts.fill = r->phase[RT_PHASE_STEPS] - r->phase[RT_PHASE_FILL];
@@ -304,7 +314,7 @@ const esp_profile_facts *esp_profile_describe(const esp_profile *p)
 
 size_t esp_profile_nodes(const esp_profile *p, size_t level)
 {
-	return p && level < p->facts.levels ? (size_t)(p->level[level + 1] - p->level[level]) : 0;
+	return p && level < p->facts.levels ? (size_t)((p->level[level + 1] - p->level[level]) / p->stack) : 0;
 }
 
 const esp_step *esp_profile_step(const esp_profile *p, size_t i)

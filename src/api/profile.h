@@ -11,6 +11,7 @@ struct esp_profile {
 	struct rt_profile record; /* the session's, while it records */
 	esp_profile_facts facts;
 	const int32_t *level; /* where levels begin, and the last ends: the order's */
+	int64_t stack; /* numbers of the order that a node of the caller's is (image_stack) */
 	esp_step *step;
 	esp_range *range;
 	esp_event *event;

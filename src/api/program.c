@@ -31,7 +31,8 @@ static void describe_inputs(esp_program *p)
 					   .limit = from->token ? from->limit : 0,
 					   .on_edges = from->on_edge,
 					   .at_leaves = !from->on_edge && from->at_leaf,
-					   .at_inner = !from->on_edge && from->at_inner};
+					   .at_inner = !from->on_edge && from->at_inner,
+					   .within = from->within};
 	}
 }
 
@@ -93,6 +94,7 @@ struct creation {
 	const esp_program_options *options;
 	struct diags *diags;
 	struct diags notices; /* of the cache */
+	bool observed;	      /* what products multiply, and their sums, are results */
 };
 
 /* --- the cache --- */
@@ -188,7 +190,7 @@ static bool bind_sizes(struct creation *c)
 	const struct io_safetensors *file = c->weights ? c->weights->file : NULL;
 	esp_program *p = c->program;
 	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
-	return file ? ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes)
+	return file ? ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->own, p->sizes)
 		    : bind_given_sizes(c);
 }
 
@@ -225,7 +227,11 @@ static bool create_program(void *job)
 		return false;
 	if (!check_size(p->model, c->diags) || !bind_sizes(c))
 		return false;
-	compile_describe_machine(&p->options, context_machine(p->object.context, is_for_this_machine(&p->options)));
+	if (c->weights && !(weights_fit_model(&p->arena, c->weights, p->model->graph, c->diags) &&
+			    weights_set_options(&p->arena, c->weights, c->options, &p->options, c->diags)))
+		return false;
+	p->options.observing = c->observed;
+	compile_describe_machine(&p->arena, &p->options, context_machine(p->object.context, is_for_this_machine(&p->options)));
 	p->early = (struct times){.arena = &p->arena};
 	program_begin_deadline(p);
 	if (!find_program(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
@@ -236,19 +242,25 @@ static bool create_program(void *job)
 }
 
 static esp_program *new_program(const esp_model *model, const esp_weights *weights,
-				const esp_program_options *options, struct diags *diags)
+				const esp_program_options *options, bool observed, struct diags *diags)
 {
 	esp_context *context = model->object.context;
 	esp_program *p = program_new(context, model, diags);
 	if (!p)
 		return NULL;
-	struct creation c = {p, weights, options, diags, {.allocator = &context->allocator}};
+	struct creation c = {p, weights, options, diags, {.allocator = &context->allocator}, observed};
 	bool ok = api_guarded_deep(model->graph, &p->arena, diags, create_program, &c);
 	program_log_notices(p, &c.notices);
 	if (ok)
 		return p;
 	object_release(p);
 	return NULL;
+}
+
+esp_program *program_create_observed(const esp_model *model, const esp_weights *weights, const esp_program_options *options,
+				     struct diags *diags)
+{
+	return new_program(model, weights, options, true, diags);
 }
 
 esp_status esp_program_create(const esp_model *model, const esp_weights *weights,
@@ -260,7 +272,7 @@ esp_status esp_program_create(const esp_model *model, const esp_weights *weights
 	if (api_need(&call, model) && api_need(&call, out) &&
 	    (!options || api_take_struct(&call.diags, __func__, "options", options, &o, sizeof o)) &&
 	    ((!weights && o.sizes) || (api_need(&call, weights) && api_share(&call, weights))))
-		p = new_program(model, weights, &o, &call.diags);
+		p = new_program(model, weights, &o, false, &call.diags);
 	if (out)
 		*out = p;
 	return api_end(&call, p, error);

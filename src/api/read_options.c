@@ -22,6 +22,33 @@ static bool read_target(struct arena *arena, const char *name, struct compile_op
 	       api_bad_argument(diags, function, "options->target", "must be one of " TARGET_NAMES);
 }
 
+/* NULL is the host alone. */
+static const char accelerators[] = "must be one of NULL"
+#define STEP_TARGET(name, spelling, meaning) ", \"" spelling "\""
+#include "image/step_targets.def"
+    ", and behind it numbers of products that the host keeps, \"vta,-0,-3\"";
+
+/* Whether a text is a list of numbers behind ",-". */
+static bool is_list(const char *text)
+{
+	while (*text) {
+		size_t digits = strncmp(text, ",-", 2) ? 0 : strspn(text + 2, "0123456789");
+		if (!digits || digits > 6)
+			return false;
+		text += 2 + digits;
+	}
+	return true;
+}
+
+static bool read_accelerator(struct arena *arena, const char *text, struct compile_options *o, struct diags *diags)
+{
+	const char *list = text ? strchr(text, ',') : NULL;
+	o->on_host = list ? arena_string(arena, list) : "";
+	return !text || (image_find_target(arena_text(arena, text, strlen(text) - strlen(o->on_host)), &o->accelerator) &&
+			 (!list || o->accelerator == IMAGE_TARGET_VTA) && is_list(o->on_host)) ||
+	       api_bad_argument(diags, function, "options->accelerator", accelerators);
+}
+
 static bool read_rewriting(const esp_program_options *from, struct compile_options *o, struct diags *diags)
 {
 	enum { TABLE_BYTES = 64 << 20 };
@@ -33,6 +60,7 @@ static bool read_rewriting(const esp_program_options *from, struct compile_optio
 	return (!from->math || rewrite_read_math(from->math, &o->math, diags)) &&
 	       (!from->weights_as || rewrite_read_weight_type(from->weights_as, &o->weights_as, diags)) &&
 	       (!from->precision || rewrite_read_precision(from->precision, &o->precision, diags)) &&
+	       (!from->assume || rewrite_read_assumption(from->assume, &o->finite, diags)) &&
 	       (!from->rules || rewrite_read_families(from->rules, &o->rules_off, diags));
 }
 
@@ -44,5 +72,5 @@ bool api_read_options(struct arena *arena, struct diags *diags, const esp_progra
 	o->schedule = from->schedule ? arena_string(arena, from->schedule) : "";
 	o->continuous = from->continuous != 0;
 	return read_at(from->at, o, diags) && read_target(arena, from->target, o, diags) &&
-	       read_rewriting(from, o, diags);
+	       read_rewriting(from, o, diags) && read_accelerator(arena, from->accelerator, o, diags);
 }

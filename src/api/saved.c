@@ -122,10 +122,10 @@ static bool take_options(const esp_save_options *options, esp_save_options *o, s
 	const char *function = "esp_program_save";
 	if (options && !api_take_struct(&call->diags, function, "options", options, o, sizeof *o))
 		return false;
-	if (o->form != ESP_SAVE_PROGRAM && o->form != ESP_SAVE_OBJECT)
+	if (o->form < ESP_SAVE_PROGRAM || o->form > ESP_SAVE_SOURCE)
 		return api_bad_argument(&call->diags, function, "options->form",
 					"must be one of ESP_SAVE_...");
-	if (o->form == ESP_SAVE_OBJECT && !is_identifier(o->symbol))
+	if (o->form != ESP_SAVE_PROGRAM && !is_identifier(o->symbol))
 		return api_bad_argument(&call->diags, function, "options->symbol",
 					"must be an identifier of C");
 	return !o->weights || api_belongs(call, o->weights, function, "options->weights");
@@ -138,7 +138,7 @@ esp_status esp_program_save(esp_program *program, const char *path, const esp_sa
 	esp_save_options o = {0};
 	struct saving saving = {.program = program, .path = path, .options = &o, .diags = &call.diags};
 	bool ok = api_need(&call, program) && api_need(&call, path) && take_options(options, &o, &call) &&
-		  save_program(&saving);
+		  (o.form == ESP_SAVE_SOURCE ? program_save_source(program, path, o.symbol, o.weights, &call.diags) : save_program(&saving));
 	return api_end(&call, ok, error);
 }
 

@@ -67,6 +67,7 @@ static void note_costs(esp_session *s, const struct packed *p)
 	    .folded_bytes = p->weights.folded_bytes,
 	    .weight_bytes = p->weights.packed_bytes,
 	    .linearize = s->run.linearize,
+	    .cycles = s->run.walk_state.driver.cycles,
 	    .run = s->run.run,
 	    .runs = s->run.runs,
 	    .structures = s->run.structures,

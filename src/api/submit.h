@@ -5,7 +5,7 @@
 
 #include "api/espalier_service.h"
 #include "api/objects.h"
-#include "serve/service.h"
+#include "serve/queue.h"
 
 struct esp_service {
 	struct object object;

@@ -2,7 +2,7 @@
 /* Structures from files, one at a time. */
 #include "api/objects.h"
 #include "io/reader.h"
-#include "io/stream.h"
+#include "io/structure_stream.h"
 
 #include <string.h>
 
@@ -201,6 +201,7 @@ const char *esp_treebank_sentence(const esp_treebank *t)
 
 struct words {
 	const esp_treebank *treebank;
+	const char *column; /* NULL = words */
 	struct arena arena;
 	struct diags *diags;
 	char *text;
@@ -209,23 +210,40 @@ struct words {
 static bool copy_words(void *job)
 {
 	struct words *w = job;
-	const char *words = w->treebank->sentence ? io_node_words(&w->treebank->last, &w->arena) : "";
+	const struct io_structure *last = &w->treebank->last;
+	const char *words = !w->treebank->sentence ? ""
+			    : w->column		   ? io_node_texts(last, w->column, &w->arena)
+						   : io_node_words(last, &w->arena);
 	w->text = api_text(w->treebank->object.context, words, w->diags);
 	return w->text;
+}
+
+static bool take_words(const esp_treebank *t, const char *column, char **text, struct diags *diags)
+{
+	struct words w = {.treebank = t, .column = column, .diags = diags};
+	arena_init(&w.arena, &t->object.context->allocator);
+	bool ok = api_guarded(&w.arena, diags, copy_words, &w);
+	arena_free(&w.arena);
+	*text = w.text;
+	return ok;
 }
 
 esp_status esp_treebank_words(const esp_treebank *treebank, char **text, esp_error **error)
 {
 	struct api_call call = api_begin(treebank);
-	struct words w = {.treebank = treebank, .diags = &call.diags};
-	bool ok = api_need(&call, treebank) && api_need(&call, text);
-	if (ok) {
-		arena_init(&w.arena, &treebank->object.context->allocator);
-		ok = api_guarded(&w.arena, &call.diags, copy_words, &w);
-		arena_free(&w.arena);
-	}
 	if (text)
-		*text = w.text;
+		*text = NULL;
+	bool ok = api_need(&call, treebank) && api_need(&call, text) && take_words(treebank, NULL, text, &call.diags);
+	return api_end(&call, ok, error);
+}
+
+esp_status esp_treebank_texts(const esp_treebank *treebank, const char *column, char **text, esp_error **error)
+{
+	struct api_call call = api_begin(treebank);
+	if (text)
+		*text = NULL;
+	bool ok = api_need(&call, treebank) && api_need(&call, column) && api_need(&call, text) &&
+		  take_words(treebank, column, text, &call.diags);
 	return api_end(&call, ok, error);
 }
 

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/objects.h"
+#include "io/quantised.h"
 
 #include <string.h>
 
@@ -49,10 +50,10 @@ static bool open_weights(void *job)
 		w->file = weights_read_tensor(w, o->diags, o->path);
 	else
 		w->file = io_safetensors_open(&w->arena, o->diags, arena_string(&w->arena, o->path));
-	if (!w->file)
+	if (!w->file || !io_complete_quantised(&w->arena, o->diags, w->file))
 		return false;
-	w->tensors = ARENA_ARRAY(&w->arena, esp_tensor, w->file->n + 1);
-	for (int i = 0; i < w->file->n; i++)
+	w->tensors = ARENA_ARRAY(&w->arena, esp_tensor, w->file->own + 1);
+	for (int i = 0; i < w->file->own; i++)
 		w->tensors[i] = describe_tensor(&w->arena, &w->file->tensor[i]);
 	return true;
 }
@@ -114,12 +115,12 @@ esp_status esp_weights_from_memory(esp_context *context, const void *bytes, size
 
 const esp_tensor *esp_weights_tensor(const esp_weights *w, size_t i)
 {
-	return w && i < (size_t)w->file->n ? &w->tensors[i] : NULL;
+	return w && i < (size_t)w->file->own ? &w->tensors[i] : NULL;
 }
 
 const void *esp_weights_elements(const esp_weights *w, size_t i)
 {
-	return w && w->file->elements && i < (size_t)w->file->n ? w->file->elements[i] : NULL;
+	return w && w->file->elements && i < (size_t)w->file->own ? w->file->elements[i] : NULL;
 }
 
 void esp_weights_free(esp_weights *w)

@@ -4,6 +4,7 @@
 #ifndef ESPALIER_BASE_CONVERT_H
 #define ESPALIER_BASE_CONVERT_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -49,12 +50,44 @@ static inline float f32_of_f16(uint16_t h)
 	return sign ? -magnitude : magnitude;
 }
 
+/* The value and its rounding in binary16, to nearest even; infinite where it is out of range. */
+static inline uint16_t f16_of_f32(float f)
+{
+	uint32_t bits = bits_of_f32(f), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+	if (magnitude < 0x38800000) { /* below 2^-14: a multiple of 2^-24 */
+		float units = f32_of_bits(magnitude) * 0x1p24f;
+		uint32_t n = (uint32_t)units;
+		float rest = units - (float)n;
+		return (uint16_t)(sign | (n + (rest > 0.5f || (rest == 0.5f && n % 2))));
+	}
+	uint32_t rounded = magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1);
+	return (uint16_t)(sign | (rounded >= 0x0f800000 ? 0x7c00 : rounded >> 13));
+}
+
+static inline uint16_t bf16_of_f32(float f)
+{
+	uint32_t bits = bits_of_f32(f);
+	return (uint16_t)(f != f ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 /* The integer that is left when the fraction is dropped; of a NaN 0, of what is out of range the nearest. */
 static inline int64_t i64_of_f32(float f)
 {
 	if (!(f >= -0x1p63f))
 		return f != f ? 0 : INT64_MIN;
 	return f >= 0x1p63f ? INT64_MAX : (int64_t)f;
+}
+
+/* The sign flipped, of zeros and NaNs as well. */
+static inline float negate_float(float x)
+{
+	return f32_of_bits(bits_of_f32(x) ^ 0x80000000u);
+}
+
+/* The quotient without its fraction, 0 by 0; unsigned, so that the least number by -1 wraps. */
+static inline uint64_t divide_integers(int64_t x, int64_t y)
+{
+	return y == 0 ? 0 : y == -1 ? -(uint64_t)x : (uint64_t)(x / y);
 }
 
 /* c + the sum of the products of the four bytes of a, which are unsigned, and of b, which are signed; modulo
@@ -72,6 +105,31 @@ static inline uint32_t dot_halves(uint32_t a, uint32_t b, uint32_t c)
 	for (int shift = 0; shift < 32; shift += 16)
 		c += (uint32_t)((int32_t)(int16_t)(a >> shift) * (int16_t)(b >> shift));
 	return c;
+}
+
+/* A number below 2^-126 as a zero of its sign. */
+static inline float flush_denormal(float x)
+{
+	uint32_t bits = bits_of_f32(x);
+	return bits & 0x7f800000 ? x : f32_of_bits(bits & 0x80000000);
+}
+
+/* a * b + c of numbers that are not denormal, rounded once as if exponents had no limit below; then a number below
+ * 2^-126 is a zero.  That differs from rounding to a denormal number first for what is just below 2^-126, where the sum
+ * is rounded again 2^32 times as large: there a * b is below 2^-110, as it has 16 digits, and nothing overflows. */
+static inline float add_flushed_product(float a, float b, float c)
+{
+	float sum = fmaf(a, b, c), large = fmaf(a * 0x1p32f, b, c * 0x1p32f);
+	bool tiny = (bits_of_f32(sum) & 0x7fffffff) <= 0x00800000 && fabsf(large) < 0x1p-94f;
+	return tiny ? f32_of_bits(bits_of_f32(sum) & 0x80000000) : sum;
+}
+
+/* c + the products of the two bf16 of a and b, the upper ones first, each added as add_flushed_product does. */
+static inline float dot_bf16(uint32_t a, uint32_t b, float c)
+{
+	float sum = add_flushed_product(flush_denormal(f32_of_bits(a & 0xffff0000)),
+					flush_denormal(f32_of_bits(b & 0xffff0000)), flush_denormal(c));
+	return add_flushed_product(flush_denormal(f32_of_bits(a << 16)), flush_denormal(f32_of_bits(b << 16)), sum);
 }
 
 /* The nearest of low..high. */

@@ -2,6 +2,7 @@
 #include "base/cpu.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -19,6 +20,8 @@ static void put_printable(struct str *s, const char *text)
 #ifdef __x86_64__
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { EAX = 1, EBX = 2, ECX = 4, EDX = 8 };
 
@@ -58,6 +61,45 @@ static unsigned saved_registers(void)
 		return 0;
 	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	return low;
+}
+
+/* --- matrix registers --- */
+
+/* Bits of cpuid(7, 0).edx, of what the system saves, and a call of it (Linux 5.16, Documentation/arch/x86/xstate.rst): it saves the 8
+ * KB of tiles for processes only that have asked. */
+enum {
+	HAS_TILES = 1 << 24,
+	HAS_TILES_OF_BYTES = 1 << 25,
+	SAVES_TILES = 3 << 17,
+	PERMIT_REGISTERS = 0x1023, /* ARCH_REQ_XCOMP_PERM */
+	TILE_DATA = 18
+};
+
+static bool permits_matrices;
+static atomic_bool has_asked;
+static pthread_once_t matrices_once = PTHREAD_ONCE_INIT;
+
+static void ask_for_matrices(void)
+{
+	unsigned r[4], needed = HAS_TILES | HAS_TILES_OF_BYTES;
+	atomic_store(&has_asked, true);
+	if (!__get_cpuid_count(7, 0, &r[0], &r[1], &r[2], &r[3]) || (r[3] & needed) != needed ||
+	    (saved_registers() & SAVES_TILES) != SAVES_TILES)
+		return;
+#ifdef __linux__
+	permits_matrices = syscall(SYS_arch_prctl, PERMIT_REGISTERS, TILE_DATA) == 0;
+#endif
+}
+
+bool cpu_permits_matrices(void)
+{
+	pthread_once(&matrices_once, ask_for_matrices);
+	return permits_matrices;
+}
+
+bool cpu_has_asked_for_matrices(void)
+{
+	return atomic_load(&has_asked);
 }
 
 static void print_processor(struct str *s)
@@ -124,7 +166,7 @@ void cpu_name(struct str *s)
 	put_printable(s, (const char *)r);
 }
 
-/* A bit each.  Extensions that compilers never use by themselves are not listed. */
+/* A bit each.  Extensions that neither compilers use by themselves nor we are not listed. */
 #define EXTENSIONS                                                                                           \
 	X("sse3")                                                                                            \
 	X("ssse3") X("sse4.1") X("sse4.2") X("sse4a") X("popcnt") X("avx") X("avx2") X("fma") X("fma4")      \
@@ -149,6 +191,16 @@ static uint64_t own_extensions(void)
 }
 
 #else
+
+bool cpu_permits_matrices(void)
+{
+	return false;
+}
+
+bool cpu_has_asked_for_matrices(void)
+{
+	return false;
+}
 
 #include <stdio.h>
 #include <sys/auxv.h>
@@ -201,20 +253,30 @@ static uint64_t own_extensions(void)
 enum { NAMES = sizeof names / sizeof *names };
 _Static_assert(NAMES <= 64, "a bit each");
 
+/* An extension that processes need a permission for, and so is asked for apart from those that the processor tells of. */
+static const char matrices[] = "amx-int8";
+
 void cpu_extensions(struct str *s)
 {
 	uint64_t own = own_extensions();
 	for (int i = 0; i < NAMES; i++)
 		if (own >> i & 1)
 			str_printf(s, "%s%s", s->n ? " " : "", names[i]);
+	if (cpu_permits_matrices())
+		str_printf(s, "%s%s", s->n ? " " : "", matrices);
+}
+
+static bool is_word(const char *name, const char *word, size_t length)
+{
+	return strlen(name) == length && memcmp(name, word, length) == 0;
 }
 
 static bool has_extension(uint64_t own, const char *word, size_t length)
 {
 	for (int i = 0; i < NAMES; i++)
-		if (strlen(names[i]) == length && memcmp(names[i], word, length) == 0)
+		if (is_word(names[i], word, length))
 			return own >> i & 1;
-	return false;
+	return is_word(matrices, word, length) && cpu_permits_matrices();
 }
 
 const char *cpu_lacks(const char *extensions)

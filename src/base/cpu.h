@@ -5,8 +5,8 @@
 
 #include "base/str.h"
 
-/* Appends a text that is the same on processors that can run each other's code and schedule it alike.  It is
- * read by cpuid, which takes some 10 us a leaf on a virtual machine. */
+/* Appends a text that is the same on processors that can run each other's code and schedule it alike, but for code that needs a
+ * permission of the system, which has a target of its own.  It is read by cpuid, which takes some 10 us a leaf on a virtual machine. */
 void cpu_print(struct str *);
 
 /* The maker, and the numbers by which it tells its processors apart; "" and 0 = unknown. */
@@ -20,10 +20,17 @@ struct cpu_model cpu_model(void);
 void cpu_name(struct str *);
 
 /* Appends the extensions of the instruction set that code made for this very processor may use, as words that
- * cpu_lacks understands on any processor. */
+ * cpu_lacks understands on any processor.  Asks whether matrix registers are permitted. */
 void cpu_extensions(struct str *);
 /* The first of these words that this processor does not have, which ends at a space or with the text; NULL = it
- * has all. */
+ * has all.  Asks whether matrix registers are permitted if they are among the words. */
 const char *cpu_lacks(const char *extensions);
+
+/* Whether this process may use matrix registers for products of bytes (AMX-INT8): the processor has them, the system saves
+ * them, and permits the process to use them, which the first call asks for.  All threads of the process are permitted then,
+ * and the frames of their signals grow by 8 KB; so nothing calls this but what makes, or is about to run, code that may use them. */
+bool cpu_permits_matrices(void);
+/* Whether that was called before. */
+bool cpu_has_asked_for_matrices(void);
 
 #endif

@@ -139,11 +139,18 @@ static double undisturbed_time(const struct target *known, const struct machine 
 	return usual > 0 ? fmin(measured, usual) : measured;
 }
 
+/* Whether the loops that measured a machine have the registers of a target. */
+static bool has_same_registers(const struct machine *m, const struct target *t)
+{
+	const struct target *by = target_find(m->vector);
+	return by && strcmp(by->arch, t->arch) == 0 && by->lanes == t->lanes && by->registers == t->registers;
+}
+
 /* Machines that were measured by loops for other registers, or without them, have estimated times. */
 static bool set_iterations(struct target *t, const struct target *known, const struct machine *m)
 {
 	memset(t->iteration, 0, sizeof t->iteration);
-	for (int cache = 0; strcmp(m->vector, t->name) == 0 && cache < TARGET_CACHES; cache++)
+	for (int cache = 0; has_same_registers(m, t) && cache < TARGET_CACHES; cache++)
 		for (int rows = 1; rows <= TARGET_ROWS; rows++)
 			for (int n = 1; n <= target_most_vectors(t, rows); n++)
 				if (!target_set_iteration_time(t, rows, n, cache,

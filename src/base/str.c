@@ -53,6 +53,16 @@ void str_printf(struct str *s, const char *format, ...)
 	va_end(args);
 }
 
+const char *str_format(struct arena *a, const char *format, ...)
+{
+	struct str s = str_in(a);
+	va_list args;
+	va_start(args, format);
+	str_vprintf(&s, format, args);
+	va_end(args);
+	return str_text(&s);
+}
+
 const char *str_text(const struct str *s)
 {
 	return s->text ? s->text : "";

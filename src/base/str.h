@@ -23,6 +23,8 @@ void str_puts(struct str *, const char *text);
 __attribute__((format(printf, 2, 3))) void str_printf(struct str *, const char *format, ...);
 __attribute__((format(printf, 2, 0))) void str_vprintf(struct str *, const char *format, va_list);
 const char *str_text(const struct str *);
+/* A text of its own. */
+__attribute__((format(printf, 2, 3))) const char *str_format(struct arena *, const char *format, ...);
 /* As a string of JSON or of Python, in quotes. */
 void str_json(struct str *, const char *text);
 void str_python(struct str *, const char *text);

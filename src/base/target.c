@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "base/target.h"
 
+#include "base/cpu.h"
 #include "base/decimal.h"
 
 #include <math.h>
@@ -15,13 +16,15 @@
 static const struct target targets[] = {
 #define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, ...)                        \
 	[TARGET_GENERIC].member = (generic), [TARGET_AVX2].member = (avx2),                                  \
-	[TARGET_AVX512].member = (avx512), [TARGET_AARCH64].member = (aarch64),
+	[TARGET_AVX512].member = (avx512), [TARGET_AMX].member = (avx512),                                   \
+	[TARGET_AARCH64].member = (aarch64),
 #include "base/target.def"
 #undef TARGET_NUMBER
 #define TARGET(ID, words, text, architecture, width, vectors)                                                \
 	[TARGET_##ID].id = TARGET_##ID, [TARGET_##ID].name = (words), [TARGET_##ID].description = (text),    \
 	[TARGET_##ID].arch = (architecture), [TARGET_##ID].lanes = (width),                                  \
-	[TARGET_##ID].registers = (vectors),
+	[TARGET_##ID].registers = (vectors), [TARGET_##ID].amx_int8 = TARGET_##ID == TARGET_AMX,          \
+	[TARGET_##ID].known = TARGET_PROCESSORS,
     EACH_TARGET(TARGET)
 #undef TARGET
 };
@@ -36,6 +39,8 @@ int target_runs_here(const struct target *t)
 #if defined __x86_64__
 	if (strcmp(t->arch, "x86_64") != 0)
 		return 0;
+	if (t->amx_int8 && (!__builtin_cpu_supports("avx512vnni") || !cpu_permits_matrices()))
+		return 0;
 	if (t->lanes == 16)
 		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
 		       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
@@ -47,6 +52,15 @@ int target_runs_here(const struct target *t)
 #else
 	return t == targets;
 #endif
+}
+
+const struct target *target_of_machine(void)
+{
+	const struct target *found = targets;
+	for (const struct target *t = targets; t < targets + TARGETS; t++)
+		if (!t->amx_int8 && target_runs_here(t))
+			found = t;
+	return found;
 }
 
 bool target_is_native(const char *name)
@@ -127,7 +141,8 @@ static const double known[][TARGET_NUMBERS] = {
 #include "base/target.def"
 #undef TARGET_NUMBER
 #define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids, ...) \
-	[TARGET_SAPPHIRE_RAPIDS][TARGET_AT_##member] = (sapphire_rapids),
+	[TARGET_SAPPHIRE_RAPIDS][TARGET_AT_##member] = (sapphire_rapids),                                    \
+	[TARGET_SAPPHIRE_RAPIDS_AMX][TARGET_AT_##member] = (sapphire_rapids),
 #include "base/target.def"
 #undef TARGET_NUMBER
 #define TARGET_NUMBER(member, unit, least, most, generic, avx2, avx512, aarch64, zen4, sapphire_rapids, zen5, ...) \
@@ -139,6 +154,17 @@ static const double known[][TARGET_NUMBERS] = {
 #include "base/target.def"
 #undef TARGET_NUMBER
 };
+
+struct target target_with_numbers(const struct target *t, const struct target *numbers)
+{
+	struct target both = *t;
+	for (int i = 0; i < TARGET_NUMBERS; i++)
+		memcpy((char *)&both + offsets[i], (const char *)numbers + offsets[i], sizeof(double));
+	memcpy(both.iteration, numbers->iteration, sizeof both.iteration);
+	both.processor = numbers->processor;
+	both.known = numbers->known;
+	return both;
+}
 
 const struct target_number *target_number_at(int i)
 {
@@ -247,6 +273,7 @@ void target_set_processor(struct target *t, enum target_processor processor)
 {
 	for (int i = 0; i < TARGET_NUMBERS; i++)
 		target_set(t, i, known[processor][i]);
+	t->known = processor;
 	memset(t->iteration, 0, sizeof t->iteration);
 	for (size_t i = 0; i < sizeof iterations / sizeof *iterations; i++)
 		for (int n = 1; iterations[i].processor == processor && n <= TARGET_VECTORS; n++)

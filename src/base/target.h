@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The description of a machine that schedules and the run leg use.
  *
- * targets.h and target.def have a description for each target.  That of the machine at hand begins as the one
- * of its best target and then takes over what is measured (measure.h).  No bit of a result depends on it. */
+ * targets.h and target.def have a description for each target.  That of the machine at hand begins as the one of the
+ * best target that it has without asking, and then takes over what is measured (measure.h).  No bit of a result depends on it. */
 #ifndef ESPALIER_BASE_TARGET_H
 #define ESPALIER_BASE_TARGET_H
 
@@ -19,7 +19,9 @@ struct target {
 	const char *arch; /* instruction set: "x86_64", "aarch64" */
 	int lanes;	  /* f32 lanes of a vector register */
 	int registers;	  /* vector registers */
+	bool amx_int8;	  /* it has tiles (matrix registers) for products of bytes */
 	const char *processor; /* that was asked for by its name, and whose numbers these are; NULL = none was */
+	enum target_processor known; /* the one that it is, or was recognized to be; TARGET_PROCESSORS = none that is known */
 #define TARGET_NUMBER(member, ...) double member;
 #include "base/target.def"
 #undef TARGET_NUMBER
@@ -27,12 +29,16 @@ struct target {
 };
 
 bool target_is_native(const char *name);
-/* By name, TARGET_NATIVE among them, but no processor.  NULL when there is no such target. */
+/* By name, TARGET_NATIVE among them, which asks for all permissions that targets need, but no processor.  NULL when there is no such target. */
 const struct target *target_find(const char *name);
 /* The same as a copy, or a known processor by its name; false when there is neither. */
 bool target_find_any(const char *name, struct target *);
-/* Whether this machine can run code made for it. */
+/* Whether this machine can run code made for it.  If it has matrix registers, asks for the permission to use them. */
 int target_runs_here(const struct target *);
+/* The best target of this machine that needs no permission of the system: a description of the machine begins as it. */
+const struct target *target_of_machine(void);
+/* One target with the numbers and times of another. */
+struct target target_with_numbers(const struct target *, const struct target *numbers);
 /* The i-th target, NULL past the last. */
 const struct target *target_at(int i);
 /* The target of a processor, and its name; NULL for TARGET_PROCESSORS. */

@@ -11,6 +11,7 @@
 	X(GENERIC, "generic", "x86-64: SSE2", "x86_64", 4, 16)                                               \
 	X(AVX2, "avx2", "x86-64-v3: AVX2 and FMA", "x86_64", 8, 16)                                          \
 	X(AVX512, "avx512", "x86-64-v4: AVX-512", "x86_64", 16, 32)                                          \
+	X(AMX, "amx", "x86-64-v4 with VNNI and AMX-INT8", "x86_64", 16, 32)                                   \
 	X(AARCH64, "aarch64", "AArch64: Advanced SIMD", "aarch64", 4, 32)
 
 #define TARGET_ID(id, ...) TARGET_##id,
@@ -24,6 +25,7 @@ enum target_id { EACH_TARGET(TARGET_ID) TARGETS };
 	X(ZEN3, "zen3", AVX2)                                                                                \
 	X(ZEN4, "zen4", AVX512)                                                                              \
 	X(SAPPHIRE_RAPIDS, "sapphire-rapids", AVX512)                                                        \
+	X(SAPPHIRE_RAPIDS_AMX, "sapphire-rapids-amx", AMX)                                                   \
 	X(ZEN5, "zen5", AVX512)                                                                              \
 	X(ZEN5_AVX2, "zen5-avx2", AVX2)
 
@@ -41,6 +43,8 @@ enum target_processor { EACH_PROCESSOR(TARGET_PROCESSOR_ID) TARGET_PROCESSORS };
 	X(ZEN4, "AuthenticAMD", 0x19, 0xa0, 0xaf)                                                            \
 	X(SAPPHIRE_RAPIDS, "GenuineIntel", 6, 0x8f, 0x8f)                                                    \
 	X(SAPPHIRE_RAPIDS, "GenuineIntel", 6, 0xcf, 0xcf)                                                    \
+	X(SAPPHIRE_RAPIDS_AMX, "GenuineIntel", 6, 0x8f, 0x8f)                                                \
+	X(SAPPHIRE_RAPIDS_AMX, "GenuineIntel", 6, 0xcf, 0xcf)                                                \
 	X(ZEN5, "AuthenticAMD", 0x1a, 0x00, 0x1f)                                                            \
 	X(ZEN5, "AuthenticAMD", 0x1a, 0x40, 0x4f)                                                            \
 	X(ZEN5_AVX2, "AuthenticAMD", 0x1a, 0x00, 0x1f)                                                       \

@@ -92,5 +92,7 @@ bool compile_open_code(struct compilation *, const struct jit_backend *, const s
 void compile_describe_interface(const struct compilation *, struct image *);
 /* Completes buffers and steps by what the loops do not determine: layouts, work, strategies. */
 void compile_describe_steps(const struct compilation *, struct image *);
+/* Describes the calls of the accelerator, and generates their streams; behind the steps.  False after diagnostics. */
+bool compile_describe_calls(const struct compilation *, struct image *);
 
 #endif

@@ -103,6 +103,18 @@ bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_mode
 	return true;
 }
 
+bool compile_to_products(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
+		      const struct compile_options *options, struct sub_program *program)
+{
+	struct compile_options unobserved = *options;
+	struct compilation c = {.arena = arena, .diags = diags, .model = model, .sizes = sizes, .options = &unobserved};
+	unobserved.observing = false;
+	if (!compile_to_written(&c) || !compile_run_program_passes(&c, "observe"))
+		return false;
+	*program = c.program;
+	return true;
+}
+
 struct compilation *compile_begin(struct arena *arena, struct diags *diags, const struct ra_model *model,
 				  const int64_t *sizes, const struct compile_options *options,
 				  struct image *image, struct times *times)
@@ -148,6 +160,8 @@ bool compile_finish(const struct compilation *first, struct arena *arena, struct
 	ilir_describe(&c.module, image);
 	compile_describe_steps(&c, image);
 	compile_describe_interface(&c, image);
+	if (!compile_describe_calls(&c, image))
+		return false;
 	compile_note(&c, "image", "describe");
 	return compile_to_code(&c, image);
 }

@@ -15,6 +15,16 @@ bool compile_plan(struct arena *, struct diags *, const struct ra_model *, const
 		  const struct compile_options *, struct sub_program *, struct sched_plan *,
 		  struct rewrite_trace *);
 
+/* Lowers and rewrites the model by the options up to where products are found, to be observed or quantised.  False after
+ * diagnostics. */
+bool compile_to_products(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
+		      const struct compile_options *, struct sub_program *);
+
+/* Whether products of such a program can be computed as the model declares, in integers or bf16; false after
+ * `products-refused`. */
+bool compile_check_declared(struct arena *, struct diags *, const struct ra_model *, const struct sub_program *,
+			    const struct rewrite_options *);
+
 /* A compilation after its first half: the program is rewritten, fused and scheduled. */
 struct compilation;
 
@@ -59,6 +69,9 @@ bool compile_runs_here(const struct compile_options *, struct diags *);
 /* Runs both halves, and loads the code. */
 bool compile_image(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		   const struct compile_options *, struct image *, struct times *);
+
+/* The finished loops of an interpreted image, which live as long as its code; NULL = it is compiled. */
+const struct ilir_module *compile_loops_of(const struct image *);
 
 /* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them),
  * each pass over programs, subop (after the last of them that no schedule steers), sched, choices, lower,

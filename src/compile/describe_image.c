@@ -3,6 +3,7 @@
  * steps. */
 #include "base/cpu.h"
 #include "compile/compilation.h"
+#include "image/image_file.h"
 
 #include <limits.h>
 #include <string.h>
@@ -93,6 +94,7 @@ static void describe_inputs(const struct compilation *c, struct image *image)
 		    (struct image_input){.name = own_name(c->model->inputs.at[i].source_name, in->name),
 					 .token = in->token,
 					 .dtype = in->row.dtype,
+					 .within = in->row.within,
 					 .on_edge = in->on_edge};
 		if (!in->token)
 			inputs[i].elements = copy_shape(&in->row, &inputs[i].rank, inputs[i].shape);
@@ -104,32 +106,49 @@ static void describe_inputs(const struct compilation *c, struct image *image)
 	image->inputs = p->inputs.n;
 }
 
+/* The parameters of the model, and bounds of a calibration: all that no body computes. */
 static void describe_params(const struct compilation *c, struct image *image)
 {
-	const struct sub_program *p = &c->written;
-	struct tensor_info *params = ARENA_ARRAY(c->arena, struct tensor_info, p->params.n);
-	for (size_t i = 0; i < p->params.n; i++) {
+	const struct sub_program *p = &c->program;
+	struct tensor_info *params = ARENA_ARRAY(c->arena, struct tensor_info, p->params.n + 1);
+	size_t n = 0;
+	while (n < p->params.n && !p->params.at[n].folded)
+		n++;
+	for (size_t i = 0; i < n; i++) {
 		const struct sub_tensor *t = &p->params.at[i];
 		params[i] = (struct tensor_info){.name = t->name, .dtype = t->dtype, .rank = t->rank};
 		memcpy(params[i].shape, t->shape, t->rank * sizeof *t->shape);
 	}
 	image->param = params;
-	image->params = p->params.n;
+	image->params = (int)n;
 }
 
+/* Makes the shape of a row of the program that of the caller's row, which is a stack of them. */
+static void stack_shape(const struct sub_program *p, struct image_output *o)
+{
+	if (p->stacked < 2)
+		return;
+	memmove(o->shape + 1, o->shape, (size_t)o->rank++ * sizeof *o->shape);
+	o->shape[0] = p->stacked;
+	o->elements *= p->stacked;
+}
+
+/* The outputs of the model, and those that were added to observe the program. */
 static void describe_outputs(const struct compilation *c, struct image *image)
 {
-	const struct sub_program *p = &c->written;
+	static const struct ra_output added;
+	const struct sub_program *p = &c->program;
 	struct image_output *outputs = ARENA_ARRAY(c->arena, struct image_output, p->outputs.n);
 	for (size_t i = 0; i < p->outputs.n; i++) {
-		const struct ra_output *o = &c->model->outputs.at[i];
-		outputs[i] = (struct image_output){.name = own_name(o->source_name, o->name),
+		const struct ra_output *o = i < c->model->outputs.n ? &c->model->outputs.at[i] : &added;
+		outputs[i] = (struct image_output){.name = own_name(o->source_name, p->outputs.at[i].row.name),
 						   .buffer = find_buffer(image, IMAGE_OUTPUT, i),
 						   .at_root = p->outputs.at[i].at_root,
 						   .labels = o->labels,
 						   .label = o->label,
 						   .dtype = p->outputs.at[i].row.dtype};
 		outputs[i].elements = copy_shape(&p->outputs.at[i].row, &outputs[i].rank, outputs[i].shape);
+		stack_shape(p, &outputs[i]);
 	}
 	image->output = outputs;
 	image->outputs = p->outputs.n;
@@ -154,11 +173,15 @@ static void describe_orders(const struct compilation *c, struct image *image)
 	image->buffer = buffers;
 }
 
+/* The states of the model, and those that were added to observe the program: all but derived ones. */
 static void describe_states(const struct compilation *c, struct image *image)
 {
-	const struct sub_program *p = &c->written;
+	const struct sub_program *p = &c->program;
 	struct image_state *states = ARENA_ARRAY(c->arena, struct image_state, p->states.n);
-	for (size_t i = 0; i < p->states.n; i++) {
+	size_t n = 0;
+	while (n < p->states.n && !p->states.at[n].derived)
+		n++;
+	for (size_t i = 0; i < n; i++) {
 		states[i] = (struct image_state){.name = p->states.at[i].name,
 						 .layout = c->sched.states.at[i].layout,
 						 .buffer = find_buffer(image, IMAGE_STATE, i),
@@ -166,7 +189,7 @@ static void describe_states(const struct compilation *c, struct image *image)
 		states[i].elements = copy_shape(&p->states.at[i], &states[i].rank, states[i].shape);
 	}
 	image->state = states;
-	image->states = p->states.n;
+	image->states = (int)n;
 }
 
 /* The body whose rows a step runs over: that of its group; for a step with all bodies of the recursion, the
@@ -283,6 +306,7 @@ void compile_describe_interface(const struct compilation *c, struct image *image
 	image->children = c->model->structure.children;
 	image->shared_children = c->model->structure.kind == RA_DAG;
 	image->unroll = c->sched.unroll;
+	image->stacked = c->program.stacked;
 	describe_inputs(c, image);
 	describe_params(c, image);
 	describe_outputs(c, image);
@@ -335,6 +359,82 @@ static void describe_selections(const struct compilation *c, struct image *image
 		recipes[i].selected_by = rows & ANY_ROW ? 0 : rows;
 	}
 	image->recipe = recipes;
+}
+
+/* --- calls --- */
+
+/* The elements between neighbours along the dimensions of a row that are images, channels, rows and columns. */
+static struct vta_strides strides_of(const struct image_buffer *b, const struct sub_operand *o)
+{
+	int64_t stride[4];
+	for (int i = 0; i < 4; i++)
+		stride[i] = o->axis[i] < 0 ? 0 : b->stride[o->axis[i]];
+	return (struct vta_strides){stride[0], stride[1], stride[2], stride[3]};
+}
+
+static struct image_operand describe_operand(const struct compilation *c, const struct image *image, const struct sub_operand *o,
+					     ilir_buffer buffer)
+{
+	struct image_operand to = {.segment = o->segment,
+				   .buffer = ilir_buffer_slot(&c->module, buffer),
+				   .role = o->role,
+				   .zero = o->zero,
+				   .planes = o->planes};
+	if (o->role == IMAGE_OPERAND_CONSTANT)
+		return to;
+	to.extent = o->extent;
+	to.stride = strides_of(&image->buffer[to.buffer], o);
+	return to;
+}
+
+/* The stream of a call in its binary form; false after diagnostics. */
+static bool generate_stream(const struct compilation *c, const struct sub_call *from, struct image_call *to)
+{
+	struct vta_stream stream;
+	size_t bytes;
+	if (!vta_generate(c->arena, c->diags, from->operation, (size_t)from->operations, &stream))
+		return false;
+	to->stream = vta_write(c->arena, &stream, &bytes);
+	to->bytes = (int64_t)bytes;
+	return true;
+}
+
+static bool describe_calls(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->program;
+	struct image_call *calls = ARENA_ARRAY(c->arena, struct image_call, p->calls.n);
+	for (size_t k = 0; k < p->calls.n; k++) {
+		const struct sub_call *from = &p->calls.at[k];
+		struct image_operand *operand = ARENA_ARRAY(c->arena, struct image_operand, from->operands);
+		for (int i = 0; i < from->operands; i++)
+			operand[i] = describe_operand(c, image, &from->operand[i], c->module.calls.at[k].operand[i].buffer);
+		calls[k] = (struct image_call){.name = from->name, .operands = from->operands, .operand = operand};
+		if (!generate_stream(c, from, &calls[k]))
+			return false;
+	}
+	image->calls = (int)p->calls.n;
+	image->call = calls;
+	return image_open_calls(c->arena, image, c->diags);
+}
+
+/* Names the calls of steps that have no kernel.  That of their number is empty, and nobody runs it. */
+static void describe_targets(const struct compilation *c, struct image *image)
+{
+	struct image_step *steps = arena_copy(c->arena, image->step, image->steps * sizeof *steps);
+	for (int i = 0; i < image->steps; i++) {
+		int call = c->module.kernels.at[steps[i].kernel].call;
+		if (call)
+			steps[i].target = IMAGE_TARGET_VTA, steps[i].call = call - 1, steps[i].kernel = 0;
+	}
+	image->step = steps;
+}
+
+bool compile_describe_calls(const struct compilation *c, struct image *image)
+{
+	if (!c->program.calls.n)
+		return true;
+	describe_targets(c, image);
+	return describe_calls(c, image);
 }
 
 void compile_describe_steps(const struct compilation *c, struct image *image)

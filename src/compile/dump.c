@@ -1,6 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The text of each stage of the compile leg. */
 #include "compile/compilation.h"
+#include "mutate/mutant_lines.h"
+#include "split/target_split.h"
 
 #include <string.h>
 
@@ -29,7 +31,24 @@ static bool reach_subop(struct compilation *c, const char *stage)
 	(void)stage;
 	const char *last = NULL;
 	for (int i = 0; program_pass_at(i); i++)
-		last = program_pass_at(i)->rewrite ? program_pass_at(i)->name : last;
+		last = program_pass_at(i)->move ? last : program_pass_at(i)->name;
+	return reach_program(c, last);
+}
+
+/* The program of which mutants are. */
+static bool reach_unmutated(struct compilation *c, const char *stage)
+{
+	(void)stage;
+	return reach_program(c, "group");
+}
+
+/* Up to the pass before the target split. */
+static bool reach_products(struct compilation *c, const char *stage)
+{
+	(void)stage;
+	const char *last = NULL;
+	for (int i = 0; strcmp(program_pass_at(i)->name, "cut") != 0; i++)
+		last = program_pass_at(i)->when(c) ? program_pass_at(i)->name : last;
 	return reach_program(c, last);
 }
 
@@ -62,6 +81,57 @@ static bool print_written(struct compilation *c, const char *stage, struct str *
 {
 	(void)stage;
 	return sub_print(&c->written, s), true;
+}
+
+static bool print_boxes(struct compilation *c, const char *stage, struct str *s)
+{
+	(void)stage;
+	return mutate_print_boxes(&c->written, s), true;
+}
+
+static bool search_goes_on(void *c)
+{
+	return compile_goes_on(c);
+}
+
+/* The mutants of the program with those that the schedule chooses, under the names of the program without. */
+static bool print_further_mutants(struct compilation *c, bool every, const struct mutate_watch *watch, struct str *s)
+{
+	bool exact = c->options->math == REWRITE_EXACT;
+	struct sub_program mutated;
+	sub_ref *now = ARENA_ARRAY(c->arena, sub_ref, c->program.values.n);
+	sub_init(&mutated, c->arena, c->model->name);
+	if (!sched_apply_mutants(&mutated, &c->program, &c->fusion, exact, now, c->diags))
+		return false;
+	uint32_t *number = ARENA_ARRAY(c->arena, uint32_t, mutated.values.n);
+	for (uint32_t i = (uint32_t)c->program.values.n; i-- > 1;)
+		number[now[i].i] = i;
+	return mutate_print_mutants(&mutated, number, exact, every, watch, s);
+}
+
+static bool print_mutants(struct compilation *c, const char *stage, struct str *s)
+{
+	bool every = strcmp(stage, "checked-mutants") == 0;
+	struct mutate_watch watch = {search_goes_on, c};
+	if (c->fusion.mutants)
+		return print_further_mutants(c, every, &watch, s);
+	return mutate_print_mutants(&c->program, NULL, c->options->math == REWRITE_EXACT, every, &watch, s);
+}
+
+static bool print_products(struct compilation *c, const char *stage, struct str *s)
+{
+	struct split_products products;
+	struct sub_program cut;
+	const struct rewrite_options options = compile_rewrite_options(c->options);
+	split_find_products(&products, c->arena, &c->program, &options);
+	sub_init(&cut, c->arena, c->program.name);
+	if (strcmp(stage, "q") == 0)
+		split_print_products(&products, s);
+	else if (strcmp(stage, "split") == 0)
+		split_print_functions(&products, s);
+	else
+		split_cut_program(&cut, &products), split_print_packing(&products, s);
+	return true;
 }
 
 static bool print_derivation(struct compilation *c, const char *stage, struct str *s)
@@ -133,18 +203,28 @@ struct stage {
 static const struct stage stages[] = {
     {"ra", reach_model, print_model},
     {"written", reach_written, print_written},
+    {"boxes", reach_written, print_boxes},
+    {"mutants", reach_unmutated, print_mutants},
+    {"checked-mutants", reach_unmutated, print_mutants},
+    {"q", reach_products, print_products},
+    {"split", reach_products, print_products},
+    {"packing", reach_products, print_products},
     {"derivation", reach_subop, print_derivation},
 #define REWRITE_PASS(name, when, meaning) {#name, reach_program, print_program},
 #define MOVE_PASS(name, when, moving, meaning)
+#define SCHED_PASS(name, when, meaning) {#name, reach_program, print_program},
 #include "compile/program_passes.def"
 #undef REWRITE_PASS
 #undef MOVE_PASS
+#undef SCHED_PASS
     {"subop", reach_subop, print_program},
 #define REWRITE_PASS(name, when, meaning)
 #define MOVE_PASS(name, when, moving, meaning) {#name, reach_program, print_program},
+#define SCHED_PASS(name, when, meaning)
 #include "compile/program_passes.def"
 #undef REWRITE_PASS
 #undef MOVE_PASS
+#undef SCHED_PASS
     {"sched", reach_schedule, print_schedule},
     {"choices", reach_schedule, print_choices},
     {"lower", reach_lower, print_loops},

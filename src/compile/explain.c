@@ -3,16 +3,19 @@
  * options have it, and the two are counted side by side. */
 #include "compile/explain.h"
 
+#include "compile/program_passes.h"
+
 const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
     [EXPLAIN_SUB_OPS] = {"sub-ops", "sub_ops", "sub-operators of the body"},
     [EXPLAIN_REDUCTIONS] = {"reductions", "reductions", "of these, sums and maxima"},
-    [EXPLAIN_OPERATIONS] = {"  operations", "operations",
-			    "multiplications and additions for one node, estimated; at binding for all rows, in a scan for all "
-			    "steps"},
-    [EXPLAIN_BYTES] =
-	{"    bytes", "bytes",
-	 "read and written for one node alone, at binding for all rows, in a scan for all steps: states, inputs, "
-	 "rows of tables, intermediates, results"},
+    [EXPLAIN_OPERATIONS] =
+	{"  operations", "operations",
+	 "multiplications and additions for one node, estimated; at binding for all rows, in a scan for all "
+	 "steps"},
+    [EXPLAIN_BYTES] = {"    bytes", "bytes",
+		       "read and written for one node alone, at binding for all rows, in a scan for all "
+		       "steps: states, inputs, "
+		       "rows of tables, intermediates, results"},
     [EXPLAIN_WEIGHTS] = {"    weights", "weight_bytes",
 			 "bytes of weights, which the nodes of a level, or of a step of a scan, share"},
     [EXPLAIN_GROUPS] = {"groups", "groups", "loop nests"},
@@ -23,11 +26,11 @@ const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
 
 /* --- counting --- */
 
-/* The rows of a body at binding; 1 for other bodies, which are counted per row. */
+/* The rows of a body at binding; 1 for other bodies, which are counted per row, and for calls. */
 static double rows_of(const struct sub_program *p, const struct sub_body *b)
 {
-	const struct sub_value *v = sub_at(p, b->stores.at[0].value.value);
-	const struct sub_var *leading = v->vars ? &p->vars.at[v->var[0]] : NULL;
+	const struct sub_value *v = b->stores.n ? sub_at(p, b->stores.at[0].value.value) : NULL;
+	const struct sub_var *leading = v && v->vars ? &p->vars.at[v->var[0]] : NULL;
 	return leading && leading->set == SUB_ROW ? leading->extent : 1;
 }
 
@@ -70,10 +73,17 @@ static void count_body(const struct sched_plan *plan, int body, double *count)
 static const struct {
 	const char *name;
 	enum sub_domain domain;
-} domains[] = {{"binding", SUB_AT_BINDING}, {"hoist", SUB_AHEAD},	{"hoist.inner", SUB_AHEAD_INNER},
-	       {"leaf", SUB_LEAF},	    {"inner", SUB_INNER},	{"root", SUB_TOP},
-	       {"below", SUB_BELOW},	    {"first", SUB_FIRST_STEP}, {"next", SUB_NEXT_STEPS},
-	       {"output", SUB_EVERY_NODE}, {"output.root", SUB_EVERY_INPUT}};
+} domains[] = {{"binding", SUB_AT_BINDING},
+	       {"hoist", SUB_AHEAD},
+	       {"hoist.inner", SUB_AHEAD_INNER},
+	       {"leaf", SUB_LEAF},
+	       {"inner", SUB_INNER},
+	       {"root", SUB_TOP},
+	       {"below", SUB_BELOW},
+	       {"first", SUB_FIRST_STEP},
+	       {"next", SUB_NEXT_STEPS},
+	       {"output", SUB_EVERY_NODE},
+	       {"output.root", SUB_EVERY_INPUT}};
 
 const char *explain_domain(int domain)
 {
@@ -101,6 +111,8 @@ struct explanation {
 	struct sub_program written, computed;
 	struct sched_plan written_plan, computed_plan;
 	struct rewrite_trace trace;
+	struct explain_calls calls;
+	const char *errors; /* the bounds of errors as text; NULL = there are none */
 	struct str *s;
 };
 
@@ -210,7 +222,8 @@ static void put_families(unsigned off, struct str *s)
 			str_printf(s, "%s%s", any++ ? ", " : "rules but for ", rewrite_family_spelling(f));
 }
 
-static void put_text(struct explanation *e)
+/* The first line: the model, the options of rewriting, the sizes. */
+static void put_subject(struct explanation *e)
 {
 	str_printf(e->s, "%s, math %s, ", e->model->name, rewrite_math_spelling(e->options->math));
 	put_families(e->options->rules_off, e->s);
@@ -218,11 +231,26 @@ static void put_text(struct explanation *e)
 		str_printf(e->s, ", weights as %s", dtype_traits_of(e->options->weights_as)->spelling);
 	if (e->options->precision != DTYPE_F32)
 		str_printf(e->s, ", products in %s", dtype_traits_of(e->options->precision)->spelling);
+	if (e->options->finite)
+		str_puts(e->s, ", finite numbers");
 	for (size_t i = 0; i < e->model->symbols.n; i++)
 		str_printf(e->s, ", %s = %lld", e->model->symbols.at[i].name, (long long)e->sizes[i]);
 	str_puts(e->s, "\n\n");
+}
+
+static void put_layers(struct explanation *e)
+{
+	put_subject(e);
+	explain_put_layers(e->model, &e->computed_plan, e->s);
+}
+
+static void put_text(struct explanation *e)
+{
+	put_subject(e);
 	put_bodies(e);
 	put_rules(e);
+	str_puts(e->s, e->errors ? e->errors : "");
+	explain_put_calls(&e->calls, e->s);
 	put_legend(e->s);
 }
 
@@ -276,8 +304,10 @@ static void put_json(struct explanation *e)
 	for (int f = 0, any = 0; rewrite_family_spelling(f); f++)
 		if (e->options->rules_off >> f & 1)
 			str_printf(e->s, "%s\"%s\"", any++ ? "," : "", rewrite_family_spelling(f));
-	str_printf(e->s, "],\"weights_as\":\"%s\",\"precision\":\"%s\",\"bodies\":[",
-		   dtype_traits_of(e->options->weights_as)->spelling, dtype_traits_of(e->options->precision)->spelling);
+	str_printf(e->s, "],\"assume\":\"%s\",\"weights_as\":\"%s\",\"precision\":\"%s\",\"bodies\":[",
+		   e->options->finite ? "finite" : "nothing",
+		   dtype_traits_of(e->options->weights_as)->spelling,
+		   dtype_traits_of(e->options->precision)->spelling);
 	put_json_bodies(e);
 	str_puts(e->s, "],\"rules\":[");
 	put_json_rules(e);
@@ -286,27 +316,49 @@ static void put_json(struct explanation *e)
 		str_puts(e->s, i ? "," : "");
 		str_json(e->s, e->trace.notes.at[i]);
 	}
-	str_puts(e->s, "]}\n");
+	str_printf(e->s, "],\"errors\":%s%s%s,\"layers\":", e->errors ? "[" : "",
+		   e->errors ? e->errors : "null", e->errors ? "]" : "");
+	explain_put_json_layers(e->model, &e->computed_plan, e->s);
+	str_puts(e->s, ",\"accelerator\":");
+	explain_put_json_calls(&e->calls, e->s);
+	str_puts(e->s, "}\n");
 }
 
 /* Appends lines that disable moves; of several lines of a directive the last one holds. */
 static const char *disable_moves(struct arena *a, const char *schedule)
 {
 	struct str s = str_in(a);
-	str_printf(&s, "%s\nrefactor off\nhoist off\n", schedule);
+	str_printf(&s, "%s\nrefactor off\nhoist off\nmutate off\n", schedule);
 	return s.text;
 }
 
+/* Finds bounds of errors where there are any; false after diagnostics. */
+static bool find_errors(struct explanation *e, struct diags *diags, const struct rewrite_weights *weights,
+			enum explain_form form)
+{
+	struct str s = str_in(e->s->arena);
+	if (!weights || form == EXPLAIN_LAYERS || !compile_has_integers(e->model, e->options))
+		return true;
+	bool ok =
+	    explain_errors(s.arena, diags, e->model, e->sizes, e->options, weights, form == EXPLAIN_JSON, &s);
+	e->errors = str_text(&s);
+	return ok;
+}
+
 bool compile_explain(struct arena *a, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
-		     const struct compile_options *options, bool json, struct str *s)
+		     const struct compile_options *options, const struct rewrite_weights *weights,
+		     enum explain_form form, struct str *s)
 {
 	struct explanation e = {.model = model, .sizes = sizes, .options = options, .s = s};
 	struct compile_options as_written = *options;
 	as_written.rules_off = (1u << REWRITE_FAMILIES) - 1;
 	as_written.schedule = disable_moves(a, options->schedule);
 	if (!compile_plan(a, diags, model, sizes, &as_written, &e.written, &e.written_plan, NULL) ||
-	    !compile_plan(a, diags, model, sizes, options, &e.computed, &e.computed_plan, &e.trace))
+	    !compile_plan(a, diags, model, sizes, options, &e.computed, &e.computed_plan, &e.trace) ||
+	    !explain_find_calls(a, diags, &e.computed, &e.calls) || !find_errors(&e, diags, weights, form))
 		return false;
-	(json ? put_json : put_text)(&e);
+	static void (*const put[])(struct explanation *) = {
+	    [EXPLAIN_TEXT] = put_text, [EXPLAIN_JSON] = put_json, [EXPLAIN_LAYERS] = put_layers};
+	put[form](&e);
 	return true;
 }

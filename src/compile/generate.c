@@ -26,6 +26,12 @@ static bool call_interpreter(void *self, int kernel, const struct image_frame *f
 	return ok;
 }
 
+const struct ilir_module *compile_loops_of(const struct image *image)
+{
+	const struct interpreted *in = image->code.self;
+	return image->code.call == call_interpreter ? &in->module : NULL;
+}
+
 static void release_interpreter(struct image_code *code)
 {
 	pthread_mutex_destroy(&((struct interpreted *)code->self)->lock);

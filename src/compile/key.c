@@ -149,6 +149,14 @@ static bool put_dtype(struct str *s, const char *name, enum dtype dtype)
 	return true;
 }
 
+static bool put_calibration(struct str *s, const char *name, const struct rewrite_calibration *c)
+{
+	str_printf(s, "%s %zu%s\n", name, c ? c->n : 0, c && c->unfit ? " unfit" : "");
+	for (size_t i = 0; c && i < c->n; i++)
+		put_text(s, c->product[i].kept ? "kept" : "bounded", c->product[i].name);
+	return true;
+}
+
 #define IN_KEY(member, print) known = known && (*print)(s, #member, o->member);
 #define NOT_IN_KEY(member, why) _Static_assert(sizeof(why "") > 1, "say why " #member " is not in the key");
 

@@ -5,6 +5,7 @@
 
 #include "base/diag.h"
 #include "base/target.h"
+#include "image/image.h"
 #include "jit/jit.h"
 #include "rewrite/rewrite.h"
 
@@ -20,8 +21,10 @@ struct compile_options {
 #undef COMPILE_OPTION
 };
 
-/* Sets the description of this machine, which is used if code is made for it. */
-void compile_describe_machine(struct compile_options *, const struct machine_known *);
+/* Sets the description of this machine, by which schedules are chosen if code is made for it.  The target stays the one that was chosen with the
+ * permissions that it needs, which a description does not tell of, unless the description is of a machine with other vector registers.
+ * The arena and the description last as long as the options. */
+void compile_describe_machine(struct arena *, struct compile_options *, const struct machine_known *);
 /* The options of rewriting among them. */
 struct rewrite_options compile_rewrite_options(const struct compile_options *);
 /* Whether the interpreter is used instead of a back end. */

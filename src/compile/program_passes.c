@@ -3,47 +3,80 @@
 #include "compile/program_passes.h"
 
 #include "compile/compilation.h"
+#include "split/target_split.h"
 
 #include <stddef.h>
 #include <string.h>
 
 /* --- when a pass runs --- */
 
-static bool always(const struct compile_options *o)
+static bool always(const struct compilation *c)
 {
-	(void)o;
+	(void)c;
 	return true;
 }
 
-static bool is_exact(const struct compile_options *o)
+static bool is_exact(const struct compilation *c)
 {
-	return o->math == REWRITE_EXACT;
+	return c->options->math == REWRITE_EXACT;
 }
 
-static bool is_not_exact(const struct compile_options *o)
+static bool is_not_exact(const struct compilation *c)
 {
-	return !is_exact(o);
+	return !is_exact(c);
 }
 
-static bool is_narrowing(const struct compile_options *o)
+static bool is_narrowing(const struct compilation *c)
 {
-	return o->weights_as != DTYPE_F32;
+	return c->options->weights_as != DTYPE_F32;
 }
 
-static bool is_quantising(const struct compile_options *o)
+bool compile_has_integers(const struct ra_model *m, const struct compile_options *o)
 {
-	return o->precision != DTYPE_F32;
+	bool any = o->precision != DTYPE_F32;
+	for (size_t i = 0; i < m->params.n; i++)
+		any |= m->params.at[i].declared && m->params.at[i].products != DTYPE_F32;
+	struct rewrite_options options = compile_rewrite_options(o);
+	return any && !rewrite_observes_f32(&options);
+}
+
+static bool is_quantising(const struct compilation *c)
+{
+	return compile_has_integers(c->model, c->options);
+}
+
+static bool is_splitting(const struct compilation *c)
+{
+	return c->options->accelerator == IMAGE_TARGET_VTA;
+}
+
+/* A service gives rows to requests by their own count. */
+static bool is_not_continuous(const struct compilation *c)
+{
+	return !c->options->continuous;
+}
+
+static bool is_observing(const struct compilation *c)
+{
+	return c->options->observing;
+}
+
+static bool has_mutants(const struct compilation *c)
+{
+	return c->fusion.mutants > 0;
 }
 
 /* --- the table --- */
 
 static const struct program_pass passes[] = {
-#define REWRITE_PASS(name, when, meaning) {#name, when, rewrite_##name, NULL, 0, meaning},
+#define REWRITE_PASS(name, when, meaning) {#name, when, rewrite_##name, NULL, NULL, 0, meaning},
 #define MOVE_PASS(name, when, moving, meaning)                                                               \
-	{#name, when, NULL, move_##name, offsetof(struct sched_fusion, moving), meaning},
+	{#name, when, NULL, move_##name, NULL, offsetof(struct sched_fusion, moving), meaning},
+#define SCHED_PASS(name, when, meaning) {#name, when, NULL, NULL, sched_##name, 0, meaning},
 #include "compile/program_passes.def"
 #undef REWRITE_PASS
 #undef MOVE_PASS
+#undef SCHED_PASS
 };
 
 const struct program_pass *program_pass_at(int i)
@@ -60,15 +93,19 @@ bool compile_check_program(struct compilation *c, const struct sub_program *p)
 	return ok && compile_goes_on(c);
 }
 
-static void apply_pass(const struct compilation *c, const struct program_pass *pass, struct sub_program *to,
+/* False after a diagnostic. */
+static bool apply_pass(const struct compilation *c, const struct program_pass *pass, struct sub_program *to,
 		       const struct sub_program *from)
 {
 	struct rewrite_options options = compile_rewrite_options(c->options);
 	const char *moving = (const char *)&c->fusion + pass->moving;
+	if (pass->choose)
+		return pass->choose(to, from, &c->fusion, c->options->math == REWRITE_EXACT, c->diags);
 	if (pass->rewrite)
 		pass->rewrite(to, from, &options, c->trace);
 	else
 		pass->move(to, from, *(const enum move_extent *)moving, &options, c->trace);
+	return true;
 }
 
 static void begin_with(struct compilation *c, const struct sub_program *p)
@@ -95,15 +132,37 @@ static void keep_unsteered(struct compilation *c)
 	begin_with(c, &c->unsteered);
 }
 
+bool compile_check_declared(struct arena *arena, struct diags *diags, const struct ra_model *model,
+			    const struct sub_program *program, const struct rewrite_options *options)
+{
+	struct rewrite_refused r;
+	if (!rewrite_find_refused(program, options, arena, &r))
+		return true;
+	const struct ra_param *p = &model->params.at[r.param];
+	return diag_add(diags, DIAG_PRODUCTS_REFUSED, p->at, r.hint,
+			"products with '%s' cannot be computed in %s: %s%s%s", p->name,
+			dtype_traits_of(p->products)->spelling, r.why, r.value ? ", here of " : "",
+			r.value ? r.value : "");
+}
+
+static bool check_products(const struct compilation *c)
+{
+	struct rewrite_options options = compile_rewrite_options(c->options);
+	return compile_check_declared(c->arena, c->diags, c->model, c->latest, &options);
+}
+
 bool compile_run_program_pass(struct compilation *c, const struct program_pass *pass)
 {
 	struct sub_program next = c->spare;
+	if (pass->rewrite == rewrite_quantise && !check_products(c))
+		return false;
 	sub_clear(&next);
-	apply_pass(c, pass, &next, c->latest);
+	if (!apply_pass(c, pass, &next, c->latest))
+		return false;
 	c->spare = c->program;
 	c->program = next;
 	c->latest = &c->program;
-	compile_note(c, pass->rewrite ? "rewrite" : "move", pass->name);
+	compile_note(c, pass->move ? "move" : pass->choose ? "sched" : "rewrite", pass->name);
 	return compile_check_program(c, &c->program);
 }
 
@@ -127,7 +186,7 @@ static int first_steered(void)
 static bool run_from(struct compilation *c, int first, const char *last)
 {
 	for (int i = first; program_pass_at(i); i++) {
-		bool runs = passes[i].when(c->options);
+		bool runs = passes[i].when(c);
 		if (i == first_steered())
 			keep_unsteered(c);
 		if (runs && !compile_run_program_pass(c, &passes[i]))

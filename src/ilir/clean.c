@@ -18,10 +18,14 @@ static void use_expr(const struct ilir_module *m, ilir_expr e, void *context)
 		u->buffer[n->buffer.i] = true;
 }
 
-/* Steps over rows of some cases read the buffer of cases, those over edges that of where edges begin. */
+/* Matrix registers are named by statements.  Steps over rows of some cases read the buffer of cases, those over edges that of where edges begin. */
 static void use_structure(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {
 	struct used *u = context;
+	if (s->kind == ILIR_DOT)
+		u->buffer[s->dot.sum.i] = u->buffer[s->dot.a.i] = u->buffer[s->dot.b.i] = true;
+	if (s->kind == ILIR_FILL || s->kind == ILIR_SPILL)
+		u->buffer[s->rows.matrix.i] = true;
 	if (s->kind == ILIR_STEP && s->step.cases)
 		u->buffer[ilir_find_buffer(m, IMAGE_CASE).i] = true;
 	if (s->kind == ILIR_STEP && s->step.sort)
@@ -66,6 +70,9 @@ void ilir_clean(struct ilir_module *m, struct ilir_tiling *tiling)
 	} while (u.dropped);
 	for (size_t k = 0; k < m->kernels.n; k++)
 		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.stmt = note_store, .context = &u});
+	for (size_t c = 0; c < m->calls.n; c++)
+		for (int i = 0; i < m->calls.at[c].operands; i++)
+			u.buffer[m->calls.at[c].operand[i].buffer.i] = true;
 	for (size_t b = 1; b < m->buffers.n; b++) /* a result, whether kernels use it or not */
 		if (m->buffers.at[b].table.i)
 			u.buffer[b] = u.buffer[m->buffers.at[b].table.i] = u.buffer[m->buffers.at[b].read_row.i] = true;

@@ -91,6 +91,9 @@ static void rename_definitions(struct ilir_module *m, struct clone *c, const str
 			break;
 		case ILIR_STORE:
 		case ILIR_PREFETCH:
+		case ILIR_FILL:
+		case ILIR_SPILL:
+		case ILIR_DOT:
 		case ILIR_BARRIER:
 			break;
 		}
@@ -108,6 +111,13 @@ static ilir_buffer renamed_buffer(const struct clone *c, ilir_buffer b)
 	return fresh ? (ilir_buffer){fresh} : b;
 }
 
+static void rename_product(const struct clone *c, struct ilir_stmt *s)
+{
+	s->dot.sum = renamed_buffer(c, s->dot.sum);
+	s->dot.a = renamed_buffer(c, s->dot.a);
+	s->dot.b = renamed_buffer(c, s->dot.b);
+}
+
 static struct ilir_stmt *rename_stmt(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
 	const struct clone *c = context;
@@ -119,6 +129,10 @@ static struct ilir_stmt *rename_stmt(struct ilir_module *m, struct ilir_stmt *s,
 		s->alloc = renamed_buffer(c, s->alloc);
 	else if (s->kind == ILIR_STORE)
 		s->store.buffer = renamed_buffer(c, s->store.buffer);
+	else if (s->kind == ILIR_FILL || s->kind == ILIR_SPILL)
+		s->rows.matrix = renamed_buffer(c, s->rows.matrix);
+	else if (s->kind == ILIR_DOT)
+		rename_product(c, s);
 	return s;
 }
 

@@ -2,7 +2,7 @@
 /* Constructors: hash-consing, type inference, folding of index arithmetic. */
 #include "ilir/ilir.h"
 
-enum rule { LEAF, EACH, SCALAR, SELECT, SPREAD, PAIR, LOAD };
+enum rule { LEAF, EACH, SCALAR, SELECT, WORDS, SPREAD, PAIR, LOAD };
 
 static const struct {
 	const char *spelling;
@@ -77,6 +77,13 @@ static struct ilir_type infer_select(struct ilir_type condition, struct ilir_typ
 	return yes;
 }
 
+static struct ilir_type infer_words(struct ilir_type a, struct ilir_type b, struct ilir_type c, const char **problem)
+{
+	if (a.dtype != ILIR_I32 || !ilir_same_type(a, b) || c.dtype != ILIR_F32 || c.lanes != a.lanes)
+		return reject_operands(problem, "operands are not two i32 and an f32 of as many lanes");
+	return c;
+}
+
 static struct ilir_type infer_pair(const struct ilir_module *m, const struct ilir_node *n, const ilir_expr *args,
 				   const char **problem)
 {
@@ -107,6 +114,8 @@ struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_
 		return infer_select(t, ilir_type_of(m, args[1]), ilir_type_of(m, args[2]), problem);
 	if (rule == PAIR)
 		return infer_pair(m, n, args, problem);
+	if (rule == WORDS)
+		return infer_words(t, ilir_type_of(m, args[1]), ilir_type_of(m, args[2]), problem);
 	for (int i = 1; i < n->args; i++)
 		if (!ilir_same_type(t, ilir_type_of(m, args[i])))
 			return reject_operands(problem, "operands differ in type");
@@ -522,6 +531,21 @@ struct ilir_stmt *ilir_prefetch(struct ilir_module *m, ilir_expr load, bool writ
 	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_PREFETCH, .prefetch = {load, writes}});
 }
 
+struct ilir_stmt *ilir_fill(struct ilir_module *m, ilir_buffer matrix, ilir_expr first, ilir_expr last)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_FILL, .rows = {matrix, first, last}});
+}
+
+struct ilir_stmt *ilir_spill(struct ilir_module *m, ilir_buffer matrix, ilir_expr first, ilir_expr last)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_SPILL, .rows = {matrix, first, last}});
+}
+
+struct ilir_stmt *ilir_dot(struct ilir_module *m, enum ilir_op op, ilir_buffer sum, ilir_buffer a, ilir_buffer b)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_DOT, .dot = {op, sum, a, b}});
+}
+
 struct ilir_stmt *ilir_barrier(struct ilir_module *m)
 {
 	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_BARRIER});
@@ -544,13 +568,75 @@ struct ilir_stmt *ilir_append(struct ilir_stmt *a, struct ilir_stmt *b)
 	return a;
 }
 
-/* --- loops with constant bounds --- */
+/* --- what statements say --- */
 
 bool ilir_constant(const struct ilir_module *m, ilir_expr e, int64_t *value)
 {
 	const struct ilir_node *n = ilir_at(m, e);
 	*value = n->i;
 	return n->op == ILIR_CONST_I && n->type.dtype == ILIR_INDEX;
+}
+
+struct matrices {
+	ilir_buffer *list;
+	int n;
+};
+
+static void list_matrix(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	struct matrices *found = context;
+	if (s->kind == ILIR_ALLOC && ilir_buffer_at(m, s->alloc)->matrix && found->n <= ILIR_MATRICES)
+		found->list[found->n++] = s->alloc;
+}
+
+int ilir_list_matrices(const struct ilir_module *m, const struct ilir_stmt *s, ilir_buffer *list)
+{
+	struct matrices found = {.list = list};
+	ilir_visit_block(m, s, &(struct ilir_visit){.stmt = list_matrix, .context = &found});
+	return found.n;
+}
+
+/* The elements of a buffer from one index of dimension d to the next. */
+static int64_t elements_between(const struct ilir_buffer_decl *b, int d)
+{
+	int64_t n = 1;
+	for (int i = d + 1; i < b->rank; i++)
+		n *= b->dim[i].padded;
+	return n;
+}
+
+int64_t ilir_row_distance(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	const struct ilir_node *first = ilir_at(m, s->rows.first);
+	for (int d = 0; d < first->args; d++)
+		if (ilir_arg(m, s->rows.first, d).i != ilir_arg(m, s->rows.last, d).i)
+			return elements_between(ilir_buffer_at(m, first->buffer), d);
+	return 0;
+}
+
+/* --- loops with constant bounds --- */
+
+ilir_expr ilir_split_constant(const struct ilir_module *m, ilir_expr e, int64_t *added)
+{
+	if (ilir_constant(m, e, added))
+		return (ilir_expr){0};
+	if (ilir_at(m, e)->op == ILIR_ADD && ilir_constant(m, ilir_arg(m, e, 1), added))
+		return ilir_arg(m, e, 0);
+	*added = 0;
+	return e;
+}
+
+bool ilir_find_distance(const struct ilir_module *m, ilir_expr a, ilir_expr b, int64_t *distance)
+{
+	int64_t x, y;
+	ilir_expr from = ilir_split_constant(m, a, &x), to = ilir_split_constant(m, b, &y);
+	bool less = from.i && to.i && ilir_at(m, from)->op == ILIR_SUB && ilir_at(m, to)->op == ILIR_SUB &&
+		    ilir_arg(m, from, 1).i == ilir_arg(m, to, 1).i;
+	*distance = 0;
+	if (from.i != to.i && !(less && ilir_find_distance(m, ilir_arg(m, from, 0), ilir_arg(m, to, 0), distance)))
+		return false;
+	*distance += y - x;
+	return true;
 }
 
 int64_t ilir_trip_count(const struct ilir_module *m, const struct ilir_stmt *loop)

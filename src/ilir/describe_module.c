@@ -56,6 +56,9 @@ static struct users find_users(const struct ilir_module *m)
 		u.now = m->kernels.at[k].domain == IMAGE_DOMAIN_BINDING ? u.binding : u.run;
 		ilir_visit_accesses(m, m->kernels.at[k].body, note_access, &u);
 	}
+	for (size_t c = 0; c < m->calls.n; c++)
+		for (int i = 0; i < m->calls.at[c].operands; i++)
+			u.run[m->calls.at[c].operand[i].buffer.i] = true;
 	for (size_t b = 1; b < m->buffers.n; b++)
 		u.run[m->buffers.at[b].table.i] = true;
 	return u;

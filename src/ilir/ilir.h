@@ -90,6 +90,7 @@ struct ilir_buffer_decl {
 	 * None = it has no such rows. */
 	ilir_buffer table, read_row;
 	bool parked; /* REGISTER: kept in memory, because more are live than the machine has */
+	bool matrix; /* REGISTER: a matrix register of the machine, [rows, words]; see ILIR_MATRIX */
 };
 
 /* The traits of a buffer's kind; NULL where the image has no such kind, and so no place for the buffer. */
@@ -109,11 +110,18 @@ static inline bool ilir_holds_results(const struct ilir_buffer_decl *b)
 
 /* SWEPT: the last statement of a kernel, behind loops that each call runs, or the only one of a swept loop; with
  * constant bounds.  The iterations of all swept loops together, those of the innermost one first, are the blocks of a
- * kernel: a call runs those that its image_range names, and none writes what another reads or writes. */
-enum ilir_loop_kind { ILIR_SERIAL, ILIR_SWEPT, ILIR_VECTOR, ILIR_UNROLLED };
+ * kernel: a call runs those that its image_range names, and none writes what another reads or writes.
+ *
+ * MATRIX: a serial loop for which the machine's matrix registers (tiles of AMX) are configured.  They have the shapes of
+ * the matrix registers that its body allocates, ILIR_MATRICES at most, from before the first iteration until after the
+ * last one, where the machine releases them: so none is configured when a kernel returns, and a level ends. */
+enum ilir_loop_kind { ILIR_SERIAL, ILIR_SWEPT, ILIR_VECTOR, ILIR_UNROLLED, ILIR_MATRIX, ILIR_LOOP_KINDS };
 enum ilir_stmt_kind {
-	ILIR_FOR, ILIR_IF, ILIR_LET, ILIR_ALLOC, ILIR_STORE, ILIR_PREFETCH, ILIR_BARRIER, ILIR_STEP
+	ILIR_FOR, ILIR_IF, ILIR_LET, ILIR_ALLOC, ILIR_STORE, ILIR_PREFETCH, ILIR_FILL, ILIR_SPILL, ILIR_DOT, ILIR_BARRIER, ILIR_STEP
 };
+
+/* Matrix registers that a loop may have, rows of one, and words of 4 bytes in a row. */
+enum { ILIR_MATRICES = 8, ILIR_MATRIX_ROWS = 16, ILIR_MATRIX_WORDS = 16 };
 
 struct ilir_stmt {
 	enum ilir_stmt_kind kind;
@@ -147,6 +155,16 @@ struct ilir_stmt {
 			bool writes;	/* a store to it follows: no other cache keeps the line */
 		} prefetch; /* PREFETCH: no effect */
 		struct {
+			ilir_buffer matrix;
+			/* The elements of its first and of its last row, as loads of vectors that differ by one index; the rows
+			 * between them are as far apart from each other. */
+			ilir_expr first, last;
+		} rows; /* FILL: the matrix register gets them; SPILL: they get what it holds, and are a register */
+		struct {
+			enum ilir_op op; /* DOT4 */
+			ilir_buffer sum, a, b;
+		} dot; /* DOT: sum[m, n] = op(a[m, k], b[k, n], sum[m, n]), by rising k */
+		struct {
 			const char *name;
 			int group;	      /* as in struct ilir_kernel */
 			ilir_expr begin, end; /* values of the variables begin and end in the body */
@@ -155,6 +173,7 @@ struct ilir_stmt {
 			int sort; /* the number + 1 of a sort: the body runs over the positions of begin..end in it,
 				     or of the edges of these nodes; 0 = none */
 			bool apart; /* it reads what the steps before it store of all nodes */
+			int call;   /* the number + 1 of the call that it makes in place of a body; 0 = none */
 			struct ilir_stmt *body;
 		} step; /* STEP: a unit of execution; becomes a kernel */
 	};
@@ -174,6 +193,19 @@ struct ilir_kernel {
 	unsigned cases;	 /* as in a step */
 	int sort;	 /* likewise */
 	bool apart;	 /* likewise */
+	int call;	 /* likewise; its body is empty */
+};
+
+/* What a call of another target reads and writes, row by row. */
+struct ilir_operand {
+	ilir_buffer buffer;
+	bool writes;
+};
+
+struct ilir_call {
+	const char *name;
+	int operands;
+	const struct ilir_operand *operand;
 };
 
 struct ilir_var_decl {
@@ -190,6 +222,7 @@ struct ilir_module {
 	VEC(struct ilir_buffer_decl) buffers; /* [0] unused */
 	VEC(const char *) dims;          /* names of dimensions */
 	VEC(struct image_sort) sorts;    /* that buffers and steps refer to */
+	VEC(struct ilir_call) calls;     /* that steps make */
 	VEC(struct ilir_kernel) kernels;
 	struct map names; /* name of a variable or buffer -> the suffix to try next */
 	uint32_t *table;  /* hash table of nodes, for hash-consing */
@@ -212,6 +245,15 @@ static inline ilir_expr ilir_arg(const struct ilir_module *m, ilir_expr e, int i
 static inline struct ilir_type ilir_type_of(const struct ilir_module *m, ilir_expr e)
 {
 	return m->nodes.at[e.i].type;
+}
+/* What is widened: the load of narrow integers of which an expression is the i32; else the expression itself. */
+static inline ilir_expr ilir_widened(const struct ilir_module *m, ilir_expr e)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	ilir_expr load = n->op == ILIR_TO_I32 ? ilir_arg(m, e, 0) : e;
+	enum ilir_dtype type = ilir_type_of(m, load).dtype;
+	bool narrow = type == ILIR_U8 || type == ILIR_I8 || type == ILIR_I16;
+	return ilir_at(m, load)->op == ILIR_LOAD && narrow ? load : e;
 }
 static inline struct ilir_buffer_decl *ilir_buffer_at(const struct ilir_module *m, ilir_buffer b)
 {
@@ -271,6 +313,9 @@ struct ilir_stmt *ilir_let(struct ilir_module *, ilir_var, ilir_expr);
 struct ilir_stmt *ilir_alloc(struct ilir_module *, ilir_buffer);
 struct ilir_stmt *ilir_store(struct ilir_module *, ilir_buffer, const ilir_expr *index, int n, ilir_expr value);
 struct ilir_stmt *ilir_prefetch(struct ilir_module *, ilir_expr load, bool writes);
+struct ilir_stmt *ilir_fill(struct ilir_module *, ilir_buffer matrix, ilir_expr first, ilir_expr last);
+struct ilir_stmt *ilir_spill(struct ilir_module *, ilir_buffer matrix, ilir_expr first, ilir_expr last);
+struct ilir_stmt *ilir_dot(struct ilir_module *, enum ilir_op, ilir_buffer sum, ilir_buffer a, ilir_buffer b);
 struct ilir_stmt *ilir_barrier(struct ilir_module *);
 struct ilir_stmt *ilir_step(struct ilir_module *, const char *name, int group, ilir_expr begin, ilir_expr end,
 			    struct ilir_stmt *body);
@@ -351,6 +396,10 @@ int ilir_buffer_slot(const struct ilir_module *, ilir_buffer);
 
 /* Whether an expression is a constant index; sets *value if so. */
 bool ilir_constant(const struct ilir_module *, ilir_expr, int64_t *value);
+/* Splits x + 3 into x and 3, and 3 into none and 3. */
+ilir_expr ilir_split_constant(const struct ilir_module *, ilir_expr, int64_t *added);
+/* How far b is from a, if that is known: i + 3 from i, and (i + 3) - x from i - x; false if it is not. */
+bool ilir_find_distance(const struct ilir_module *, ilir_expr a, ilir_expr b, int64_t *distance);
 /* The first buffer of a kind, such as that of the nodes' cases; none if there is none. */
 ilir_buffer ilir_find_buffer(const struct ilir_module *, enum image_buffer_kind);
 /* The outermost SWEPT loop of a kernel, which is the last statement or alone inside loops that each call runs as a whole;
@@ -358,6 +407,10 @@ ilir_buffer ilir_find_buffer(const struct ilir_module *, enum image_buffer_kind)
 const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *);
 /* The blocks that a block of statements consists of: the iterations of its swept loops; 1 = it has none. */
 int64_t ilir_blocks(const struct ilir_module *, const struct ilir_stmt *);
+/* Lists the matrix registers that a block allocates, in order, ILIR_MATRICES + 1 at most; returns their number. */
+int ilir_list_matrices(const struct ilir_module *, const struct ilir_stmt *, ilir_buffer *list);
+/* How many elements apart the rows of a FILL or SPILL lie in memory; 0 = it has one row. */
+int64_t ilir_row_distance(const struct ilir_module *, const struct ilir_stmt *);
 /* The number of iterations of a loop with constant bounds; 0 for other loops. */
 int64_t ilir_trip_count(const struct ilir_module *, const struct ilir_stmt *);
 /* The name of a buffer that makes the order of a loop's iterations matter: two of them write one element,

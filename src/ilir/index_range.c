@@ -360,7 +360,7 @@ static void walk_expr(struct walk *w, ilir_expr e, uint32_t scope)
 		return;
 	}
 	if (n->op == ILIR_WITHIN)
-		walk_within(w, ilir_arg(w->m, e, 0));
+		walk_within(w, ilir_widened(w->m, ilir_arg(w->m, e, 0)));
 	for (int i = n->op == ILIR_WITHIN; i < n->args; i++)
 		walk_expr(w, ilir_arg(w->m, e, i), scope);
 	if (n->op == ILIR_LOAD)
@@ -456,10 +456,16 @@ static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 	case ILIR_PREFETCH:
 		walk_expr(w, s->prefetch.load, ++w->t->scopes);
 		break;
+	case ILIR_FILL:
+	case ILIR_SPILL:
+		walk_expr(w, s->rows.first, ++w->t->scopes);
+		walk_expr(w, s->rows.last, ++w->t->scopes);
+		break;
 	case ILIR_STEP:
 		walk_step(w, s);
 		break;
 	case ILIR_ALLOC:
+	case ILIR_DOT:
 	case ILIR_BARRIER:
 		break;
 	}

@@ -121,11 +121,11 @@ static void *locate_element(struct ilir_interpreter *r, ilir_buffer b, struct ce
 	return (char *)p->data + at * p->element;
 }
 
-/* The type of an operator's operands, or of a load or leaf itself. */
+/* The type by which an operator's row is found, or that of a load or leaf itself. */
 static enum ilir_dtype operand_type(const struct ilir_module *m, ilir_expr e)
 {
 	const struct ilir_node *n = ilir_at(m, e);
-	return n->args && n->op != ILIR_LOAD ? ilir_type_of(m, ilir_arg(m, e, n->args - 1)).dtype
+	return n->args && n->op != ILIR_LOAD ? ilir_type_of(m, ilir_arg(m, e, 0)).dtype
 					     : n->type.dtype;
 }
 
@@ -162,17 +162,6 @@ static void run_load(struct ilir_interpreter *r, struct cell *c)
 
 typedef int64_t c_INDEX;
 
-static inline float negate_float(float x)
-{
-	return f32_of_bits(bits_of_f32(x) ^ 0x80000000u);
-}
-
-/* Unsigned, so that the least number by -1 wraps. */
-static inline uint64_t divide_integers(int64_t x, int64_t y)
-{
-	return y == 0 ? 0 : y == -1 ? -(uint64_t)x : (uint64_t)(x / y);
-}
-
 /* x > y ? x : y as compiled code computes it: x86 gives a zero for denormals where these count as zeros. */
 static inline float larger_float(float x, float y)
 {
@@ -204,6 +193,18 @@ static inline float smaller_float(float x, float y)
 			c_##operand x = xs[i], y = ys[i], z = zs[i];                                         \
 			(void)y, (void)z;                                                                    \
 			to[i] = (c_##result)(expression);                                                    \
+		}                                                                                            \
+	}
+#define ILIR_WORDS_ROW(name, expression)                                                                     \
+	static void run_##name##_I32(struct ilir_interpreter *r, struct cell *c)                             \
+	{                                                                                                    \
+		const c_I32 *xs = value_of(r, c->arg[0]), *ys = value_of(r, c->arg[1]);                      \
+		const c_F32 *zs = value_of(r, c->arg[2]);                                                    \
+		c_F32 *to = c->value;                                                                        \
+		for (uint32_t i = 0; i < c->lanes; i++) {                                                    \
+			c_I32 x = xs[i], y = ys[i];                                                          \
+			c_F32 z = zs[i];                                                                     \
+			to[i] = (expression);                                                                \
 		}                                                                                            \
 	}
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows) rows
@@ -260,10 +261,21 @@ static bool is_within(struct ilir_interpreter *r, const struct cell *load, uint3
 	return true;
 }
 
+/* Copies an element of memory, or widens one of narrow integers to an i32. */
+static void take_element(void *to, const void *from, enum ilir_dtype dtype, int bytes)
+{
+	int16_t half = 0;
+	memcpy(&half, from, dtype == ILIR_I16 ? sizeof half : 0);
+	int32_t number = dtype == ILIR_U8 ? *(const uint8_t *)from : dtype == ILIR_I8 ? *(const int8_t *)from : half;
+	bool narrow = dtype == ILIR_U8 || dtype == ILIR_I8 || dtype == ILIR_I16;
+	memcpy(to, narrow ? &number : from, bytes);
+}
+
 /* Loads elements one by one. */
 static void run_WITHIN(struct ilir_interpreter *r, struct cell *c)
 {
-	const struct cell *load = c->arg[0];
+	const struct cell *load = c->arg[0]->run == run_load ? c->arg[0] : c->arg[0]->arg[0];
+	enum ilir_dtype dtype = ilir_buffer_at(r->m, load->buffer)->dtype;
 	const char *other = value_of(r, c->arg[1]);
 	int64_t step = load->lanes > 1 ? load->arg[load->args - 1]->step : 1;
 	struct cell *index[ILIR_MAX_RANK], last = {.stamp = ALWAYS};
@@ -276,7 +288,7 @@ static void run_WITHIN(struct ilir_interpreter *r, struct cell *c)
 		int64_t at = *(int64_t *)value_of(r, load->arg[load->args - 1]) + i * step;
 		last.value = &at;
 		index[load->args - 1] = &last;
-		memcpy(to, locate_element(r, load->buffer, index, load->args, 1), c->element);
+		take_element(to, locate_element(r, load->buffer, index, load->args, 1), dtype, c->element);
 	}
 }
 
@@ -466,8 +478,15 @@ static struct code *compile_stmt(struct compiler *c, const struct ilir_stmt *s)
 	case ILIR_STORE:
 		compile_store(c, code, s);
 		break;
+	case ILIR_FILL:
+	case ILIR_SPILL:
+		compile_list(c, code, (ilir_expr[]){s->rows.first, s->rows.last}, 2);
+		code->a = cell_of(c, s->rows.first);
+		code->b = cell_of(c, s->rows.last);
+		break;
 	case ILIR_ALLOC:
 	case ILIR_PREFETCH:
+	case ILIR_DOT:
 	case ILIR_BARRIER:
 		break;
 	}
@@ -648,6 +667,38 @@ static void run_alloc(struct ilir_interpreter *r, ilir_buffer b)
 	memset(p->data, 0xff, bytes);
 }
 
+static char *address_of_row(struct ilir_interpreter *r, const struct cell *row)
+{
+	return locate_element(r, row->buffer, row->arg, (int)row->args, row->lanes);
+}
+
+/* Copies rows to a matrix register, or from it.  Both ends have been loaded, and so are in bounds. */
+static void run_rows(struct ilir_interpreter *r, const struct code *c)
+{
+	evaluate_cells(r, c);
+	struct place *matrix = &r->places[c->stmt->rows.matrix.i];
+	size_t bytes = (size_t)matrix->extent[1] * matrix->element;
+	int64_t rows = matrix->extent[0];
+	char *at = address_of_row(r, c->a), *last = address_of_row(r, c->b), *of = matrix->data;
+	for (int64_t i = 0; i < rows; i++, of += bytes) {
+		char *row = rows > 1 ? at + (last - at) / (rows - 1) * i : at;
+		memcpy(c->stmt->kind == ILIR_FILL ? of : row, c->stmt->kind == ILIR_FILL ? row : of, bytes);
+	}
+}
+
+/* Adds the products of two matrix registers of words to a third one. */
+static void run_dot(struct ilir_interpreter *r, const struct ilir_stmt *s)
+{
+	const struct place *sum = &r->places[s->dot.sum.i], *a = &r->places[s->dot.a.i], *b = &r->places[s->dot.b.i];
+	int64_t rows = sum->extent[0], columns = sum->extent[1], words = a->extent[1];
+	int32_t *to = sum->data;
+	const int32_t *x = a->data, *w = b->data;
+	for (int64_t m = 0; m < rows; m++)
+		for (int64_t k = 0; k < words; k++)
+			for (int64_t n = 0; n < columns; n++)
+				to[m * columns + n] = (int32_t)dot_bytes(x[m * words + k], w[k * columns + n], to[m * columns + n]);
+}
+
 static void run_block(struct ilir_interpreter *r, const struct code *c)
 {
 	for (; c; c = c->next) {
@@ -670,6 +721,13 @@ static void run_block(struct ilir_interpreter *r, const struct code *c)
 			break;
 		case ILIR_STEP:
 			run_step(r, c);
+			break;
+		case ILIR_FILL:
+		case ILIR_SPILL:
+			run_rows(r, c);
+			break;
+		case ILIR_DOT:
+			run_dot(r, c->stmt);
 			break;
 		case ILIR_PREFETCH:
 		case ILIR_BARRIER:

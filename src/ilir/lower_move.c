@@ -133,20 +133,62 @@ static struct ilir_stmt *side_block(struct lowering *l, struct scope *around, co
 	return lower_scope_finish(l, own);
 }
 
-/* A condition for the `yes` side: the comparison has this truth value. */
+/* Whether a value is computed by loops at each use: it reduces, or what it is computed of there does. */
+static bool needs_loop(const struct lowering *l, struct map *seen, sub_ref r)
+{
+	if (!r.i || !map_add(seen, (const char *)&r, sizeof r, 1))
+		return false;
+	const struct sub_value *v = sub_at(l->p, r);
+	bool here = sched_group_of(l->plan, l->body, r) == l->group - l->plan->groups.at;
+	if (sched_is_stored(l->plan, l->body, r) && !here)
+		return false;
+	bool needs = sub_reduces(v->op);
+	for (int a = 0; a < v->args && !needs; a++)
+		needs = needs_loop(l, seen, v->arg[a].value);
+	return needs;
+}
+
+static bool sides_need_loop(const struct lowering *l, const struct side *yes, const struct side *no)
+{
+	struct map seen = map_in(l->m->arena);
+	return needs_loop(l, &seen, yes->value) || needs_loop(l, &seen, no->value);
+}
+
+/* A condition for the `yes` side: the comparison has this truth value.  It bounds an index by the extent of its dimension, or
+ * says on which side of a concatenation it lies. */
 struct choice {
 	ilir_expr condition;
 	bool truth;
+	ilir_expr index; /* none = of a concatenation */
+	int64_t extent;
 };
 
-/* Whether a side is an element of memory, which later passes can read within the extents of its buffer: a choice between
- * it and a number compares no index, and vectors can make it.  They step by two elements at most. */
-static bool is_read_within(const struct lowering *l, ilir_expr e, const struct side *no)
+/* Whether the extents of a load's buffer say what a condition says: a dimension in memory has the index and its bounds.  It has not
+ * where the value that a window leaves is a part of what lies in memory, or is repeated along the dimension. */
+static bool is_implied_by_extents(const struct lowering *l, ilir_expr load, const struct choice *c)
 {
-	const struct ilir_node *n = ilir_at(l->m, e);
-	const struct ilir_buffer_decl *b = n->op == ILIR_LOAD ? ilir_buffer_at(l->m, n->buffer) : NULL;
-	return b && !no->value.i && b->dtype == ILIR_F32 && n->args &&
-	       (b->kind == IMAGE_VECTOR || b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH);
+	const struct ilir_node *n = ilir_at(l->m, load);
+	const struct ilir_dim *dim = ilir_buffer_at(l->m, n->buffer)->dim;
+	bool implied = false;
+	for (int d = 0; d < n->args; d++)
+		implied |= dim[d].rows == IMAGE_ONE && dim[d].extent == c->extent && ilir_arg(l->m, load, d).i == c->index.i;
+	return implied;
+}
+
+/* Whether a side is an element of memory, which later passes can read within the extents of its buffer: a choice between
+ * it and a number compares no index, and vectors can make it.  They step by two elements at most.  Where the conditions hold, all
+ * indices lie in the extents. */
+static bool is_read_within(const struct lowering *l, ilir_expr e, const struct choice *c, int n, const struct side *no)
+{
+	ilir_expr load = ilir_widened(l->m, e);
+	const struct ilir_node *node = ilir_at(l->m, load);
+	const struct ilir_buffer_decl *b = node->op == ILIR_LOAD ? ilir_buffer_at(l->m, node->buffer) : NULL;
+	enum ilir_dtype type = ilir_type_of(l->m, e).dtype;
+	bool within = b && !no->value.i && (type == ILIR_F32 || type == ILIR_I32) &&
+		      (b->kind == IMAGE_VECTOR || b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH);
+	for (int i = 0; within && i < n; i++)
+		within = is_implied_by_extents(l, load, &c[i]);
+	return within;
 }
 
 /* The choice as an expression, for use inside a reduction.  No part of a side is computed before the
@@ -158,7 +200,7 @@ static ilir_expr choose_expression(struct lowering *l, int depth, const struct c
 	l->floor = depth > floor ? depth : floor;
 	ilir_expr e = side_value(l, yes), other = side_value(l, no);
 	l->floor = floor;
-	if (is_read_within(l, e, no))
+	if (is_read_within(l, e, c, n, no))
 		return ilir_binary(l->m, ILIR_WITHIN, e, other);
 	while (n-- > 0)
 		e = ilir_ternary(l->m, ILIR_SELECT, c[n].condition, c[n].truth ? e : other,
@@ -177,13 +219,13 @@ static struct ilir_stmt *choose_branch(struct lowering *l, struct scope *s, cons
 }
 
 /* Chooses `yes` if all n conditions hold, else `no`: by an expression inside a reduction, else by
- * branches, which can contain the statements of each side.  Conditions compare one index with a constant
- * where possible, so that split_loops can decide them. */
+ * branches, which can contain the statements of each side, as where a side is itself a reduction.  Conditions compare one
+ * index with a constant where possible, so that split_loops can decide them. */
 static ilir_expr choose_side(struct lowering *l, int depth, const struct choice *c, int n,
 			     const struct side *yes, const struct side *no)
 {
 	struct scope *s = lower_scope_at(l, depth);
-	if (s->reduction)
+	if (s->reduction && !sides_need_loop(l, yes, no))
 		return choose_expression(l, s->depth, c, n, yes, no);
 	const char *name = no->value.i ? "joined" : "filled";
 	enum dtype dtype = yes->value.i ? sub_at(l->p, yes->value)->dtype : yes->dtype;
@@ -202,7 +244,7 @@ ilir_expr lower_joined(struct lowering *l, const struct sub_value *v, const ilir
 	int64_t first = l->p->vars.at[sub_joined_var(v, 0)].extent;
 	ilir_expr at = index[v->axis], rest = ilir_binary(l->m, ILIR_SUB, at, ilir_index(l->m, first));
 	struct side sides[2] = {{.value = v->arg[0].value}, {.value = v->arg[1].value}};
-	struct choice choice = {ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first)), true};
+	struct choice choice = {.condition = ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first)), .truth = true};
 	for (int a = 0; a < 2; a++) {
 		struct sub_vars axis = sub_one_var(sub_joined_var(v, a));
 		lower_indices_with(v, index, &v->arg[a], &axis, a ? &rest : &at, sides[a].index);
@@ -222,15 +264,15 @@ static struct choice compare_below(struct lowering *l, const struct sub_map *m, 
 {
 	struct ilir_module *mod = l->m;
 	if (m->scale2 || m->var < 0 || !m->scale)
-		return (struct choice){ilir_binary(mod, ILIR_LT, at, ilir_index(mod, bound)), true};
+		return (struct choice){.condition = ilir_binary(mod, ILIR_LT, at, ilir_index(mod, bound)), .truth = true};
 	int64_t limit = bound - m->offset; /* scale * var < limit */
 	if (m->scale > 0)
 		return (struct choice){
-		    ilir_binary(mod, ILIR_LT, var, ilir_index(mod, divide_rounding_up(limit, m->scale))),
-		    true};
+		    .condition = ilir_binary(mod, ILIR_LT, var, ilir_index(mod, divide_rounding_up(limit, m->scale))),
+		    .truth = true};
 	/* not -scale * var < 1 - limit */
 	return (struct choice){
-	    ilir_binary(mod, ILIR_LT, var, ilir_index(mod, divide_rounding_up(1 - limit, -m->scale))), false};
+	    .condition = ilir_binary(mod, ILIR_LT, var, ilir_index(mod, divide_rounding_up(1 - limit, -m->scale)))};
 }
 
 /* Sets the conditions for the i-th index to lie in its dimension, but for those that always hold; returns
@@ -250,6 +292,10 @@ static int bounds_of(struct lowering *l, const struct sub_value *v, int i, const
 	}
 	if (most >= extent)
 		c[n++] = compare_below(l, m, index_of(v, index, m->var), at, extent);
+	for (int k = 0; k < n; k++) {
+		c[k].index = at;
+		c[k].extent = extent;
+	}
 	return n;
 }
 

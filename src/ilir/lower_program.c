@@ -271,7 +271,7 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 	bool local = l->plan->groups.at[sched_group_of(l->plan, body, r)].local;
 	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r),
 				     .kind = local ? IMAGE_LOCAL : IMAGE_SCRATCH,
-				     .dtype = (enum ilir_dtype)v->dtype};
+				     .dtype = (enum ilir_dtype)l->plan->stored_types[r.i]};
 	for (int i = lower_first_stored(l, r); i < v->vars; i++)
 		b.dim[b.rank++] = var_dim(l, body, v->var[i]);
 	const struct sched_order *order = sched_intermediate_order(l->sched, body, r);
@@ -355,6 +355,25 @@ static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *n
 			steps = ilir_append(steps, step);
 		}
 	return steps;
+}
+
+/* --- calls --- */
+
+static ilir_buffer buffer_of_operand(const struct lowering *l, const struct sub_operand *o)
+{
+	return o->role == IMAGE_OPERAND_CONSTANT ? l->param[o->which] : l->input[o->which];
+}
+
+static void declare_calls(struct lowering *l)
+{
+	for (size_t c = 0; c < l->p->calls.n; c++) {
+		const struct sub_call *from = &l->p->calls.at[c];
+		struct ilir_operand *operand = ARENA_ARRAY(l->m->arena, struct ilir_operand, from->operands);
+		for (int i = 0; i < from->operands; i++)
+			operand[i] = (struct ilir_operand){buffer_of_operand(l, &from->operand[i]),
+							   from->operand[i].role == IMAGE_OPERAND_OUTPUT};
+		vec_push(l->m->arena, &l->m->calls, (struct ilir_call){from->name, from->operands, operand});
+	}
 }
 
 /* The next body of a domain in the current traversal after body `before`; -1 = there is none. */
@@ -593,6 +612,11 @@ static struct ilir_stmt *lower_all_rows(struct lowering *l, enum sub_domain doma
 		return NULL;
 	ilir_expr begin = domain == SUB_AHEAD_INNER ? ilir_size(m, IMAGE_LEAVES) : ilir_index(m, 0);
 	ilir_expr end = ilir_size(m, domain == SUB_EVERY_INPUT ? IMAGE_INPUTS : IMAGE_NODES);
+	if (l->p->bodies.at[body].call) {
+		struct ilir_stmt *step = ilir_step(m, l->p->bodies.at[body].name, 0, begin, end, NULL);
+		step->step.call = l->p->bodies.at[body].call;
+		return step;
+	}
 	return lower_steps(l, body, l->p->bodies.at[body].name, begin, end);
 }
 
@@ -638,8 +662,10 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 	l.places = map_in(m->arena);
 	tiling->accumulators = sched->accumulators;
 	tiling->peel = sched->peel;
+	tiling->matrices = sched->target->amx_int8;
 	tiling->align = sched->align;
 	declare_buffers(&l);
+	declare_calls(&l);
 	lower_bindings(&l);
 	for (size_t t = 0; t < l.p->traversals.n; t++) {
 		l.traversal = t;

@@ -26,20 +26,15 @@ ilir_expr lower_narrowed(struct lowering *l, ilir_expr e, enum dtype to)
 	return narrows ? ilir_unary(l->m, ops[to], e) : e;
 }
 
-static int64_t saturate_number(double number, int64_t low, int64_t high)
-{
-	return number <= (double)low ? low : number >= (double)high ? high : (int64_t)number;
-}
-
 ilir_expr lower_number(struct lowering *l, enum dtype d, double number)
 {
 	switch (d) {
 	case DTYPE_I32:
-		return ilir_i32(l->m, (int32_t)saturate_number(number, INT32_MIN, INT32_MAX));
+		return ilir_i32(l->m, (int32_t)sub_convert_number(d, number));
 	case DTYPE_I64:
-		return ilir_i64(l->m, saturate_number(number, INT64_MIN, INT64_MAX));
+		return ilir_i64(l->m, sub_convert_number(d, number));
 	case DTYPE_BOOL:
-		return ilir_bool(l->m, number != 0);
+		return ilir_bool(l->m, sub_convert_number(d, number));
 	default:
 		return ilir_float(l->m, (float)number);
 	}

@@ -211,7 +211,7 @@ static ilir_expr read_stored(struct lowering *l, sub_ref r, const ilir_expr *ind
 	if (s && s->to == SUB_TO_STATE)
 		return read_state(l, s->which, index, sub_at(l->p, r)->vars);
 	int n = lower_stored_index(l, r, index, at);
-	return lower_load(l, lower_storage(l, l->body, r), at, n);
+	return lower_widened(l, lower_load(l, lower_storage(l, l->body, r), at, n));
 }
 
 ilir_expr lower_value_at(struct lowering *l, sub_ref r, const ilir_expr *index)

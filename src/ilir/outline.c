@@ -131,7 +131,8 @@ static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, co
 				.group = step->step.group,
 				.cases = step->step.cases,
 				.sort = step->step.sort,
-				.apart = step->step.apart};
+				.apart = step->step.apart,
+				.call = step->step.call};
 	if (rest && rest->next && is_columns(m, rest)) {
 		outline_parts(m, k, step->step.name, head, rest, tiling);
 		return;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: lays weights that are read by vectors out in the order in which they are read: for each block of
+/* Pass: lays weights of vector loops out in the order in which they are read: for each block of
  * columns, for each element of the other axes, the vectors of all weights that are read there (the gates of a
  * cell), lane by lane.
  *
@@ -8,9 +8,16 @@
  *         for i2 in 0..8 vector: .. U_i[i1 + i2, k] ..
  *         for i2 in 0..8 vector: .. U_o[i1 + i2, k] ..
  *
+ * Where vectors run along another operand, and each element of the weight is multiplied by a whole vector,
+ * the rows of the tile take the place of the lanes: what a tile reads in one iteration of its sum lies
+ * together.
+ *
+ *     for i2 in 0..6 unrolled                               pack[div(i1, 6), k, 0, i2] is W[i1 + i2, k]
+ *       for n in 0..8 vector: s[i2, n] = .. W[i1 + i2, k] * x[k, n] ..
+ *
  * An index that does not come from a loop (the label of an edge, a row) selects one of several weights.  It
- * stays the outermost dimension, and each of these weights is packed, if a sum runs over it or the vector is not along its last
- * dimension.
+ * stays the outermost dimension, and each of these weights is packed, if a sum runs over it or the vector is
+ * not along its last dimension.
  *
  *     label = rel[e]
  *     for k .. W[label, k, i1 + i2] * h[child, k]      ->    pack[label, div(i1, 8), k, 0, i2]
@@ -24,14 +31,22 @@ struct around {
 	const struct around *outer;
 };
 
-/* A load of a weight along a vector, decomposed. */
+/* A loop that moves the index of an axis: its iteration, their number, and by how much each advances the
+ * index. */
+struct part {
+	ilir_expr iteration;
+	int64_t extent, stride;
+};
+
+enum { MAX_BLOCKS = 2 };
+
+/* A load of a weight along a vector or the rows of a tile, decomposed. */
 struct access {
 	ilir_expr load;
 	ilir_buffer weight;
-	int axis;			/* dimension that the vector runs along */
-	ilir_expr block, column, lane;	/* loop variables: block and column may be none */
-	int64_t first;			/* begin of the loop over blocks */
-	int64_t blocks, columns, lanes; /* trip counts of the loops */
+	int axis; /* dimension that the vector, or the rows of the tile, run along */
+	struct part block[MAX_BLOCKS], column,
+	    lane;			/* the outermost block first; extent 0 = there is no such loop */
 	int64_t begin;			/* index of the axis in the first iteration */
 	ilir_expr other[ILIR_MAX_RANK]; /* indices of the other dimensions, in order */
 	bool row[ILIR_MAX_RANK];	/* of each of these: it does not come from a loop */
@@ -46,44 +61,115 @@ struct pack {
 
 /* --- decomposing a load --- */
 
-/* The innermost loop around of a kind whose variable an expression uses: a vector loop, an unrolled one
- * over columns, or a serial one; NULL = none. */
-static const struct ilir_stmt *find_loop(const struct around *a, const struct ilir_module *m, ilir_expr e,
-					 bool vector, bool unrolled)
+static bool is_used_by_store(const struct ilir_module *m, const struct ilir_stmt *store, ilir_var v)
 {
-	for (; a; a = a->outer) {
-		const struct ilir_stmt *l = a->loop;
-		bool kind = vector ? l->loop.kind == ILIR_VECTOR
-			    : unrolled ? l->loop.kind == ILIR_UNROLLED && l->loop.step > 1
-				       : l->loop.kind == ILIR_SERIAL;
-		if (kind && ilir_uses_var(m, e, l->loop.var))
-			return l;
+	for (int d = 0; d < store->store.indices; d++)
+		if (ilir_uses_var(m, store->store.index[d], v))
+			return true;
+	return false;
+}
+
+/* What a loop is of the axis of a weight. */
+enum role { LANE_OF_VECTOR, ROW_OF_TILE, COLUMN, BLOCK };
+
+static bool has_role(const struct ilir_module *m, const struct ilir_stmt *l, enum role role,
+		     const struct ilir_stmt *store)
+{
+	switch (role) {
+	case LANE_OF_VECTOR:
+		return l->loop.kind == ILIR_VECTOR;
+	case ROW_OF_TILE:
+		return l->loop.kind == ILIR_UNROLLED && l->loop.step == 1 &&
+		       is_used_by_store(m, store, l->loop.var);
+	case COLUMN:
+		return l->loop.kind == ILIR_UNROLLED && l->loop.step > 1;
+	default:
+		return l->loop.kind == ILIR_SERIAL;
 	}
+}
+
+/* The innermost loop of a role whose variable an expression uses; NULL = none. */
+static const struct ilir_stmt *find_loop(const struct ilir_module *m, ilir_expr e, enum role role,
+					 const struct around *a, const struct ilir_stmt *store)
+{
+	for (; a; a = a->outer)
+		if (has_role(m, a->loop, role, store) && ilir_uses_var(m, e, a->loop->loop.var))
+			return a->loop;
 	return NULL;
 }
 
-/* Sets the loops of the vector's axis; false if the index is not block + column + lane + constant. */
-static bool decompose_index(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
+/* By how much an index grows with a variable.  False if that depends on where it is. */
+static bool find_coefficient(const struct ilir_module *m, ilir_expr e, ilir_var v, int64_t *by)
 {
-	const struct ilir_stmt *lane = find_loop(around, m, e, true, false),
-			       *column = find_loop(around, m, e, false, true);
-	const struct ilir_stmt *block = find_loop(around, m, e, false, false);
-	if (!lane)
+	const struct ilir_node *n = ilir_at(m, e);
+	int64_t other = 0;
+	*by = n->op == ILIR_VAR;
+	if (n->op == ILIR_VAR || !ilir_uses_var(m, e, v))
+		return *by = n->op == ILIR_VAR && n->var.i == v.i, true;
+	if (n->op == ILIR_ADD || n->op == ILIR_SUB)
+		return find_coefficient(m, ilir_arg(m, e, 0), v, by) &&
+		       find_coefficient(m, ilir_arg(m, e, 1), v, &other) &&
+		       !(n->op == ILIR_ADD ? __builtin_add_overflow(*by, other, by)
+					   : __builtin_sub_overflow(*by, other, by));
+	return n->op == ILIR_MUL && ilir_constant(m, ilir_arg(m, e, 1), &other) &&
+	       find_coefficient(m, ilir_arg(m, e, 0), v, by) && !__builtin_mul_overflow(*by, other, by);
+}
+
+/* Takes the innermost loop of a role out of an index, if there is one. */
+static bool take_part(struct ilir_module *m, ilir_expr *e, enum role role, const struct around *around,
+		      const struct ilir_stmt *store, struct part *part)
+{
+	const struct ilir_stmt *l = find_loop(m, *e, role, around, store);
+	int64_t first, by, trips = l ? ilir_trip_count(m, l) : 0;
+	if (!trips || !ilir_constant(m, l->loop.begin, &first) ||
+	    !find_coefficient(m, *e, l->loop.var, &by) || by < 1)
 		return false;
-	a->lanes = ilir_trip_count(m, lane);
-	a->columns = column ? ilir_trip_count(m, column) : 1;
-	a->blocks = block ? ilir_trip_count(m, block) : 1;
-	a->lane = ilir_var_ref(m, lane->loop.var);
-	e = ilir_substitute(m, e, lane->loop.var, ilir_index(m, 0));
-	if (column) {
-		a->column = ilir_var_ref(m, column->loop.var);
-		e = ilir_substitute(m, e, column->loop.var, ilir_index(m, 0));
-	}
-	if (block && ilir_constant(m, block->loop.begin, &a->first)) {
-		a->block = ilir_var_ref(m, block->loop.var);
-		e = ilir_substitute(m, e, block->loop.var, ilir_index(m, a->first));
-	}
-	return ilir_constant(m, e, &a->begin) && a->lanes && a->columns && a->blocks;
+	ilir_expr distance = ilir_binary(m, ILIR_SUB, ilir_var_ref(m, l->loop.var), ilir_index(m, first));
+	*part = (struct part){ilir_binary(m, ILIR_DIV, distance, ilir_index(m, l->loop.step)), trips,
+			      by * l->loop.step};
+	*e = ilir_substitute(m, *e, l->loop.var, ilir_index(m, first));
+	return true;
+}
+
+/* Whether a part goes past what all with shorter strides reach together. */
+static bool goes_past(const struct part *p, const struct part *const *all, int n)
+{
+	int64_t reach = 0;
+	for (int i = 0; i < n; i++)
+		if (all[i] != p && all[i]->extent > 1 && all[i]->stride <= p->stride)
+			reach += (all[i]->extent - 1) * all[i]->stride;
+	return p->extent < 2 || p->stride > reach;
+}
+
+/* Whether each iteration of the loops reads another element, so that the packed buffer is about as large as
+ * the weight: windows over a weight read most elements again and again. */
+static bool are_distinct(const struct access *a)
+{
+	const struct part *all[] = {&a->block[0], &a->block[1], &a->column, &a->lane};
+	enum { N = sizeof all / sizeof *all };
+	bool distinct = true;
+	for (int i = 0; i < N; i++)
+		distinct &= goes_past(all[i], all, N);
+	return distinct;
+}
+
+/* Sets the loops of an axis; false if its index is not blocks + column + lane + constant. */
+static bool decompose_index(struct ilir_module *m, ilir_expr e, enum role lane, const struct around *around,
+			    const struct ilir_stmt *store, struct access *a)
+{
+	struct part block[MAX_BLOCKS];
+	int blocks = 0;
+	a->column = (struct part){.extent = 0};
+	if (!take_part(m, &e, lane, around, store, &a->lane))
+		return false;
+	if (lane == LANE_OF_VECTOR)
+		take_part(m, &e, COLUMN, around, store, &a->column);
+	int most = a->column.extent ? 1 : MAX_BLOCKS;
+	while (blocks < most && take_part(m, &e, BLOCK, around, store, &block[blocks]))
+		blocks++;
+	for (int i = 0; i < MAX_BLOCKS; i++)
+		a->block[i] = i < blocks ? block[blocks - 1 - i] : (struct part){.extent = 0};
+	return ilir_constant(m, e, &a->begin) && are_distinct(a);
 }
 
 /* Whether a buffer is a stack: weights of one shape, numbered by its first dimension. */
@@ -109,7 +195,8 @@ static int axis_of(const struct ilir_buffer_decl *b, int d)
 	return b->recipe ? b->recipe->dim[d].axis : d;
 }
 
-static bool decompose_load(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
+static bool decompose_load(struct ilir_module *m, ilir_expr e, enum role lane, const struct around *around,
+			   const struct ilir_stmt *store, struct access *a)
 {
 	const struct ilir_node *n = ilir_at(m, e);
 	*a = (struct access){.load = e, .axis = -1};
@@ -122,7 +209,7 @@ static bool decompose_load(struct ilir_module *m, ilir_expr e, const struct arou
 	int rank = n->args;
 	for (int d = 0; d < rank; d++) {
 		ilir_expr index = ilir_arg(m, e, d);
-		if (a->axis < 0 && decompose_index(m, index, around, a))
+		if (a->axis < 0 && decompose_index(m, index, lane, around, store, a))
 			a->axis = d;
 		else
 			a->other[a->others++] = index;
@@ -140,7 +227,8 @@ static bool is_given_by_loops(const struct ilir_module *m, ilir_expr e, const st
 }
 
 /* Whether the index uses the variable of a loop whose iterations all store to the same element. */
-static bool is_summed(const struct ilir_module *m, ilir_expr e, const struct around *around, const struct ilir_stmt *store)
+static bool is_summed(const struct ilir_module *m, ilir_expr e, const struct around *around,
+		      const struct ilir_stmt *store)
 {
 	bool summed = false;
 	for (; around && !summed; around = around->outer) {
@@ -152,9 +240,11 @@ static bool is_summed(const struct ilir_module *m, ilir_expr e, const struct aro
 	return summed;
 }
 
-/* Marks the indices that are rows.  False if there are rows but no sum, and the vector runs along the last axis: rows that
- * are only copied are in the order in which they are read, and packing would duplicate tables that may be large. */
-static bool find_rows(const struct ilir_module *m, struct access *a, const struct around *around, const struct ilir_stmt *store)
+/* Marks the indices that are rows.  False if there are rows but no sum, and the vector runs along the last
+ * axis: rows that are only copied are in the order in which they are read, and packing would duplicate tables
+ * that may be large. */
+static bool find_rows(const struct ilir_module *m, struct access *a, const struct around *around,
+		      const struct ilir_stmt *store)
 {
 	bool rows = false, summed = false, across = a->axis != a->others;
 	for (int i = 0; i < a->others; i++) {
@@ -165,13 +255,55 @@ static bool find_rows(const struct ilir_module *m, struct access *a, const struc
 	return !rows || ((summed || across) && !is_stack(ilir_buffer_at(m, a->weight)));
 }
 
+static bool is_same_part(const struct part *a, const struct part *b, bool whichever_loop)
+{
+	return a->extent == b->extent && a->stride == b->stride &&
+	       (whichever_loop || a->iteration.i == b->iteration.i);
+}
+
+/* Whether the same blocks are read, by parts of one size: each statement has tile and vector loops of its
+ * own. */
+static bool has_same_parts(const struct access *a, const struct access *b)
+{
+	bool same = is_same_part(&a->lane, &b->lane, true) && is_same_part(&a->column, &b->column, true);
+	for (int i = 0; i < MAX_BLOCKS; i++)
+		same &= is_same_part(&a->block[i], &b->block[i], false);
+	return same;
+}
+
+/* Whether a vector loop is around, and moves no index of a load. */
+static bool is_multiplied_by_vectors(const struct ilir_module *m, ilir_expr load, const struct around *around)
+{
+	bool vectors = false;
+	for (; around; around = around->outer)
+		if (around->loop->loop.kind == ILIR_VECTOR) {
+			vectors = true;
+			if (ilir_uses_var(m, load, around->loop->loop.var))
+				return false;
+		}
+	return vectors;
+}
+
+/* Whether a sum runs over an axis of a weight that the rows of a tile do not run along, and all of its axes
+ * come from loops. */
+static bool is_read_again(const struct ilir_module *m, const struct access *a, const struct around *around,
+			  const struct ilir_stmt *store)
+{
+	bool summed = false;
+	for (int i = 0; i < a->others; i++) {
+		if (!is_given_by_loops(m, a->other[i], around))
+			return false;
+		summed |= is_summed(m, a->other[i], around, store);
+	}
+	return summed;
+}
+
 /* Whether two loads traverse weights of one type in the same order, so that these can be interleaved. */
 static bool is_alike(const struct ilir_module *m, const struct access *a, const struct access *b)
 {
 	const struct ilir_buffer_decl *x = ilir_buffer_at(m, a->weight), *y = ilir_buffer_at(m, b->weight);
 	if (x->dtype != y->dtype || is_stack(x) != is_stack(y) || a->axis != b->axis ||
-	    a->others != b->others || a->block.i != b->block.i || a->lanes != b->lanes ||
-	    a->columns != b->columns)
+	    a->others != b->others || !has_same_parts(a, b))
 		return false;
 	for (int i = 0; i < a->others; i++)
 		if (a->other[i].i != b->other[i].i)
@@ -196,7 +328,8 @@ static struct image_pack_source source_of(const struct ilir_module *m, const str
 	return s;
 }
 
-static void add_dim(struct image_recipe *r, struct ilir_buffer_decl *b, int name, int axis, int64_t extent, int64_t stride)
+static void add_dim(struct image_recipe *r, struct ilir_buffer_decl *b, int name, int axis, int64_t extent,
+		    int64_t stride)
 {
 	r->dim[r->dims++] = (struct image_pack_dim){axis, extent, stride};
 	b->dim[b->rank++] = (struct ilir_dim){name, IMAGE_ONE, extent, extent};
@@ -246,8 +379,8 @@ static int find_gate(const struct image_recipe *r, const struct image_recipe *si
 
 /* Adds the dimensions other than the vector's axis: rows, or those that loops index.  A slot of a stack
  * has `n` sources. */
-static void add_others(struct image_recipe *r, struct ilir_buffer_decl *b, const struct ilir_buffer_decl *weight,
-		       const struct access *a, bool rows, int n)
+static void add_others(struct image_recipe *r, struct ilir_buffer_decl *b,
+		       const struct ilir_buffer_decl *weight, const struct access *a, bool rows, int n)
 {
 	for (int d = 0, i = 0; d < weight->rank; d++)
 		if (d != a->axis && a->row[i++] == rows)
@@ -262,16 +395,23 @@ static struct ilir_buffer_decl packed_decl(struct ilir_module *m, const struct a
 	struct image_recipe *r = ARENA_NEW(m->arena, struct image_recipe);
 	int slots = is_stack(weight) ? (int)weight->dim[0].extent : 1;
 	struct image_pack_source *sources = ARENA_ARRAY(m->arena, struct image_pack_source, n * slots);
-	struct ilir_buffer_decl b = {.name = "pack", .kind = IMAGE_WEIGHT, .dtype = weight->dtype, .which = weight->which, .recipe = r};
+	struct ilir_buffer_decl b = {.name = "pack",
+				     .kind = IMAGE_WEIGHT,
+				     .dtype = weight->dtype,
+				     .which = weight->which,
+				     .recipe = r};
 	int name = weight->dim[a->axis].name;
 	int axis = axis_of(weight, a->axis);
 	add_others(r, &b, weight, a, true, n);
-	add_dim(r, &b, ilir_dim_name(m, "block"), axis, a->blocks, a->lanes * a->columns);
+	add_dim(r, &b, ilir_dim_name(m, "block"), axis, a->block[0].extent ? a->block[0].extent : 1,
+		a->block[0].stride);
+	if (a->block[1].extent)
+		add_dim(r, &b, ilir_dim_name(m, "block"), axis, a->block[1].extent, a->block[1].stride);
 	add_others(r, &b, weight, a, false, n);
 	add_dim(r, &b, ilir_dim_name(m, "gate"), IMAGE_PACK_SOURCE, n, 1);
-	if (a->columns > 1)
-		add_dim(r, &b, ilir_dim_name(m, "column"), axis, a->columns, a->lanes);
-	add_dim(r, &b, name, axis, a->lanes, 1);
+	if (a->column.extent > 1)
+		add_dim(r, &b, ilir_dim_name(m, "column"), axis, a->column.extent, a->column.stride);
+	add_dim(r, &b, name, axis, a->lane.extent, a->lane.stride);
 	for (int s = 0; s < slots * n; s++)
 		sources[s] = source_of(m, &a[s % n], s / n);
 	r->sources = slots * n;
@@ -306,14 +446,14 @@ static ilir_expr packed_load(struct ilir_module *m, ilir_buffer b, const struct 
 {
 	ilir_expr index[ILIR_MAX_RANK];
 	int n = put_others(a, true, index, 0);
-	index[n++] = a->block.i ? ilir_binary(m, ILIR_DIV, ilir_binary(m, ILIR_SUB, a->block, ilir_index(m, a->first)),
-					      ilir_index(m, a->lanes * a->columns))
-				: ilir_index(m, 0);
+	index[n++] = a->block[0].extent ? a->block[0].iteration : ilir_index(m, 0);
+	if (a->block[1].extent)
+		index[n++] = a->block[1].iteration;
 	n = put_others(a, false, index, n);
 	index[n++] = ilir_index(m, source);
-	if (a->columns > 1)
-		index[n++] = a->column.i ? ilir_binary(m, ILIR_DIV, a->column, ilir_index(m, a->lanes)) : ilir_index(m, 0);
-	index[n++] = a->lane;
+	if (a->column.extent > 1)
+		index[n++] = a->column.iteration;
+	index[n++] = a->lane.iteration;
 	return ilir_load(m, b, index, n);
 }
 
@@ -330,8 +470,13 @@ static void collect_load(const struct ilir_module *m, ilir_expr e, void *context
 {
 	struct collect *c = context;
 	struct access a;
-	if (ilir_at(m, e)->op == ILIR_LOAD && decompose_load(c->p->m, e, c->around, &a) &&
-	    find_rows(m, &a, c->around, c->store))
+	if (ilir_at(m, e)->op != ILIR_LOAD)
+		return;
+	bool along = decompose_load(c->p->m, e, LANE_OF_VECTOR, c->around, c->store, &a) &&
+		     find_rows(m, &a, c->around, c->store);
+	if (along || (is_multiplied_by_vectors(m, e, c->around) &&
+		      decompose_load(c->p->m, e, ROW_OF_TILE, c->around, c->store, &a) &&
+		      is_read_again(m, &a, c->around, c->store)))
 		vec_push(m->arena, &c->accesses, a);
 }
 
@@ -346,7 +491,8 @@ static void collect_block(struct collect *c, const struct ilir_stmt *s, const st
 			continue;
 		c->around = around;
 		c->store = s;
-		ilir_visit_expr(c->p->m, s->store.value, &(struct ilir_visit){.expr = collect_load, .context = c});
+		ilir_visit_expr(c->p->m, s->store.value,
+				&(struct ilir_visit){.expr = collect_load, .context = c});
 	}
 }
 

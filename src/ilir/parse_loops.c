@@ -416,7 +416,7 @@ static struct ilir_stmt *parse_for(struct parser *p)
 	enum ilir_loop_kind kind =
 	    lex_is_next(p->l, "{")
 		? ILIR_SERIAL
-		: lex_one_of(p->l, ilir_loop_word, ILIR_UNROLLED + 1, "a kind of loop or '{'");
+		: lex_one_of(p->l, ilir_loop_word, ILIR_LOOP_KINDS, "a kind of loop or '{'");
 	return ilir_for(p->m, v, begin, end, step, walked, kind, parse_block(p));
 }
 
@@ -437,8 +437,9 @@ static struct ilir_stmt *parse_let(struct parser *p)
 
 static struct ilir_stmt *parse_alloc(struct parser *p)
 {
+	bool matrix = lex_accept(p->l, "matrix");
 	const char *from = p->l->token.from;
-	struct ilir_buffer_decl b = {.kind = ILIR_REGISTER, .name = lex_name(p->l, "the register's name")};
+	struct ilir_buffer_decl b = {.kind = ILIR_REGISTER, .matrix = matrix, .name = lex_name(p->l, "the register's name")};
 	define_name(p, b.name, from, 2 * p->m->buffers.n + 1);
 	lex_expect(p->l, ":");
 	parse_shape(p, &b);
@@ -470,6 +471,12 @@ static int parse_sorted(struct parser *p)
 	return lex_accept(p->l, "sorted") ? parse_integer(p, 0, INT32_MAX - 1) + 1 : 0;
 }
 
+/* `call 0` is number 1. */
+static int parse_call_number(struct parser *p)
+{
+	return lex_accept(p->l, "call") ? parse_integer(p, 0, INT32_MAX - 1) + 1 : 0;
+}
+
 static struct ilir_stmt *parse_step(struct parser *p)
 {
 	ilir_expr begin, end;
@@ -477,12 +484,13 @@ static struct ilir_stmt *parse_step(struct parser *p)
 	int group = parse_group(p);
 	unsigned cases = parse_cases(p);
 	bool apart = lex_accept(p->l, "apart");
-	int sort = parse_sorted(p);
+	int sort = parse_sorted(p), call = parse_call_number(p);
 	parse_bounds(p, &begin, &end);
 	struct ilir_stmt *s = ilir_step(p->m, text, group, begin, end, parse_block(p));
 	s->step.cases = cases;
 	s->step.sort = sort;
 	s->step.apart = apart;
+	s->step.call = call;
 	return s;
 }
 
@@ -490,6 +498,31 @@ static struct ilir_stmt *parse_prefetch(struct parser *p)
 {
 	bool writes = lex_accept(p->l, "write");
 	return ilir_prefetch(p->m, parse_expr(p), writes);
+}
+
+/* Reads the rest of `matrix fill a = x[n, 0] to x[n + 3, 0]`, or of a spill. */
+static struct ilir_stmt *parse_rows(struct parser *p, bool fills)
+{
+	ilir_buffer matrix = parse_buffer_name(p);
+	lex_expect(p->l, "=");
+	ilir_expr first = parse_expr(p);
+	lex_expect(p->l, "to");
+	return (fills ? ilir_fill : ilir_spill)(p->m, matrix, first, parse_expr(p));
+}
+
+/* Reads the rest of `matrix dot4 sum, a, b`. */
+static struct ilir_stmt *parse_matrix(struct parser *p)
+{
+	if (lex_accept(p->l, "fill"))
+		return parse_rows(p, true);
+	if (lex_accept(p->l, "spill"))
+		return parse_rows(p, false);
+	lex_expect(p->l, ilir_op_spelling(ILIR_DOT4));
+	ilir_buffer sum = parse_buffer_name(p);
+	lex_expect(p->l, ",");
+	ilir_buffer a = parse_buffer_name(p);
+	lex_expect(p->l, ",");
+	return ilir_dot(p->m, ILIR_DOT4, sum, a, parse_buffer_name(p));
 }
 
 static struct ilir_stmt *parse_barrier(struct parser *p)
@@ -518,6 +551,7 @@ static const struct {
 } statements[] = {
     {"for", parse_for},	  {"if", parse_if},	      {"let", parse_let},	    {"alloc", parse_alloc},
     {"step", parse_step}, {"barrier", parse_barrier}, {"prefetch", parse_prefetch},
+    {"matrix", parse_matrix},
 };
 
 static struct ilir_stmt *parse_stmt(struct parser *p)
@@ -567,6 +601,7 @@ static void parse_kernel(struct parser *p)
 	k.cases = parse_cases(p);
 	k.apart = lex_accept(p->l, "apart");
 	k.sort = parse_sorted(p);
+	k.call = parse_call_number(p);
 	if (lex_accept(p->l, "part")) {
 		k.part = parse_integer(p, 1, INT32_MAX);
 		lex_expect(p->l, "of");
@@ -590,6 +625,23 @@ static void parse_sort(struct parser *p)
 	vec_push(p->m->arena, &p->m->sorts, s);
 }
 
+/* Reads the rest of `call vta0 reads a, writes b`. */
+static void parse_operands(struct parser *p)
+{
+	struct ilir_call c = {.name = lex_name(p->l, "the name of the call")};
+	VEC(struct ilir_operand) operands = {0};
+	do {
+		struct ilir_operand o = {.writes = lex_accept(p->l, "writes")};
+		if (!o.writes)
+			lex_expect(p->l, "reads");
+		o.buffer = parse_buffer_name(p);
+		vec_push(p->m->arena, &operands, o);
+	} while (lex_accept(p->l, ","));
+	c.operands = (int)operands.n;
+	c.operand = operands.at;
+	vec_push(p->m->arena, &p->m->calls, c);
+}
+
 static void parse_module(struct parser *p)
 {
 	lex_next(p->l);
@@ -603,6 +655,8 @@ static void parse_module(struct parser *p)
 		parse_sort(p);
 	while (lex_accept(p->l, "buffer"))
 		parse_buffer(p);
+	while (lex_accept(p->l, "call"))
+		parse_operands(p);
 	while (lex_accept(p->l, "kernel"))
 		parse_kernel(p);
 	if (p->l->token.kind != END)

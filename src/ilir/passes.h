@@ -21,6 +21,7 @@ struct ilir_tiling {
 	VEC(struct ilir_tile) tiles;
 	int accumulators; /* vectors of sums that one loop may accumulate at once */
 	bool align;	  /* vectors that are not aligned are put together from those that are */
+	bool matrices;	  /* the machine has matrix registers for bytes */
 	bool peel;	  /* a tiled loop of unknown trip count has remainder loops, not a test inside */
 };
 

@@ -77,7 +77,7 @@ static void note_read(const struct ilir_module *m, ilir_expr e, void *context)
 {
 	struct peeling *p = context;
 	if (ilir_at(m, e)->op == ILIR_WITHIN && ilir_uses_var(m, ilir_arg(m, e, 0), p->var))
-		vec_push(m->arena, &p->reads, ilir_arg(m, e, 0));
+		vec_push(m->arena, &p->reads, ilir_widened(m, ilir_arg(m, e, 0)));
 }
 
 static void note_inner_loop(const struct ilir_module *m, const struct ilir_stmt *s, void *context)

@@ -50,10 +50,11 @@ const char *const ilir_dtype_word[] = {
 const char *const ilir_truth_word[] = {"false", "true"};
 
 const char *const ilir_loop_word[] = {
-    [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
+    [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled",
+    [ILIR_MATRIX] = "matrix"};
 
 static const char *const statement_word[] = {"for",   "if",	 "else",   "let", "alloc", "step", "prefetch",
-					     "write", "barrier", "kernel", "inf", "nan",   "true", "false"};
+					     "write", "matrix", "barrier", "kernel", "inf", "nan",   "true", "false"};
 
 static bool same_word(const char *word, const char *text, size_t length)
 {
@@ -373,13 +374,36 @@ static void put_for(struct out *o, const struct ilir_stmt *s)
 
 static void put_alloc(struct out *o, ilir_buffer b)
 {
-	str_puts(o->s, "alloc ");
+	bool matrix = b.i && b.i < o->m->buffers.n && ilir_buffer_at(o->m, b)->matrix;
+	str_puts(o->s, matrix ? "alloc matrix " : "alloc ");
 	put_buffer_name(o, b);
 	str_puts(o->s, " :");
 	if (b.i && b.i < o->m->buffers.n)
 		put_shape(o, ilir_buffer_at(o->m, b));
 	if (b.i && b.i < o->m->buffers.n && ilir_buffer_at(o->m, b)->parked)
 		str_puts(o->s, " parked");
+}
+
+/* Writes: matrix fill a = x[n, ramp(16, 0)] to x[n + 11, ramp(16, 0)]. */
+static void put_rows(struct out *o, const struct ilir_stmt *s)
+{
+	str_puts(o->s, s->kind == ILIR_FILL ? "matrix fill " : "matrix spill ");
+	put_buffer_name(o, s->rows.matrix);
+	str_puts(o->s, " = ");
+	put_expr(o, s->rows.first, false);
+	str_puts(o->s, " to ");
+	put_expr(o, s->rows.last, false);
+}
+
+/* Writes: matrix dot4 sum, a, b. */
+static void put_dot(struct out *o, const struct ilir_stmt *s)
+{
+	str_printf(o->s, "matrix %s ", ilir_op_spelling(s->dot.op));
+	put_buffer_name(o, s->dot.sum);
+	str_puts(o->s, ", ");
+	put_buffer_name(o, s->dot.a);
+	str_puts(o->s, ", ");
+	put_buffer_name(o, s->dot.b);
 }
 
 static void put_group(struct out *o, int group)
@@ -401,6 +425,12 @@ static void put_sorted(struct out *o, int sort, bool apart)
 	str_puts(o->s, apart ? " apart" : "");
 	if (sort)
 		str_printf(o->s, " sorted %d", sort - 1);
+}
+
+static void put_called(struct out *o, int call)
+{
+	if (call)
+		str_printf(o->s, " call %d", call - 1);
 }
 
 /* Writes a statement without its blocks. */
@@ -432,6 +462,13 @@ static void put_head(struct out *o, const struct ilir_stmt *s)
 		str_puts(o->s, s->prefetch.writes ? "prefetch write " : "prefetch ");
 		put_expr(o, s->prefetch.load, false);
 		break;
+	case ILIR_FILL:
+	case ILIR_SPILL:
+		put_rows(o, s);
+		break;
+	case ILIR_DOT:
+		put_dot(o, s);
+		break;
 	case ILIR_BARRIER:
 		str_puts(o->s, "barrier");
 		break;
@@ -441,6 +478,7 @@ static void put_head(struct out *o, const struct ilir_stmt *s)
 		put_group(o, s->step.group);
 		put_cases(o, s->step.cases);
 		put_sorted(o, s->step.sort, s->step.apart);
+		put_called(o, s->step.call);
 		put_bounds(o, s->step.begin, s->step.end);
 		break;
 	}
@@ -497,6 +535,7 @@ static void put_kernel(struct out *o, const struct ilir_kernel *k)
 	put_group(o, k->group);
 	put_cases(o, k->cases);
 	put_sorted(o, k->sort, k->apart);
+	put_called(o, k->call);
 	if (k->parts)
 		str_printf(o->s, " part %d of %d", k->part, k->parts);
 	put_block(o, k->body);
@@ -508,6 +547,19 @@ static void put_sort(struct out *o, const struct image_sort *s)
 	str_printf(o->s, "sort %s by %d", s->edges ? "edges" : "nodes", s->input);
 	if (s->slot >= 0)
 		str_printf(o->s, " slot %d", s->slot);
+	str_puts(o->s, "\n");
+}
+
+/* call vta0 reads a, reads b, writes c */
+static void put_operands(struct out *o, const struct ilir_call *c)
+{
+	str_puts(o->s, "call ");
+	put_name(o, c->name);
+	for (int i = 0; i < c->operands; i++) {
+		str_puts(o->s, i ? ", " : " ");
+		str_puts(o->s, c->operand[i].writes ? "writes " : "reads ");
+		put_name(o, ilir_buffer_at(o->m, c->operand[i].buffer)->name);
+	}
 	str_puts(o->s, "\n");
 }
 
@@ -530,6 +582,8 @@ static void put_module(struct out *o)
 	for (size_t i = 1; i < m->buffers.n; i++)
 		if (ilir_traits_of(&m->buffers.at[i]))
 			put_buffer(o, &m->buffers.at[i]);
+	for (size_t i = 0; i < m->calls.n; i++)
+		put_operands(o, &m->calls.at[i]);
 	for (size_t i = 0; i < m->kernels.n; i++)
 		put_kernel(o, &m->kernels.at[i]);
 }

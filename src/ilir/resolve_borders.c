@@ -113,6 +113,7 @@ struct read {
 	ilir_expr load, other;
 	ilir_expr index[ILIR_MAX_RANK];
 	int n, lanes;
+	bool widened; /* to an i32 */
 	ilir_expr condition; /* of indices that are not known to be inside; none = they all are */
 };
 
@@ -123,7 +124,8 @@ static const struct ilir_buffer_decl *buffer_of(const struct resolving *r, const
 
 static ilir_expr load_at(struct resolving *r, const struct read *a)
 {
-	return ilir_load(r->m, ilir_at(r->m, a->load)->buffer, a->index, a->n);
+	ilir_expr load = ilir_load(r->m, ilir_at(r->m, a->load)->buffer, a->index, a->n);
+	return a->widened ? ilir_unary(r->m, ILIR_TO_I32, load) : load;
 }
 
 static ilir_expr join_conditions(struct ilir_module *m, ilir_expr a, ilir_expr b)
@@ -253,7 +255,9 @@ static ilir_expr resolve_cut(struct resolving *r, const struct read *a)
 static ilir_expr resolve_read(struct resolving *r, ilir_expr e)
 {
 	struct ilir_module *m = r->m;
-	struct read a = {.load = ilir_arg(m, e, 0), .other = ilir_arg(m, e, 1), .lanes = ilir_type_of(m, e).lanes};
+	ilir_expr read = ilir_arg(m, e, 0);
+	struct read a = {.load = ilir_widened(m, read), .other = ilir_arg(m, e, 1), .lanes = ilir_type_of(m, e).lanes};
+	a.widened = a.load.i != read.i;
 	a.n = ilir_at(m, a.load)->args;
 	for (int d = 0; d < a.n; d++)
 		a.index[d] = ilir_arg(m, a.load, d);

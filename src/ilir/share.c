@@ -22,14 +22,24 @@ struct sharing {
 	int step;
 };
 
-static void note_use(const struct ilir_module *m, const struct ilir_access *a, void *context)
+static void extend_use(struct sharing *s, ilir_buffer b)
 {
-	struct sharing *s = context;
-	struct use *use = &s->use[a->buffer.i];
-	(void)m;
+	struct use *use = &s->use[b.i];
 	if (use->last < use->first)
 		use->first = s->step;
 	use->last = s->step;
+}
+
+static void note_use(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	(void)m;
+	extend_use(context, a->buffer);
+}
+
+static void note_call(const struct ilir_module *m, int call, struct sharing *s)
+{
+	for (int i = 0; call && i < m->calls.at[call - 1].operands; i++)
+		extend_use(s, m->calls.at[call - 1].operand[i].buffer);
 }
 
 static struct use *find_uses(const struct ilir_module *m)
@@ -37,8 +47,10 @@ static struct use *find_uses(const struct ilir_module *m)
 	struct sharing s = {.use = ARENA_ARRAY(m->arena, struct use, m->buffers.n)};
 	for (size_t b = 0; b < m->buffers.n; b++)
 		s.use[b] = (struct use){0, -1};
-	for (size_t k = 0; k < m->kernels.n; k++, s.step++)
+	for (size_t k = 0; k < m->kernels.n; k++, s.step++) {
 		ilir_visit_accesses(m, m->kernels.at[k].body, note_use, &s);
+		note_call(m, m->kernels.at[k].call, &s);
+	}
 	return s.use;
 }
 

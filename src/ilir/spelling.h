@@ -12,7 +12,7 @@ extern const char *const ilir_size_word[IMAGE_SIZES];
 extern const char *const ilir_domain_word[ILIR_DOMAINS];
 extern const char *const ilir_dtype_word[ILIR_DTYPES];
 extern const char *const ilir_truth_word[2];
-extern const char *const ilir_loop_word[ILIR_UNROLLED + 1];
+extern const char *const ilir_loop_word[ILIR_LOOP_KINDS];
 
 /* The length of the name that `text` begins with; 0 = none.  A name contains a dot only before a letter,
  * digit or underscore, so that a..b is two names. */

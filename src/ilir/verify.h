@@ -15,6 +15,7 @@ struct verification {
 	const struct ilir_kernel *kernel;
 	const struct ilir_stmt *stmt;
 	bool in_step;
+	const struct ilir_stmt *matrices; /* the matrix loop around it; NULL = there is none */
 	/* by id */
 	bool *var_defined, *var_visible, *register_defined, *register_visible;
 	const struct ilir_stmt **loop_of; /* the loop of a variable; NULL for a let's */
@@ -34,5 +35,18 @@ bool ilir_check_indices(struct verification *c, ilir_buffer buffer, const ilir_e
 
 /* Checks an expression of a statement, and all below it; false after faults. */
 bool ilir_check_root(struct verification *c, ilir_expr e);
+
+/* --- verify_matrices.c: report the faults of --- */
+
+/* a matrix loop itself; */
+void ilir_check_matrix_loop(struct verification *c, const struct ilir_stmt *loop);
+/* what ends a level, or lets callers choose iterations, where it stands; */
+void ilir_check_level(struct verification *c, const char *what);
+/* the matrix register that the current statement allocates; */
+void ilir_check_matrix(struct verification *c, const struct ilir_buffer_decl *b);
+/* a FILL or SPILL; */
+void ilir_check_rows(struct verification *c, const struct ilir_stmt *s);
+/* a DOT. */
+void ilir_check_dot(struct verification *c, const struct ilir_stmt *s);
 
 #endif

@@ -39,6 +39,8 @@ bool ilir_check_use(struct verification *c, ilir_buffer b)
 	const struct ilir_buffer_decl *d = ilir_buffer_at(c->m, b);
 	if (d->kind == ILIR_UNUSED)
 		return ilir_report_fault(c, "'%s' was dropped as unused", d->name);
+	if (d->matrix)
+		return ilir_report_fault(c, "matrix register '%s' is used otherwise than by matrix statements", d->name);
 	if (d->kind == ILIR_REGISTER && !c->register_visible[b.i])
 		return ilir_report_fault(c, "register '%s' is used outside of its alloc", d->name);
 	return true;
@@ -184,7 +186,7 @@ static bool check_args(struct verification *c, const struct ilir_node *n, const 
 /* Checks what is read within extents. */
 static bool check_within(struct verification *c, ilir_expr e)
 {
-	const struct ilir_node *load = ilir_at(c->m, e);
+	const struct ilir_node *load = ilir_at(c->m, ilir_widened(c->m, e));
 	if (c->properties & ILIR_RESOLVED)
 		return ilir_report_fault(c, "within is left, although it was to be resolved");
 	return (load->op == ILIR_LOAD && ilir_buffer_at(c->m, load->buffer)->kind != ILIR_REGISTER) ||

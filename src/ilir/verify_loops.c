@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Verifies the rules of the loop IR.  Each rule is one check with its own message.  A module that passes
- * can be interpreted and compiled without further checks.  The rules of expressions are in verify_exprs.c. */
+ * can be interpreted and compiled without further checks.  The rules of expressions are in verify_exprs.c, those
+ * of matrix registers in verify_matrices.c. */
 #include "ilir/verify.h"
 
 enum { MOST_ELEMENTS = 1 << 24 };
@@ -133,22 +134,11 @@ static bool check_bound(struct verification *c, ilir_expr e)
 	return true;
 }
 
-/* Splits x + 3 into x and 3, and 3 into none and 3. */
-static ilir_expr split_constant(const struct ilir_module *m, ilir_expr e, int64_t *added)
-{
-	if (ilir_get_constant(m, e, added))
-		return (ilir_expr){0};
-	if (ilir_at(m, e)->op == ILIR_ADD && ilir_get_constant(m, ilir_arg(m, e, 1), added))
-		return ilir_arg(m, e, 0);
-	*added = 0;
-	return e;
-}
-
 static bool has_constant_trip_count(struct verification *c, const struct ilir_stmt *s)
 {
 	int64_t x, y;
-	ilir_expr begin = split_constant(c->m, s->loop.begin, &x),
-		  end = split_constant(c->m, s->loop.end, &y);
+	ilir_expr begin = ilir_split_constant(c->m, s->loop.begin, &x),
+		  end = ilir_split_constant(c->m, s->loop.end, &y);
 	return begin.i == end.i || is_inferred(c, s->loop.begin) || is_inferred(c, s->loop.end);
 }
 
@@ -193,6 +183,10 @@ static bool check_loop_kind(struct verification *c, const struct ilir_stmt *s)
 		return ilir_report_fault(c, "a vector loop is left");
 	if ((c->properties & ILIR_UNROLLED_ALL) && s->loop.kind == ILIR_UNROLLED)
 		return ilir_report_fault(c, "an unrolled loop is left");
+	if (s->loop.kind == ILIR_MATRIX)
+		ilir_check_matrix_loop(c, s);
+	else if (s->loop.kind == ILIR_SWEPT)
+		ilir_check_level(c, "a swept loop");
 	return s->loop.kind != ILIR_SWEPT || check_swept(c, s);
 }
 
@@ -209,7 +203,10 @@ static void check_for(struct verification *c, const struct ilir_stmt *s)
 	if (!check_loop_kind(c, s) || !define_var(c, s->loop.var, index_type))
 		return;
 	c->loop_of[s->loop.var.i] = s;
+	const struct ilir_stmt *around = c->matrices;
+	c->matrices = s->loop.kind == ILIR_MATRIX ? s : around;
 	check_block(c, s->loop.body);
+	c->matrices = around;
 	c->var_visible[s->loop.var.i] = false;
 }
 
@@ -248,6 +245,8 @@ static void check_alloc(struct verification *c, const struct ilir_stmt *s)
 		ilir_report_fault(c, "register '%s' is defined a second time",
 				  ilir_buffer_at(c->m, s->alloc)->name);
 	c->register_defined[s->alloc.i] = c->register_visible[s->alloc.i] = true;
+	if (ilir_buffer_at(c->m, s->alloc)->matrix)
+		ilir_check_matrix(c, ilir_buffer_at(c->m, s->alloc));
 }
 
 static bool check_store_roots(struct verification *c, const struct ilir_stmt *s)
@@ -301,12 +300,21 @@ static void check_sort_number(struct verification *c, int sort)
 		ilir_report_fault(c, "rows in the order of sort %d, which there is not", sort - 1);
 }
 
+static void check_call(struct verification *c, int call, const struct ilir_stmt *body)
+{
+	if (call < 0 || (size_t)call > c->m->calls.n)
+		ilir_report_fault(c, "call %d, which there is not", call - 1);
+	if (call && body)
+		ilir_report_fault(c, "a call that has a body besides");
+}
+
 static void check_step(struct verification *c, const struct ilir_stmt *s)
 {
 	if (c->properties & ILIR_OUTLINED)
 		ilir_report_fault(c, "a step is left");
 	if (c->in_step)
 		ilir_report_fault(c, "a step inside a step");
+	ilir_check_level(c, "a step");
 	if (ilir_swept_loop(c->kernel))
 		ilir_report_fault(c, "a step inside a swept loop");
 	if (c->kernel->domain != IMAGE_DOMAIN_ONCE)
@@ -316,6 +324,7 @@ static void check_step(struct verification *c, const struct ilir_stmt *s)
 	if (s->step.cases && !ilir_find_buffer(c->m, IMAGE_CASE).i)
 		ilir_report_fault(c, "a step of some cases where nodes have none");
 	check_sort_number(c, s->step.sort);
+	check_call(c, s->step.call, s->step.body);
 	if (s->step.sort && !ilir_find_buffer(c->m, IMAGE_CHILD_BEGIN).i)
 		ilir_report_fault(c, "a step of sorted rows where nothing tells the edges of nodes");
 	if (s->step.group < 0)
@@ -335,6 +344,7 @@ static void check_barrier(struct verification *c)
 		ilir_report_fault(c, "a barrier is left");
 	if (c->in_step)
 		ilir_report_fault(c, "a barrier inside a step");
+	ilir_check_level(c, "a barrier");
 	if (ilir_swept_loop(c->kernel))
 		ilir_report_fault(c, "a barrier inside a swept loop");
 }
@@ -360,6 +370,13 @@ static void check_stmt(struct verification *c, const struct ilir_stmt *s)
 		break;
 	case ILIR_PREFETCH:
 		check_prefetch(c, s);
+		break;
+	case ILIR_FILL:
+	case ILIR_SPILL:
+		ilir_check_rows(c, s);
+		break;
+	case ILIR_DOT:
+		ilir_check_dot(c, s);
 		break;
 	case ILIR_BARRIER:
 		check_barrier(c);
@@ -417,6 +434,7 @@ static void check_kernel(struct verification *c, const struct ilir_kernel *k)
 		check_name(c, k);
 	check_part(c, k);
 	check_sort_number(c, k->sort);
+	check_call(c, k->call, k->body);
 	check_block(c, k->body);
 }
 

@@ -184,11 +184,17 @@ static int exprs_of(struct ilir_stmt *s, ilir_expr *at[MOST_EXPRS])
 	case ILIR_PREFETCH:
 		at[n++] = &s->prefetch.load;
 		break;
+	case ILIR_FILL:
+	case ILIR_SPILL:
+		at[n++] = &s->rows.first;
+		at[n++] = &s->rows.last;
+		break;
 	case ILIR_STEP:
 		at[n++] = &s->step.begin;
 		at[n++] = &s->step.end;
 		break;
 	case ILIR_ALLOC:
+	case ILIR_DOT:
 	case ILIR_BARRIER:
 		break;
 	}

@@ -45,6 +45,8 @@ static bool check_input(struct checking *c, int i)
 {
 	const struct image_input *in = &c->image->input[i];
 	bool ok = in->token ? !in->elements && !in->rank : has_elements(in->rank, in->shape, in->elements);
+	if (in->within > 0 && (in->token || dtype_traits_of(in->dtype)->kind != DTYPE_FLOAT))
+		return refuse_image(c, in->name, "an input that is bounded does not have floats");
 	if (in->on_edge && in->at_leaf)
 		return refuse_image(c, in->name, "leaves have no edges to read of");
 	return ok || refuse_image(c, in->name, "the shape of an input does not have its elements");
@@ -214,10 +216,10 @@ static bool has_space(const struct image *image, const struct image_buffer *b)
 		return false;
 	if (b->kind == IMAGE_TOKEN || b->kind == IMAGE_READ_ROW)
 		return image->input[b->which].token && b->row_elements == 1;
-	if (b->kind == IMAGE_GIVEN && b->row_elements != image->input[b->which].elements)
+	if (b->kind == IMAGE_GIVEN && b->row_elements != image_input_elements(image, b->which))
 		return false;
 	if ((b->kind == IMAGE_VECTOR || b->kind == IMAGE_GIVEN) && (image->input[b->which].token ||
-					!has_elements(b->rank, b->shape, image->input[b->which].elements)))
+					!has_elements(b->rank, b->shape, image_input_elements(image, b->which))))
 		return false;
 	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements && reaches_inside(b);
 }
@@ -346,7 +348,7 @@ static bool check_output(struct checking *c, int i)
 		return refuse_image(c, o->name,
 				    "an output has not the elements of its shape, or not a label for each");
 	return has_rows(c->image, o->buffer, IMAGE_OUTPUT, i, o->at_root ? IMAGE_INPUTS : IMAGE_NODES,
-			o->elements) ||
+			image_output_elements(c->image, i)) ||
 	       refuse_image(c, o->name, "an output is not in its buffer");
 }
 
@@ -388,8 +390,14 @@ static bool check_step(struct checking *c, int i)
 		return refuse_image(c, "step", "a step of a scan has no steps, or another one has them");
 	if (s->head > s->operations)
 		return refuse_image(c, "step", "the head of a step does more than the step");
-	return s->kernel < c->image->kernels ||
-	       refuse_image(c, "step", "a step runs a kernel that does not exist");
+	const char *fault = image_find_target_fault(c->image, i);
+	return !fault || refuse_image(c, "step", fault);
+}
+
+static bool check_call(struct checking *c, int i)
+{
+	const char *fault = image_find_call_fault(c->image, i);
+	return !fault || refuse_image(c, c->image->call[i].name, fault);
 }
 
 static bool check_kernel(struct checking *c, int i)
@@ -468,6 +476,24 @@ static bool check_structure(struct checking *c)
 	       refuse_image(c, "structure", "levels are unrolled where nodes have several parents");
 }
 
+static bool is_stack(const struct image *image, int rank, const int64_t *shape)
+{
+	return rank && shape[0] == image->stacked;
+}
+
+/* A row that is several is one of a model without a structure, and so are all that it carries and its results. */
+static bool check_stack(struct checking *c)
+{
+	const struct image *image = c->image;
+	bool stacked = !image->children && !image->states && !image->cases;
+	for (int i = 0; i < image->inputs; i++)
+		stacked &= !image->input[i].on_edge && is_stack(image, image->input[i].rank, image->input[i].shape);
+	for (int i = 0; i < image->outputs; i++)
+		stacked &= is_stack(image, image->output[i].rank, image->output[i].shape);
+	return image->stacked < 2 || stacked ||
+	       refuse_image(c, "structure", "a row is several, and an input, a result or the structure is not as many");
+}
+
 static bool check_each(struct checking *c, int n, bool (*check)(struct checking *, int))
 {
 	for (int i = 0; i < n; i++)
@@ -481,12 +507,12 @@ bool image_check(const struct image *image, struct diags *diags)
 	struct checking c = {.image = image};
 	if (check_blob(&c) && check_frames(&c) && check_each(&c, image->blob.functions, check_function) &&
 	    check_each(&c, image->blob.lines, check_line) && check_structure(&c) &&
-	    check_each(&c, image->inputs, check_input) && check_cases(&c) &&
+	    check_each(&c, image->inputs, check_input) && check_cases(&c) && check_stack(&c) &&
 	    check_each(&c, image->sorts, check_sort) &&
 	    check_each(&c, image->params, check_param) && check_each(&c, image->recipes, check_recipe) &&
 	    check_each(&c, image->folds, check_fold) && check_each(&c, image->buffers, check_buffer) &&
 	    check_each(&c, image->outputs, check_output) && check_each(&c, image->states, check_state) &&
-	    check_each(&c, image->steps, check_step) && check_each(&c, image->kernels, check_kernel) &&
+	    check_each(&c, image->calls, check_call) && check_each(&c, image->steps, check_step) && check_each(&c, image->kernels, check_kernel) &&
 	    check_packs(&c) && check_each(&c, image->packs, check_packed))
 		return true;
 	return diag_add(diags, DIAG_BAD_IMAGE, (struct diag_at){0}, "compile the model again", "%s: %s",

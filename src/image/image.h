@@ -6,6 +6,7 @@
  *   recipes    how weights are laid into packed buffers
  *   folds      parameters that steps compute when weights are bound
  *   blob       the kernels as bytes that run wherever they are put
+ *   calls      functions of the accelerator, as streams of its instructions
  *   packed     weights as recipes lay them out, where a program was saved with them
  *   code       the kernels as functions of this process
  *
@@ -16,6 +17,8 @@
 
 #include "base/diag.h"
 #include "base/tensor.h"
+#include "vta/vta.h"
+#include "vta/vta_pack.h"
 
 /* Sizes of a linearized minibatch, known only at run time. */
 enum image_size {
@@ -236,8 +239,22 @@ enum image_strategy {
 	IMAGE_SUBTREES /* of the levels of a span; elsewhere rows */
 };
 
+/* Who runs a step, as step_targets.def describes them. */
+enum image_target {
+#define STEP_TARGET(name, spelling, meaning) IMAGE_TARGET_##name,
+#include "image/step_targets.def"
+	IMAGE_TARGETS
+};
+
+/* How a target is spelled. */
+const char *image_target_name(enum image_target);
+/* The target of a name; false = there is none. */
+bool image_find_target(const char *name, enum image_target *);
+
 struct image_step {
-	int kernel;
+	enum image_target target;
+	int call;   /* of a step of the accelerator: what it runs for each of its rows; else 0 */
+	int kernel; /* of a step of the host; else 0, and nothing reads it */
 	enum image_domain domain;
 	int first, last; /* SCAN: of the steps first .. last - 1 of the scan */
 	int rows;	/* of the kernel's greatest tile: ranges are best cut at multiples of it */
@@ -263,6 +280,37 @@ struct image_step {
 	bool apart; /* it, or a step behind it, reads what the steps before it store of all nodes of an input: these have run
 		       over all their rows, also where they are of its domain */
 	enum image_strategy strategy;
+};
+
+/* --- functions of the accelerator --- */
+
+enum image_role { IMAGE_OPERAND_INPUT, IMAGE_OPERAND_OUTPUT, IMAGE_OPERAND_CONSTANT };
+
+/* What a segment of a stream's memory holds. */
+struct image_operand {
+	const char *segment; /* its name in the stream */
+	int buffer;	     /* of the image; of a constant a weight, of which the segment has the first bytes */
+	enum image_role role;
+	/* Of inputs and outputs: the activations of one row of the buffer, packed in the segment, and how they lie in
+	 * the row [elements].  There is one image, unless a row is several. */
+	struct vta_activations extent;
+	struct vta_strides stride;
+	int zero;   /* the zero point: is subtracted from elements of an input, and added to those of an output */
+	int planes; /* of an output: 1 = the segment has int8; 4 = the bytes of int32, first the plane of the lowest
+		       ones.  Else 1 */
+};
+
+/* A function of the accelerator, which computes one row.  The driver fills the segments of inputs and constants,
+ * runs the stream, and takes the outputs (runtime/drive_calls.c). */
+struct image_call {
+	const char *name;
+	const void *stream; /* in the binary form (vta_read) */
+	int64_t bytes;
+	int operands;
+	const struct image_operand *operand;
+	/* of this process, as image_open_calls reads them: not in files */
+	const struct vta_stream *opened;
+	struct vta_cost cost;
 };
 
 /* --- code --- */
@@ -327,8 +375,9 @@ struct image_code {
 	bool (*call)(void *self, int kernel, const struct image_frame *, const struct image_range *,
 		     struct diags *);
 	/* Makes what calls need, before the first of them: `rows` has, by kernel, how many rows their ranges have at
-	 * most, 0 = there is no call.  False after diagnostics.  NULL = everything is there. */
-	bool (*need)(void *maker, const int64_t *rows, struct diags *);
+	 * most, 0 = there is no call.  `seconds` grows by what that took, unless everything was there.  False after
+	 * diagnostics.  NULL = everything is there. */
+	bool (*need)(void *maker, const int64_t *rows, double *seconds, struct diags *);
 	void *maker;
 	void (*release)(struct image_code *);
 	void *self;
@@ -407,6 +456,8 @@ struct image {
 	int unroll; /* levels of a span: a thread may run subtrees of so many levels without a barrier, and in
 		       runs with spans a buffer of one batch has the rows of a span; below 2, or when children
 		       are shared: none */
+	int64_t stacked; /* without a structure: rows that one of the caller's rows is, one after the other in inputs and outputs,
+			    whose first dimension they are; below 2: it is one */
 	/* inputs carried by nodes, or by edges: which cases read them */
 	int inputs;
 	const struct image_input {
@@ -417,6 +468,8 @@ struct image {
 		int64_t limit; /* a token must lie in 0 .. limit-1 where it is read; 0 = nothing is looked up with it */
 		bool at_leaf, at_inner;
 		bool on_edge; /* a row per child edge, in the order of children */
+		float within; /* where a value is read its elements, floats, have at most this magnitude; 0 = they may
+				 be anything */
 		unsigned cases; /* where there are cases: a mask of those that read it; others may carry it */
 		int rank; /* of a node's value */
 		int64_t shape[IMAGE_MAX_RANK];
@@ -443,6 +496,8 @@ struct image {
 	bool step_barriers; /* threads wait for each other after each step of a range */
 	int kernels;
 	const char *const *kernel_name;
+	int calls;
+	struct image_call *call;
 	int outputs;
 	const struct image_output *output;
 	int states;
@@ -457,6 +512,32 @@ struct image {
 	const struct image_packed *packed;
 	struct image_code code; /* of this process: not in files */
 };
+
+/* What a step is called in profiles and reports. */
+static inline const char *image_step_name(const struct image *i, int step)
+{
+	const struct image_step *s = &i->step[step];
+	if (s->target == IMAGE_TARGET_VTA)
+		return i->call[s->call].name;
+	return i->kernel_name ? i->kernel_name[s->kernel] : "";
+}
+
+/* Rows that one of the caller's rows is. */
+static inline int64_t image_stack(const struct image *i)
+{
+	return i->stacked > 1 ? i->stacked : 1;
+}
+
+/* Elements of a row of an input, and of an output. */
+static inline int64_t image_input_elements(const struct image *i, int input)
+{
+	return i->input[input].elements / image_stack(i);
+}
+
+static inline int64_t image_output_elements(const struct image *i, int output)
+{
+	return i->output[output].elements / image_stack(i);
+}
 
 /* Parameters are counted through: those that a binding must supply, then those that are folded. */
 static inline int image_params(const struct image *i)

@@ -7,13 +7,13 @@
  *   size       of the file, 8 bytes
  *   sections   where key, tables, code and packed weights lie: offset and size, 8 bytes each
  *   key        image.key, terminated
- *   tables     the members of struct image in the order of the description in image_file.c: numbers and counts as
+ *   tables     the members of struct image in the order of the description in members.c: numbers and counts as
  *              64-bit words, texts as length, bytes and a zero, filled up to whole words
  *   code       image.blob.bytes
  *   weights    of each recipe that has packed ones, from the next multiple of 64 bytes on; the first at one
  * of IMAGE_PAGE.  Their checksums are in the tables
  *
- * Words are little-endian.  Everything but the code is checked: an image that image_read returns can be
+ * Words are little-endian.  Everything but the code is checked, streams of the accelerator are verified: an image that image_read returns can be
  * bound, loaded and queried safely, whoever wrote it.  The code cannot be checked; so images are only read
  * from places that nobody else can write to. */
 #ifndef ESPALIER_IMAGE_IMAGE_FILE_H
@@ -38,8 +38,16 @@ bool image_read(struct arena *, const void *bytes, size_t n, struct image *, str
 /* Corrects the checksum, for images that were changed by hand. */
 void image_seal(void *bytes, size_t n);
 
-/* Whether an image is consistent: its indices, shapes, recipes and places of kernels.  False after
- * `bad-image`. */
+/* Reads and verifies the streams of all calls, which must be as vta_write makes them: what runs them needs
+ * image_call.opened.  Done by image_read; whoever makes an image does it when its calls are complete.  False after
+ * what vta_read or vta_verify report. */
+bool image_open_calls(struct arena *, struct image *, struct diags *);
+
+/* Whether an image is consistent: its indices, shapes, recipes, calls and places of kernels.  The calls were opened.
+ * False after `bad-image`. */
 bool image_check(const struct image *, struct diags *);
+/* The problem of a call, or of a step of the accelerator; NULL = none. */
+const char *image_find_call_fault(const struct image *, int call);
+const char *image_find_target_fault(const struct image *, int step);
 
 #endif

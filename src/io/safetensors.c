@@ -3,6 +3,7 @@
 
 #include "io/file.h"
 #include "io/foreign.h"
+#include "io/quantised.h"
 #include "io/float16.h"
 
 #include <errno.h>
@@ -33,6 +34,8 @@ struct opening {
 	json_t *json;
 	struct entry *entry;
 	int n;
+	struct io_pair *texts; /* the metadata, and their number */
+	int n_texts;
 };
 
 #define AT(o) ((struct diag_at){.file = (o)->path})
@@ -221,14 +224,33 @@ static bool read_entry(const struct opening *o, struct entry *e, const char *nam
 	       read_offsets(o, e, json_object_get(value, "data_offsets"), bytes);
 }
 
-static bool check_metadata(const struct opening *o, json_t *value)
+/* A copy in the arena; NULL when memory is out. */
+static const char *copy_text(const struct opening *o, const char *text)
+{
+	size_t length = strlen(text);
+	char *copy = arena_try(o->arena, length + 1, 1);
+	return copy ? memcpy(copy, text, length) : NULL;
+}
+
+static bool read_metadata(struct opening *o, json_t *value)
 {
 	const char *key;
 	json_t *text;
 	bool ok = json_is_object(value);
 	json_object_foreach(value, key, text) ok &= json_is_string(text);
-	return ok || diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
-			      "'__metadata__' of '%s' must be an object of strings", o->path);
+	if (!ok)
+		return diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+				"'__metadata__' of '%s' must be an object of strings", o->path);
+	o->texts = arena_try(o->arena, json_object_size(value) + 1, sizeof *o->texts);
+	ok = o->texts;
+	json_object_foreach(value, key, text)
+	{
+		struct io_pair pair = {copy_text(o, key), copy_text(o, json_string_value(text))};
+		ok = ok && pair.key && pair.value;
+		if (ok)
+			o->texts[o->n_texts++] = pair;
+	}
+	return ok || report_no_memory(o);
 }
 
 static bool read_entries(struct opening *o)
@@ -241,7 +263,7 @@ static bool read_entries(struct opening *o)
 	json_object_foreach(o->json, name, value)
 	{
 		bool metadata = strcmp(name, "__metadata__") == 0;
-		if (!(metadata ? check_metadata(o, value) : read_entry(o, &o->entry[o->n], name, value)))
+		if (!(metadata ? read_metadata(o, value) : read_entry(o, &o->entry[o->n], name, value)))
 			return false;
 		o->n += !metadata;
 	}
@@ -309,6 +331,9 @@ static struct io_safetensors *make_result(const struct opening *o)
 				     .size = o->size,
 				     .modified = o->modified,
 				     .n = o->n,
+				     .own = o->n,
+				     .texts = o->n_texts,
+				     .text = o->texts,
 				     .tensor = tensor,
 				     .begin = begin};
 	return w;
@@ -423,7 +448,8 @@ bool io_safetensors_read(const struct io_safetensors *w, struct diags *diags, in
 		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
 				closed ? "'%s' is closed" : "'%s' has no tensor %d", w->path, i);
 	const struct tensor_info *t = &w->tensor[i];
-	int64_t elements = tensor_elements(t), size = dtype_traits_of(t->dtype)->bytes;
+	bool scaled = w->scale && w->scale[i].at;
+	int64_t elements = tensor_elements(t), size = scaled ? 1 : dtype_traits_of(t->dtype)->bytes;
 	if (!dtype_widens(t->dtype, as))
 		return diag_add(diags, DIAG_UNKNOWN_DTYPE, at, convert, "tensor '%s' has dtype '%s', which is not read as %s",
 				t->name, io_safetensors_type(t->dtype), dtype_traits_of(as)->spelling);
@@ -436,7 +462,9 @@ bool io_safetensors_read(const struct io_safetensors *w, struct diags *diags, in
 	char *raw = (char *)to + count * (dtype_traits_of(as)->bytes - size);
 	if (!read_elements(w, diags, i, first * size, count * size, raw) || !check_unchanged(w, diags))
 		return false;
-	if (t->dtype != as)
+	if (scaled)
+		io_widen_quantised(w, i, first, count, (const int8_t *)raw, to);
+	else if (t->dtype != as)
 		widen_elements(t->dtype, raw, as, to, count);
 	return true;
 }

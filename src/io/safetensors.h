@@ -12,6 +12,14 @@
 
 #define IO_SAFETENSORS_HEADER_LIMIT ((uint64_t)100000000)
 
+struct io_quantised;
+struct io_scale;
+
+/* A pair of the metadata. */
+struct io_pair {
+	const char *key, *value;
+};
+
 /* Lives in the arena it was opened with, except for the descriptor.  Reading changes nothing here: several
  * threads may read at once. */
 struct io_safetensors {
@@ -24,6 +32,11 @@ struct io_safetensors {
 	int n;
 	const struct tensor_info *tensor; /* in the order of the file */
 	const int64_t *begin;		  /* of tensor i, in bytes from `data` */
+	int own; /* the first so many tensors are of a model; others belong to the format of quantised weights (quantised.h) */
+	int texts;
+	const struct io_pair *text;		/* the metadata */
+	const struct io_quantised *quantised;	/* NULL = they are not */
+	const struct io_scale *scale;		/* by tensor; NULL = none has one */
 };
 
 /* NULL after a diagnostic.  Never escapes: when memory is out that is a diagnostic too. */

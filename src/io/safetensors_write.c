@@ -19,14 +19,28 @@ static void put_tensor(struct str *s, const struct io_tensor *t, int64_t begin)
 		   (long long)(begin + io_tensor_bytes(t)));
 }
 
+static void put_metadata(struct str *s, const struct io_pair *text, int texts)
+{
+	str_puts(s, "\"__metadata__\":{");
+	for (int i = 0; i < texts; i++) {
+		str_puts(s, i ? "," : "");
+		str_json(s, text[i].key);
+		str_puts(s, ":");
+		str_json(s, text[i].value);
+	}
+	str_puts(s, "}");
+}
+
 /* Blanks at the end align the values. */
-static struct str header_of(struct arena *a, const struct io_tensor *t, int n)
+static struct str header_of(struct arena *a, const struct io_pair *text, int texts, const struct io_tensor *t, int n)
 {
 	struct str s = str_in(a);
 	int64_t begin = 0;
 	str_puts(&s, "{");
+	if (texts)
+		put_metadata(&s, text, texts);
 	for (int i = 0; i < n; i++) {
-		str_puts(&s, i ? "," : "");
+		str_puts(&s, i || texts ? "," : "");
 		put_tensor(&s, &t[i], begin);
 		begin += io_tensor_bytes(&t[i]);
 	}
@@ -36,10 +50,10 @@ static struct str header_of(struct arena *a, const struct io_tensor *t, int n)
 	return s;
 }
 
-bool io_safetensors_write(struct arena *a, struct diags *diags, const char *path, const struct io_tensor *t,
-			  int n)
+bool io_safetensors_write_with(struct arena *a, struct diags *diags, const char *path, const struct io_pair *text, int texts,
+			       const struct io_tensor *t, int n)
 {
-	struct str header = header_of(a, t, n);
+	struct str header = header_of(a, text, texts, t, n);
 	uint64_t length = header.n;
 	struct io_piece *piece = ARENA_ARRAY(a, struct io_piece, n + 2);
 	piece[0] = (struct io_piece){&length, sizeof length};
@@ -47,4 +61,10 @@ bool io_safetensors_write(struct arena *a, struct diags *diags, const char *path
 	for (int i = 0; i < n; i++)
 		piece[i + 2] = (struct io_piece){t[i].values, io_tensor_bytes(&t[i])};
 	return io_write_file(a, diags, path, piece, n + 2);
+}
+
+bool io_safetensors_write(struct arena *a, struct diags *diags, const char *path, const struct io_tensor *t,
+			  int n)
+{
+	return io_safetensors_write_with(a, diags, path, NULL, 0, t, n);
 }

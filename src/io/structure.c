@@ -140,14 +140,23 @@ static const struct io_column *word_column(const struct io_structure *s)
 	return c;
 }
 
-const char *io_node_words(const struct io_structure *s, struct arena *arena)
+static const char *join_texts(const struct io_structure *s, const struct io_column *c, struct arena *arena)
 {
 	struct str words = str_in(arena);
-	const struct io_column *c = word_column(s);
 	if (c && !c->text)
 		io_json_words(s, c, arena, &words);
 	else
 		for (int32_t n = 0; n < s->nodes; n++)
 			io_add_word(&words, c ? c->text[n] : (struct io_span){0});
 	return str_text(&words);
+}
+
+const char *io_node_words(const struct io_structure *s, struct arena *arena)
+{
+	return join_texts(s, word_column(s), arena);
+}
+
+const char *io_node_texts(const struct io_structure *s, const char *column, struct arena *arena)
+{
+	return join_texts(s, io_find_column(s, column, false), arena);
 }

@@ -64,6 +64,8 @@ bool io_json_fill(const struct io_text *, const struct io_structure *, const str
 /* The words that nodes carry, each with a newline behind it, in the arena: of the column for words, or of a
  * column of JSON by one of its names.  Newlines in a word are spaces. */
 const char *io_node_words(const struct io_structure *, struct arena *);
+/* The same of a column by its name; empty lines where there is none. */
+const char *io_node_texts(const struct io_structure *, const char *column, struct arena *);
 /* Adds those of a column of JSON. */
 void io_json_words(const struct io_structure *, const struct io_column *, struct arena *, struct str *);
 void io_add_word(struct str *, struct io_span);

@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "base/tensor.h"
+#include "io/safetensors.h"
 
 /* Row-major values; one axis more than tensors of weights have, for the rows. */
 struct io_tensor {
@@ -21,6 +22,9 @@ int64_t io_tensor_bytes(const struct io_tensor *);
 /* The tensors in this order; those of 8-byte elements must stand first for their alignment.  False after
  * `cannot-write`.  The arena holds headers and paths; it may escape, with nothing written. */
 bool io_safetensors_write(struct arena *, struct diags *, const char *path, const struct io_tensor *, int n);
+/* The same with metadata, `texts` pairs. */
+bool io_safetensors_write_with(struct arena *, struct diags *, const char *path, const struct io_pair *, int texts,
+			       const struct io_tensor *, int n);
 bool io_npy_write(struct arena *, struct diags *, const char *path, const struct io_tensor *);
 
 /* --- read.c's counterpart, for the two above and store.c --- */

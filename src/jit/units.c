@@ -101,7 +101,7 @@ static bool are_row_loops(const struct ilir_module *m, const struct ilir_stmt *s
 	if (s->kind != ILIR_FOR || !is_var(m, s->loop.begin, ilir_begin))
 		return false;
 	for (; s; s = s->next) {
-		if (s->kind != ILIR_FOR || s->loop.kind != ILIR_SERIAL || !least_rows(m, s))
+		if (s->kind != ILIR_FOR || (s->loop.kind != ILIR_SERIAL && s->loop.kind != ILIR_MATRIX) || !least_rows(m, s))
 			return false;
 		if (s->next ? s->next->kind != ILIR_FOR || s->next->loop.begin.i != s->loop.end.i
 			    : !is_var(m, s->loop.end, ilir_end))

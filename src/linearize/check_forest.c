@@ -29,20 +29,25 @@ static bool refuse_missing(struct diags *diags, const char *array)
 	return diag_add(diags, DIAG_BAD_ARGUMENT, nowhere, NULL, "a forest without its array '%s'", array);
 }
 
-/* Whether child_begin descends anywhere.  Every minibatch is checked, so the loop has no branch, and blocks that
- * vectors compare. */
-static bool is_descending(const struct lin_forest *f)
+/* The numbers of children of all nodes, or-ed together: negative where child_begin descends anywhere, or is negative.  Every
+ * minibatch is checked, so the loop has no branch, and blocks for vectors.  Differences wrap; without a negative number none
+ * does. */
+static int32_t collect_counts(const struct lin_forest *f)
 {
 	enum { BLOCK = 16 };
 	const int32_t *begin = f->child_begin;
-	int32_t any = 0;
+	uint32_t counts = 0, signs = begin[0];
 	int64_t n = 0;
 	for (; n + BLOCK <= f->nodes; n += BLOCK)
-		for (int i = 0; i < BLOCK; i++)
-			any |= -(begin[n + i] > begin[n + i + 1]);
-	for (; n < f->nodes; n++)
-		any |= begin[n] > begin[n + 1];
-	return any;
+		for (int i = 0; i < BLOCK; i++) {
+			counts |= (uint32_t)begin[n + i + 1] - (uint32_t)begin[n + i];
+			signs |= (uint32_t)begin[n + i + 1];
+		}
+	for (; n < f->nodes; n++) {
+		counts |= (uint32_t)begin[n + 1] - (uint32_t)begin[n];
+		signs |= (uint32_t)begin[n + 1];
+	}
+	return (int32_t)(counts | (signs & INT32_MIN));
 }
 
 static bool refuse_begin(const struct lin_forest *f, struct diags *diags)
@@ -56,18 +61,21 @@ static bool refuse_begin(const struct lin_forest *f, struct diags *diags)
 			f->child_begin[n], f->child_begin[n + 1]);
 }
 
-bool lin_check_sizes(const struct lin_forest *f, struct diags *diags)
+bool lin_check_sizes(const struct lin_forest *f, int32_t *counts, struct diags *diags)
 {
+	int32_t all = 0;
 	if (!check_counts(f, diags))
 		return false;
 	if (f->inputs && !f->root)
 		return refuse_missing(diags, "root");
 	if (f->nodes && !f->child_begin)
 		return refuse_missing(diags, "child_begin");
-	if (f->nodes && (f->child_begin[0] < 0 || is_descending(f)))
+	if (f->nodes && (all = collect_counts(f)) < 0)
 		return refuse_begin(f, diags);
 	if (f->nodes && f->child_begin[f->nodes] > f->child_begin[0] && !f->children)
 		return refuse_missing(diags, "children");
+	if (counts)
+		*counts = all;
 	return true;
 }
 

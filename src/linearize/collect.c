@@ -53,7 +53,7 @@ static bool check_input(long long input, const struct lin_forest *f, struct diag
 	if (f->nodes == 0)
 		return diag_add(diags, DIAG_EMPTY_INPUT, at, "an input has at least one node",
 				"input %lld has no node", input);
-	if (!lin_check_sizes(f, diags))
+	if (!lin_check_sizes(f, NULL, diags))
 		return false;
 	for (int32_t n = 0; n < f->nodes; n++)
 		for (int32_t i = f->child_begin[n]; i < f->child_begin[n + 1]; i++)

@@ -4,6 +4,18 @@
 
 #include <string.h>
 
+/* Elements first .. end - 1, in blocks for vectors. */
+static void fill_range(int32_t *array, int64_t first, int64_t end, int32_t value)
+{
+	enum { BLOCK = 8 };
+	int64_t n = first;
+	for (; n + BLOCK <= end; n += BLOCK)
+		for (int i = 0; i < BLOCK; i++)
+			array[n + i] = value;
+	for (; n < end; n++)
+		array[n] = value;
+}
+
 static void fill_roots(struct lin_order *o, const struct lin_forest *f)
 {
 	for (int32_t i = 0; i < o->inputs; i++)
@@ -126,8 +138,7 @@ static void fill_origins(struct lin_order *o)
 {
 	for (int32_t b = 0, end; b < o->batches; b = end) {
 		end = lin_end_of_levels(o, b);
-		for (int32_t n = o->batch_begin[b]; n < o->batch_begin[end]; n++)
-			o->origin[n] = o->batch_begin[b];
+		fill_range(o->origin, o->batch_begin[b], o->batch_begin[end], o->batch_begin[b]);
 	}
 }
 
@@ -165,34 +176,47 @@ void lin_fill(struct lin_order *o, const struct lin_forest *f)
 
 bool lin_are_pairs(const struct lin_order *o)
 {
-	return o->post_order && o->slots == 2 && !o->child_begin;
+	bool slots = o->slots == 2 && !o->child_begin, lists = !o->slots && o->child_list;
+	return o->pairs && (slots || lists);
+}
+
+/* Where lists begin that have two elements at inner nodes, which follow the leaves. */
+static void begin_pairs(struct lin_order *o)
+{
+	int32_t *begin = o->child_begin, leaves = o->leaves, nodes = o->nodes;
+	memset(begin, 0, (leaves + (size_t)1) * sizeof *begin);
+	for (int32_t n = leaves + 1; n <= nodes; n++)
+		begin[n] = 2 * (n - leaves);
 }
 
 /* Numbers the nodes and links them to their children, whose numbers are the upper two of a stack as in
  * sweep_post_order (scan.c).  There is no branch on whether a node is a leaf: what a leaf would write goes
- * behind the last node.  The stack is in slots of leaves, which are -1 in the end. */
+ * behind the last node, or edge.  The stack is in slots of leaves, which are -1 in the end, or where their lists begin. */
 static inline __attribute__((always_inline)) void number_pairs(struct lin_order *o, const int32_t *case_of,
-							       int32_t *place, int32_t *parent, bool far)
+							       int32_t *place, int32_t *parent, bool lists, bool far)
 {
 	struct lin_sort s = lin_sort_of(o);
-	int32_t *left = lin_child(o, 0), *right = lin_child(o, 1), *top = left;
-	int64_t nodes = o->nodes, leaves = o->leaves;
+	int64_t nodes = o->nodes, leaves = o->leaves, each = lists ? 2 : 1;
+	int32_t *left = lists ? o->child_list + o->edges : lin_child(o, 0) + nodes;
+	int32_t *right = lists ? left + 1 : lin_child(o, 1) + nodes;
+	int32_t *bottom = lists ? o->child_begin : left - nodes, *top = bottom;
 	s.case_of = case_of; /* may be a constant */
+	s.mask = -1;
 	int32_t last = *top = lin_take_number(&s, 0);
 	for (int64_t id = 1; id < nodes; id++) {
-		int64_t inner = -(int64_t)(s.height[id] > 0), past = nodes & ~inner;
-		int64_t to = lin_take_number(&s, id), a = top[inner], b = last;
+		int64_t inner = -(int64_t)(-(uint64_t)s.height[id] >> 63), past = nodes & ~inner; /* all bits, or none */
+		int64_t to = lin_take_number(&s, id), slot = ((to - nodes) & inner) * each, a = top[inner], b = last;
 		if (far) {
 			lin_prefetch(s.order, to);
-			lin_prefetch(left, to);
-			lin_prefetch(right, to);
+			lin_prefetch(left - nodes, to);
+			lin_prefetch(right - nodes, to);
 			lin_prefetch(place, to);
 			lin_prefetch(parent, to);
 		}
 		top += 1 + 2 * inner;
 		*top = last = to;
-		left[(to & inner) | past] = a;
-		right[(to & inner) | past] = b;
+		left[slot] = a;
+		right[slot] = b;
 		a = (a & inner) | past;
 		b = (b & inner) | past;
 		if (place) {
@@ -202,32 +226,69 @@ static inline __attribute__((always_inline)) void number_pairs(struct lin_order 
 		if (parent)
 			parent[a] = parent[b] = to;
 	}
-	for (const int32_t *root = left; root <= top; root++) {
+	for (const int32_t *root = bottom; root <= top; root++) {
 		if (place)
 			place[*root] = -1;
 		if (parent)
 			parent[*root] = -1;
 	}
-	memset(left, -1, leaves * sizeof *left);
-	memset(right, -1, leaves * sizeof *right);
+	if (lists)
+		return begin_pairs(o);
+	memset(bottom, -1, leaves * sizeof *bottom);
+	memset(right - nodes, -1, leaves * sizeof *right);
 }
 
-/* The loop is inlined for the commonest rules and for all others, near and far. */
+/* The loop is inlined for the commonest rules and for all others, near and far; lists that are far are numbered by
+ * lin_number_lists. */
 void lin_number_pairs(struct lin_order *o)
 {
 	bool links = o->place || o->parent, far = lin_are_far(o);
-	if (links && far)
-		number_pairs(o, o->case_of, o->place, o->parent, true);
+	if (o->child_begin && (links || o->cases))
+		number_pairs(o, o->case_of, o->place, o->parent, true, false);
+	else if (o->child_begin)
+		number_pairs(o, NULL, NULL, NULL, true, false);
+	else if (links && far)
+		number_pairs(o, o->case_of, o->place, o->parent, false, true);
 	else if (links)
-		number_pairs(o, o->case_of, o->place, o->parent, false);
+		number_pairs(o, o->case_of, o->place, o->parent, false, false);
 	else if (far)
-		number_pairs(o, o->case_of, NULL, NULL, true);
+		number_pairs(o, o->case_of, NULL, NULL, false, true);
 	else if (o->cases)
-		number_pairs(o, o->case_of, NULL, NULL, false);
+		number_pairs(o, o->case_of, NULL, NULL, false, false);
 	else
-		number_pairs(o, NULL, NULL, NULL, false);
+		number_pairs(o, NULL, NULL, NULL, false, false);
 	if (o->place)
 		lin_end_places(o);
+}
+
+/* --- pairs of children that precede their parents in another order --- */
+
+bool lin_are_levels(const struct lin_order *o)
+{
+	return o->marked && o->slots == 2 && !o->child_begin && !o->span && !o->cases && !o->place && !o->parent;
+}
+
+/* Mostly that is the order of levels: leaves stand together, so a branch on them can be predicted, and their numbers do not
+ * wait for those that were stored before. */
+void lin_number_levels(struct lin_order *o, const struct lin_forest *f)
+{
+	struct lin_sort s = lin_sort_of(o);
+	const int32_t *child_begin = f->child_begin, *children = f->children;
+	int32_t *left = lin_child(o, 0), *right = lin_child(o, 1), nodes = o->nodes, leaf = 0;
+	for (int32_t id = 0; id < nodes; id++) {
+		const int32_t *child = children + child_begin[id];
+		if (child_begin[id + 1] == child_begin[id]) {
+			s.number[id] = leaf;
+			s.order[leaf++] = id;
+			continue;
+		}
+		int32_t to = lin_take_number(&s, id);
+		left[to] = s.number[child[0]];
+		right[to] = s.number[child[1]];
+	}
+	s.begin[1] = leaf;
+	memset(left, -1, leaf * sizeof *left);
+	memset(right, -1, leaf * sizeof *right);
 }
 
 /* --- lists of children that precede their parents --- */

@@ -103,7 +103,9 @@ struct lin_order {
 	int32_t *edge_begin; /* of each batch, or case of one: its first edge; NULL without lin_number_lists */
 	int32_t *height; /* nodes, by id, until they are numbered, with lists in spans until these are found; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
-	bool post_order; /* of pairs of children, or lists: whether ids are a post order */
+	int32_t counts;	 /* the numbers of children of all nodes, or-ed together */
+	bool pairs;	 /* all inner nodes have two children, and ids are a post order */
+	bool post_order; /* of lists, unless they are pairs: whether ids are a post order */
 	bool marked;	 /* heights of children have the mark LIN_CHILD */
 	bool children_marked; /* by lin_mark_children, and `number` has nothing else */
 	bool in_place;	 /* numbers are ids */
@@ -150,8 +152,9 @@ int32_t lin_first_of_rank(const struct lin_order *, int32_t begin, int32_t end, 
 
 /* --- the passes of lin_linearize, in this order --- */
 
-/* Checks that nodes can be numbered and child_begin ascends: then the arrays can be walked. */
-bool lin_check_sizes(const struct lin_forest *, struct diags *);
+/* Checks that nodes can be numbered and child_begin ascends: then the arrays can be walked.  `counts`, which may be NULL, gets
+ * the numbers of children of all nodes, or-ed together. */
+bool lin_check_sizes(const struct lin_forest *, int32_t *counts, struct diags *);
 /* Checks children, their counts and the roots against the rules.  Finds the heights of the nodes before the
  * first that precedes a child of its own, which is `swept`. */
 bool lin_scan(struct lin_order *, const struct lin_forest *, struct lin_rules, struct diags *);
@@ -180,10 +183,14 @@ bool lin_count_cases(struct lin_order *, const struct lin_forest *, const struct
 		     struct diags *);
 /* Fills `order` and `number`. */
 void lin_number(struct lin_order *);
-/* Whether lin_number_pairs can number and link the nodes. */
+/* Whether lin_number_pairs can number and link the nodes, whose children are in slots or in lists. */
 bool lin_are_pairs(const struct lin_order *);
-/* Fills `order`, `number`, `child`, `place` and `parent` in one pass. */
+/* Fills `order`, `number`, `child`, or `child_begin` and `child_list`, `place` and `parent` in one pass. */
 void lin_number_pairs(struct lin_order *);
+/* Whether lin_number_levels can: pairs of children that precede their parents, without cases, places, parents and spans. */
+bool lin_are_levels(const struct lin_order *);
+/* Fills `order`, `number` and `child` in one pass. */
+void lin_number_levels(struct lin_order *, const struct lin_forest *);
 /* Completes `batch_begin` and `case_of` when there are cases. */
 void lin_end_cases(struct lin_order *);
 /* Whether children precede their parents, the last one directly: lists of children that are not linked by

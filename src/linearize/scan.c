@@ -149,33 +149,39 @@ static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p,
 	return n;
 }
 
+/* Whether nodes have no child or two, and some two. */
+static bool are_twos(const struct lin_order *o)
+{
+	return o->edges && !(o->counts & ~2);
+}
+
 /* The same for trees whose nodes have no child or two, as long as ids are a post order.  The stack has the
  * nodes that have no parent yet, the last one on top; the children of a node must be the upper two of them,
  * so none is shared, and their heights are not searched for.  There is no branch on whether a node is a leaf,
- * since it cannot be predicted; an element below the bottom of the stack stands for what is missing there.
- * There must be two edges. */
+ * since it cannot be predicted; an element below the bottom of the stack stands for what is missing there. */
 static __attribute__((noinline)) int32_t sweep_post_order(struct pass *p, int32_t *depth)
 {
 	const int32_t *child_begin = p->child_begin, *list = p->list;
 	int32_t *height = p->height, *count = p->count, *bottom = p->stack + 1, *top = bottom;
-	int32_t begin = child_begin[0], batches = 1, h = 0;
-	int64_t n = 1, nodes = p->nodes;
+	int64_t n = 1, nodes = p->nodes, begin = child_begin[0];
+	uint32_t batches = 1, h = 0;
 	if (child_begin[1] != begin)
 		return *depth = 0;
 	bottom[-1] = p->nodes;
 	height[0] = height[p->nodes] = 0;
 	count[0] = 1;
 	for (; n < nodes; n++) {
-		int32_t end = child_begin[n + 1], edges = end - begin, last = n - 1, left = top[-1];
-		int64_t inner = -(int64_t)(edges >> 1);
+		int64_t end = child_begin[n + 1], inner = -((end - begin) >> 1); /* all bits, or none */
 		const int32_t *c = list + (begin & inner);
+		uint32_t last = n - 1, left = top[-1];
 		*top = last;
-		if ((((c[0] ^ left) | (c[1] ^ last)) & inner) | (edges & ~2))
+		if (((c[0] ^ left) | (c[1] ^ last)) & inner)
 			break;
-		int32_t *next = top + 1 - edges;
+		int32_t *next = top + 1 + 2 * inner;
 		if (next < bottom)
 			break;
-		h = ((height[left] > h ? height[left] : h) + 1) & inner;
+		uint32_t other = height[left];
+		h = ((other > h ? other : h) + 1) & inner;
 		height[n] = h;
 		if (h == batches)
 			count[batches++] = 0;
@@ -250,51 +256,67 @@ static void mark_children(struct pass *p, int32_t n, int32_t depth)
 		p->height[p->stack[depth--]] &= ~LIN_CHILD;
 }
 
-/* The same in any order, from node n on, without that branch, too: a leaf is given two children behind the
- * last node, with height -1.  Children are marked in their heights, which are loaded anyway: LIN_CHILD is no
- * height because half of the nodes are leaves. */
-static int32_t sweep_pairs(struct pass *p, int32_t n)
+/* The same in any other order in which children come first, from node n on.  Mostly it is that of the levels: there leaves
+ * stand together, so the branch on them can be predicted, and a count that each of them raised would wait for the one before.
+ * Children are marked in their heights, which are loaded anyway: LIN_CHILD is no height because half of the nodes are
+ * leaves. */
+static int32_t sweep_pairs(struct pass *p, const int32_t first)
 {
-	int32_t past = p->nodes, *height = p->height;
-	height[past] = height[past + 1] = -1;
-	for (; n < p->nodes; n++) {
-		int32_t begin = p->child_begin[n], count = p->child_begin[n + 1] - begin;
-		int32_t inner = -(count >> 1), mark = inner & LIN_CHILD; /* all of it, or nothing */
-		const int32_t *c = p->list + (begin & inner);
-		uint32_t left = (c[0] & inner) | (past & ~inner),
-			 right = (c[1] & inner) | ((past + 1) & ~inner);
-		uint32_t limit = (n & inner) | ((past + 2) & ~inner);
-		if (count & ~2 || left >= limit || right >= limit)
+	const int32_t *child_begin = p->child_begin, *list = p->list;
+	int32_t *height = p->height, *count = p->count, nodes = p->nodes, batches = p->batches, n = first;
+	for (; n < nodes; n++) {
+		int32_t begin = child_begin[n];
+		if (child_begin[n + 1] == begin) {
+			height[n] = 0;
+			continue;
+		}
+		uint32_t left = list[begin], right = list[begin + 1];
+		if (left >= (uint32_t)n || right >= (uint32_t)n)
 			break;
 		int32_t a = height[left], b = height[right];
-		if ((a | b) & mark || left == right)
+		if (((a | b) & LIN_CHILD) || left == right)
 			break;
-		height[left] = a | mark;
-		height[right] = b | mark;
-		p->batches = lin_set_height(height, p->count, p->batches, n, (a > b ? a : b) + 1);
+		height[left] = a | LIN_CHILD;
+		height[right] = b | LIN_CHILD;
+		batches = lin_set_height(height, count, batches, n, (a > b ? a : b) + 1);
 	}
+	p->batches = batches;
+	if (n > first)
+		count[0] += n - first - (child_begin[n] - child_begin[first]) / 2;
 	return n;
 }
 
-/* Notes whether ids are a post order. */
 static int32_t sweep_all_pairs(struct lin_order *o, struct pass *p)
 {
 	int32_t depth, n = sweep_post_order(p, &depth);
-	o->post_order = n == p->nodes;
-	if (o->post_order)
+	o->pairs = n == p->nodes;
+	if (o->pairs)
 		return n;
 	mark_children(p, n, depth);
 	return sweep_pairs(p, n);
 }
 
-/* As far as ids are a post order, from a stack; and on in any order. */
+/* As far as ids are a post order, from a stack: within the L3 cache only where all lists are pairs.  Returns the first node
+ * that is not. */
+static int32_t sweep_nested_lists(struct lin_order *o, struct pass *p, int32_t *depth)
+{
+	int32_t n = 0;
+	p->stack = o->child_begin;
+	if (o->edges >= 2 && o->edge_begin) {
+		n = sweep_lists_in_post_order(p, depth);
+		o->post_order = n == p->nodes;
+	} else if (are_twos(o)) {
+		n = sweep_post_order(p, depth);
+		o->pairs = n == p->nodes;
+	}
+	return n;
+}
+
+/* The rest in any order. */
 static int32_t sweep_all_lists(struct lin_order *o, struct pass *p)
 {
-	int32_t depth = 0, n;
-	p->stack = o->child_begin;
-	n = o->edges >= 2 && o->edge_begin ? sweep_lists_in_post_order(p, &depth) : 0;
-	o->post_order = n && n == p->nodes;
-	if (o->post_order)
+	int32_t depth = 0, n = sweep_nested_lists(o, p, &depth);
+	if (n && n == p->nodes)
 		return n;
 	memset(p->seen, 1, (uint32_t)n);
 	memset(p->seen + n, 0, (uint32_t)(p->nodes - n));
@@ -331,14 +353,14 @@ scan_nodes(struct lin_order *o, const struct lin_forest *f, int32_t children, bo
 			 .seen = (uint8_t *)o->order,
 			 .stack = o->order,
 			 .nodes = o->nodes};
-	bool pairs = children == 2 && !shared && o->edges >= 2, lists = children < 0 && !shared;
+	bool pairs = children == 2 && !shared && are_twos(o), lists = children < 0 && !shared;
 	if (!shared && !pairs && !lists)
 		memset(p.seen, 0, (uint32_t)p.nodes);
 	o->swept = pairs   ? sweep_all_pairs(o, &p)
 		   : lists ? sweep_all_lists(o, &p)
 			   : sweep_nodes(&p, 0, children, shared);
 	o->batches = p.batches;
-	o->marked = pairs && o->swept == p.nodes && !o->post_order;
+	o->marked = pairs && o->swept == p.nodes && !o->pairs;
 	if (o->swept == p.nodes)
 		return p.nodes;
 	if (lists && lin_mark_children(o, f)) {

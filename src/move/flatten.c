@@ -140,6 +140,6 @@ bool move_is_flat(const struct sub_program *p)
 {
 	bool flat = false;
 	for (size_t b = 0; !has_scans(p) && b < p->bodies.n; b++)
-		flat |= p->bodies.at[b].domain == SUB_AHEAD && p->bodies.at[b].stores.at[0].to == SUB_TO_STATE;
+		flat |= p->bodies.at[b].domain == SUB_AHEAD && p->bodies.at[b].stores.n && p->bodies.at[b].stores.at[0].to == SUB_TO_STATE;
 	return flat;
 }

@@ -51,4 +51,12 @@ bool move_is_padded(const struct sub_program *);
 /* Whether a value only shifts the dimensions of a row and fills a border: one that is stored where windows read it. */
 bool move_is_padded_copy(const struct sub_program *, sub_ref);
 
+/* Unstacking: where all inputs and results are stacks of as many instances, each computed without the others, these become rows
+ * of the program: `stacked` of them are one row of the model.  No bit of a result changes.  `to` is an empty program of the same
+ * arena (sub_init).  The trace may be NULL. */
+void move_unstack(struct sub_program *to, const struct sub_program *from, enum move_extent,
+		  const struct rewrite_options *, struct rewrite_trace *);
+/* Whether a row of the model is several rows of the program. */
+bool move_is_unstacked(const struct sub_program *);
+
 #endif

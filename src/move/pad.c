@@ -156,18 +156,6 @@ static void mark_stored(struct padding *w)
 
 /* --- the copy --- */
 
-/* A variable of this extent that is none of those before it. */
-static int new_var(struct sub_program *p, int64_t extent, const int *before, int n)
-{
-	for (int ordinal = 0;; ordinal++) {
-		int var = sub_dim(p, extent, ordinal), i = 0;
-		while (i < n && before[i] != var)
-			i++;
-		if (i == n)
-			return var;
-	}
-}
-
 static sub_ref add_copy(struct padding *w, const struct sub_value *v, const int64_t *least, const int64_t *extent)
 {
 	struct sub_map map[SUB_MAX_VARS];
@@ -176,7 +164,7 @@ static sub_ref add_copy(struct padding *w, const struct sub_value *v, const int6
 	copy.vars = 1, copy.var[0] = v->var[0];
 	map[0] = v->map[0];
 	for (int i = 1; i < v->arg[0].vars; i++) {
-		int var = new_var(w->to, extent[i], copy.var, copy.vars);
+		int var = sub_other_dim(w->to, extent[i], copy.var, copy.vars);
 		copy.var[copy.vars++] = var;
 		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = 1, .offset = least[i]};
 	}

@@ -1,27 +1,19 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Windows: convolutions and pools.  Each is one value in index notation; axes 0 and 1 are the batch and the
  * channels. */
-#include "onnx/quantise.h"
+#include "onnx/quantised_values.h"
+#include "onnx/windows.h"
 
 #include <stdlib.h>
-
-enum { SPACE = RA_MAX_RANK - 2 };
-
-/* The windows of a node, by axis of space. */
-struct windows {
-	int n;
-	int64_t in[SPACE], out[SPACE], kernel[SPACE], stride[SPACE], dilation[SPACE], before[SPACE],
-	    after[SPACE];
-};
 
 static bool is_auto(const struct onnx_op *o, const char *what)
 {
 	return strcmp(onnx_string(o, "auto_pad"), what) == 0;
 }
 
-static bool read_windows(const struct onnx_op *o, struct windows *w)
+static bool read_windows(const struct onnx_op *o, struct onnx_windows *w)
 {
-	int64_t pads[2 * SPACE];
+	int64_t pads[2 * ONNX_SPACE];
 	if (!onnx_ints(o, "strides", w->n, 1, w->stride) ||
 	    !onnx_ints(o, "dilations", w->n, 1, w->dilation) || !onnx_ints(o, "pads", 2 * w->n, 0, pads))
 		return false;
@@ -34,13 +26,12 @@ static bool read_windows(const struct onnx_op *o, struct windows *w)
 	return true;
 }
 
-/* Elements that a window reaches over. */
-static int64_t reach(const struct windows *w, int d)
+int64_t onnx_reach(const struct onnx_windows *w, int d)
 {
 	return (w->kernel[d] - 1) * w->dilation[d] + 1;
 }
 
-static void pad_same(const struct onnx_op *o, struct windows *w, int d, int64_t total)
+static void pad_same(const struct onnx_op *o, struct onnx_windows *w, int d, int64_t total)
 {
 	total = total < 0 ? 0 : total;
 	w->before[d] = w->after[d] = total / 2;
@@ -48,23 +39,23 @@ static void pad_same(const struct onnx_op *o, struct windows *w, int d, int64_t 
 }
 
 /* Finds borders and results of one axis. */
-static void fit_windows(const struct onnx_op *o, struct windows *w, int d, bool ceil)
+static void fit_windows(const struct onnx_op *o, struct onnx_windows *w, int d, bool ceil)
 {
 	int64_t stride = w->stride[d];
 	if (is_auto(o, "SAME_UPPER") || is_auto(o, "SAME_LOWER")) {
 		w->out[d] = (w->in[d] + stride - 1) / stride;
-		pad_same(o, w, d, (w->out[d] - 1) * stride + reach(w, d) - w->in[d]);
+		pad_same(o, w, d, (w->out[d] - 1) * stride + onnx_reach(w, d) - w->in[d]);
 		return;
 	}
 	if (is_auto(o, "VALID"))
 		w->before[d] = w->after[d] = 0;
-	int64_t space = w->in[d] + w->before[d] + w->after[d] - reach(w, d);
+	int64_t space = w->in[d] + w->before[d] + w->after[d] - onnx_reach(w, d);
 	w->out[d] = space < 0 ? 0 : space / stride + 1 + (ceil && space % stride);
 	if (ceil && (w->out[d] - 1) * stride >= w->in[d] + w->before[d])
 		w->out[d]--;
 }
 
-static bool find_windows(const struct onnx_op *o, struct windows *w, bool ceil)
+static bool find_windows(const struct onnx_op *o, struct onnx_windows *w, bool ceil)
 {
 	if (!read_windows(o, w))
 		return false;
@@ -77,8 +68,7 @@ static bool find_windows(const struct onnx_op *o, struct windows *w, bool ceil)
 	return true;
 }
 
-/* Writes the indices of an element of each window, from the axis of the value on at which space begins. */
-static void put_windows(const struct onnx_op *o, struct str *s, const struct windows *w, int first)
+void onnx_put_windows(const struct onnx_op *o, struct str *s, const struct onnx_windows *w, int first)
 {
 	for (int d = 0; d < w->n; d++) {
 		str_printf(s, ", ");
@@ -92,7 +82,7 @@ static void put_windows(const struct onnx_op *o, struct str *s, const struct win
 	}
 }
 
-static void put_kernel(const struct onnx_op *o, struct str *s, const struct windows *w, const char *before)
+void onnx_put_kernel(const struct onnx_op *o, struct str *s, const struct onnx_windows *w, const char *before)
 {
 	for (int d = 0; d < w->n; d++)
 		str_printf(s, "%s%s%d in %lld", d ? ", " : before, o->target->reduced, 2 + d,
@@ -121,7 +111,7 @@ static bool find_groups(const struct onnx_op *o, const struct onnx_shape *x, con
 }
 
 /* The shape of a value with an axis of groups before that of their channels, unless one of both is enough. */
-static bool shape_of_groups(const struct groups *g, const struct windows *w, int64_t batch,
+static bool shape_of_groups(const struct groups *g, const struct onnx_windows *w, int64_t batch,
 			    struct onnx_shape *shape)
 {
 	bool split = g->n > 1 && g->out > 1;
@@ -155,7 +145,7 @@ static const char *channel(const struct onnx_op *o, const struct groups *g)
 }
 
 static struct onnx_operand convolve(const struct onnx_op *o, struct onnx_operand x, struct onnx_operand k,
-				    const struct groups *g, const struct windows *w)
+				    const struct groups *g, const struct onnx_windows *w)
 {
 	struct str s = str_in(o->arena);
 	struct onnx_shape shape;
@@ -167,9 +157,9 @@ static struct onnx_operand convolve(const struct onnx_op *o, struct onnx_operand
 	for (int d = 0; d < w->n; d++)
 		str_printf(&s, ", %s%d", r, 2 + d);
 	str_printf(&s, "] * a[%s0, %s", i, channel(o, g));
-	put_windows(o, &s, w, 2 + split);
+	onnx_put_windows(o, &s, w, 2 + split);
 	str_printf(&s, single ? "] for " : "] for %s1 in %lld, ", r, (long long)g->in);
-	put_kernel(o, &s, w, "");
+	onnx_put_kernel(o, &s, w, "");
 	str_puts(&s, ")");
 	return join_groups(
 	    o, onnx_nest(o, x.type, &shape, (struct onnx_operand *[]){&x, &k}, 2, str_text(&s)), g, split);
@@ -185,9 +175,9 @@ struct onnx_operand onnx_add_bias(const struct onnx_op *o, struct onnx_operand y
 }
 
 static bool find_convolution(const struct onnx_op *o, const struct onnx_shape *x, const struct onnx_shape *k,
-			     struct groups *g, struct windows *w)
+			     struct groups *g, struct onnx_windows *w)
 {
-	*w = (struct windows){.n = x->rank - 2};
+	*w = (struct onnx_windows){.n = x->rank - 2};
 	if (!find_groups(o, x, k, false, g))
 		return false;
 	for (int d = 0; d < w->n; d++)
@@ -198,7 +188,7 @@ static bool find_convolution(const struct onnx_op *o, const struct onnx_shape *x
 bool onnx_write_conv(struct onnx_op *o)
 {
 	struct groups g;
-	struct windows w;
+	struct onnx_windows w;
 	if (!find_convolution(o, &o->in[0].shape, &o->in[1].shape, &g, &w))
 		return false;
 	o->out[0] = onnx_add_bias(o, convolve(o, o->in[0], o->in[1], &g, &w), 2);
@@ -208,7 +198,7 @@ bool onnx_write_conv(struct onnx_op *o)
 bool onnx_write_conv_integer(struct onnx_op *o)
 {
 	struct groups g;
-	struct windows w;
+	struct onnx_windows w;
 	struct onnx_operand x = o->in[0], k = o->in[1];
 	x.type = k.type = ONNX_INT32;
 	if (!find_convolution(o, &x.shape, &k.shape, &g, &w) || !onnx_check_zero(o, 2, o->in[0].type, 1) ||
@@ -254,15 +244,15 @@ static struct onnx_operand spread_axis(const struct onnx_op *o, struct onnx_oper
 }
 
 /* The results of a transposed convolution, and where they begin and end. */
-static bool find_transposed(const struct onnx_op *o, struct windows *w)
+static bool find_transposed(const struct onnx_op *o, struct onnx_windows *w)
 {
-	int64_t extra[SPACE], wanted[SPACE];
+	int64_t extra[ONNX_SPACE], wanted[ONNX_SPACE];
 	if (!read_windows(o, w) || !onnx_ints(o, "output_padding", w->n, 0, extra) ||
 	    !onnx_ints(o, "output_shape", w->n, 0, wanted))
 		return false;
 	bool same = is_auto(o, "SAME_UPPER") || is_auto(o, "SAME_LOWER");
 	for (int d = 0; d < w->n; d++) {
-		int64_t all = (w->in[d] - 1) * w->stride[d] + reach(w, d) + extra[d];
+		int64_t all = (w->in[d] - 1) * w->stride[d] + onnx_reach(w, d) + extra[d];
 		int64_t out = onnx_has(o, "output_shape") ? wanted[d] : same ? w->in[d] * w->stride[d] : 0;
 		if (out)
 			pad_same(o, w, d, all - out);
@@ -275,7 +265,7 @@ static bool find_transposed(const struct onnx_op *o, struct windows *w)
 
 static struct onnx_operand convolve_back(const struct onnx_op *o, struct onnx_operand x,
 					 struct onnx_operand k, const struct groups *g,
-					 const struct windows *w)
+					 const struct onnx_windows *w)
 {
 	struct str s = str_in(o->arena);
 	struct onnx_shape shape;
@@ -290,7 +280,7 @@ static struct onnx_operand convolve_back(const struct onnx_op *o, struct onnx_op
 		str_printf(&s, ", %s%d - %lld*%s%d + %lld", i, 2 + split + d, (long long)w->dilation[d], r,
 			   2 + d, (long long)w->before[d]);
 	str_printf(&s, single ? "] for " : "] for %s1 in %lld, ", r, (long long)g->in);
-	put_kernel(o, &s, w, "");
+	onnx_put_kernel(o, &s, w, "");
 	str_puts(&s, ")");
 	return join_groups(
 	    o, onnx_nest(o, x.type, &shape, (struct onnx_operand *[]){&x, &k}, 2, str_text(&s)), g, split);
@@ -299,7 +289,7 @@ static struct onnx_operand convolve_back(const struct onnx_op *o, struct onnx_op
 bool onnx_write_conv_transpose(struct onnx_op *o)
 {
 	struct onnx_operand x = o->in[0], k = o->in[1];
-	struct windows w = {.n = x.shape.rank - 2};
+	struct onnx_windows w = {.n = x.shape.rank - 2};
 	struct groups g;
 	if (!find_groups(o, &x.shape, &k.shape, true, &g))
 		return false;
@@ -315,9 +305,9 @@ bool onnx_write_conv_transpose(struct onnx_op *o)
 
 /* --- pools --- */
 
-static bool find_pool(const struct onnx_op *o, const struct onnx_shape *x, struct windows *w)
+static bool find_pool(const struct onnx_op *o, const struct onnx_shape *x, struct onnx_windows *w)
 {
-	*w = (struct windows){.n = x->rank - 2};
+	*w = (struct onnx_windows){.n = x->rank - 2};
 	if (x->rank < 3)
 		return onnx_op_refuse(o, DIAG_ONNX_SHAPE, NULL, "a pool takes values of at least three axes");
 	for (int d = 0; d < w->n; d++)
@@ -327,29 +317,28 @@ static bool find_pool(const struct onnx_op *o, const struct onnx_shape *x, struc
 }
 
 /* FUNCTION of TEXT over the window, where $ is its element. */
-static struct onnx_operand pool(const struct onnx_op *o, struct onnx_operand x, const struct windows *w,
+static struct onnx_operand pool_windows(const struct onnx_op *o, struct onnx_operand x, const struct onnx_windows *w,
 				const char *function, const char *before, const char *after)
 {
 	struct str s = str_in(o->arena);
 	struct onnx_shape shape = {x.shape.rank, {x.shape.dim[0], x.shape.dim[1]}};
 	memcpy(&shape.dim[2], w->out, sizeof w->out[0] * w->n);
 	str_printf(&s, "%s(%sa[%s0, %s1", function, before, o->target->axis, o->target->axis);
-	put_windows(o, &s, w, 2);
+	onnx_put_windows(o, &s, w, 2);
 	str_printf(&s, "]%s for ", after);
-	put_kernel(o, &s, w, "");
+	onnx_put_kernel(o, &s, w, "");
 	str_puts(&s, ")");
 	return onnx_nest(o, x.type, &shape, (struct onnx_operand *[]){&x}, 1, str_text(&s));
 }
 
 /* Of the elements of a window from place `begin` on how many lie before a place. */
-static int64_t count_before(const struct windows *w, int d, int64_t begin, int64_t place)
+static int64_t count_before(const struct onnx_windows *w, int d, int64_t begin, int64_t place)
 {
 	int64_t n = (place - begin + w->dilation[d] - 1) / w->dilation[d];
 	return place <= begin ? 0 : n < w->kernel[d] ? n : w->kernel[d];
 }
 
-/* How many elements the window at a place of an axis averages. */
-static int64_t count_inside(const struct windows *w, int d, int64_t at, bool padding)
+int64_t onnx_count_inside(const struct onnx_windows *w, int d, int64_t at, bool padding)
 {
 	int64_t first = padding ? -w->before[d] : 0, last = w->in[d] + (padding ? w->after[d] : 0);
 	int64_t begin = at * w->stride[d] - w->before[d];
@@ -357,11 +346,11 @@ static int64_t count_inside(const struct windows *w, int d, int64_t at, bool pad
 }
 
 /* How many elements windows average along an axis, by place; NULL after a diagnostic, where one averages none. */
-static float *count_averaged(const struct onnx_op *o, const struct windows *w, int d, bool padding)
+static float *count_averaged(const struct onnx_op *o, const struct onnx_windows *w, int d, bool padding)
 {
 	float *count = ARENA_ARRAY(o->arena, float, w->out[d]);
 	for (int64_t i = 0; i < w->out[d]; i++) {
-		count[i] = (float)count_inside(w, d, i, padding);
+		count[i] = (float)onnx_count_inside(w, d, i, padding);
 		if (count[i] == 0) {
 			onnx_op_refuse(o, DIAG_ONNX_ATTRIBUTE, NULL, "a window lies in the pads of axis %d alone", d + 2);
 			return NULL;
@@ -371,7 +360,7 @@ static float *count_averaged(const struct onnx_op *o, const struct windows *w, i
 }
 
 /* The shares of elements, which differ at the borders: one factor for each axis. */
-static struct onnx_operand average(const struct onnx_op *o, struct onnx_operand y, const struct windows *w)
+static struct onnx_operand average_windows(const struct onnx_op *o, struct onnx_operand y, const struct onnx_windows *w)
 {
 	bool padding = onnx_int(o, "count_include_pad");
 	for (int d = 0; d < w->n; d++) {
@@ -392,7 +381,7 @@ static struct onnx_operand average(const struct onnx_op *o, struct onnx_operand 
 }
 
 /* The position of each element in its plane of space, counted along rows or columns. */
-static struct onnx_operand positions(const struct onnx_op *o, const struct windows *w)
+static struct onnx_operand list_positions(const struct onnx_op *o, const struct onnx_windows *w)
 {
 	struct onnx_shape shape = {w->n, {0}};
 	memcpy(shape.dim, w->in, sizeof w->in[0] * w->n);
@@ -408,21 +397,21 @@ static struct onnx_operand positions(const struct onnx_op *o, const struct windo
 
 /* Of elements that are the largest of their window the first position, in the whole value. */
 static struct onnx_operand find_positions(const struct onnx_op *o, struct onnx_operand x,
-					  struct onnx_operand y, const struct windows *w)
+					  struct onnx_operand y, const struct onnx_windows *w)
 {
 	struct str s = str_in(o->arena);
-	struct onnx_operand at = positions(o, w),
+	struct onnx_operand at = list_positions(o, w),
 			    planes = onnx_count(o, ONNX_INT64, x.shape.dim[0] * x.shape.dim[1]);
 	struct onnx_shape batch = {y.shape.rank, {x.shape.dim[0], x.shape.dim[1], 1, 1, 1, 1, 1, 1}};
 	str_printf(&s, "min(where(a[%s0, %s1", o->target->axis, o->target->axis);
-	put_windows(o, &s, w, 2);
+	onnx_put_windows(o, &s, w, 2);
 	str_puts(&s, "] == b");
 	onnx_put_axes(o, &s, y.shape.rank);
 	str_puts(&s, ", c[");
 	struct str inside = str_in(o->arena);
-	put_windows(o, &inside, w, 2);
+	onnx_put_windows(o, &inside, w, 2);
 	str_printf(&s, "%s], 9007199254740992) for ", str_text(&inside) + 2);
-	put_kernel(o, &s, w, "");
+	onnx_put_kernel(o, &s, w, "");
 	str_puts(&s, ")");
 	struct onnx_operand plane =
 	    onnx_nest(o, ONNX_INT64, &y.shape, (struct onnx_operand *[]){&x, &y, &at}, 3, str_text(&s));
@@ -432,7 +421,7 @@ static struct onnx_operand find_positions(const struct onnx_op *o, struct onnx_o
 }
 
 /* The elements that windows average, as ONNX Runtime counts them: all of the kernel, or those inside of the value. */
-static struct onnx_operand count_elements(const struct onnx_op *o, const struct windows *w)
+static struct onnx_operand count_elements(const struct onnx_op *o, const struct onnx_windows *w)
 {
 	struct onnx_shape shape = {w->n, {0}};
 	memcpy(shape.dim, w->out, sizeof w->out[0] * w->n);
@@ -441,7 +430,7 @@ static struct onnx_operand count_elements(const struct onnx_op *o, const struct 
 		kernel = onnx_times(kernel, w->kernel[d]);
 	if (onnx_int(o, "count_include_pad"))
 		return onnx_number(o, ONNX_FLOAT, (double)kernel);
-	float *count = ARENA_ARRAY(o->arena, float, n), *along[SPACE];
+	float *count = ARENA_ARRAY(o->arena, float, n), *along[ONNX_SPACE];
 	bool equal = true;
 	for (int d = 0; d < w->n; d++)
 		if (!(along[d] = count_averaged(o, w, d, false)))
@@ -457,30 +446,39 @@ static struct onnx_operand count_elements(const struct onnx_op *o, const struct 
 
 bool onnx_sum_windows(const struct onnx_op *o, struct onnx_operand x, struct onnx_pooled *pooled)
 {
-	struct windows w;
+	struct onnx_windows w;
 	if (!find_pool(o, &x.shape, &w))
 		return false;
 	pooled->whole = true;
 	for (int d = 0; d < w.n; d++)
 		pooled->whole &= w.kernel[d] == w.in[d] && !w.before[d] && !w.after[d];
-	pooled->sum = pool(o, x, &w, "sum", "", "");
+	pooled->sum = pool_windows(o, x, &w, "sum", "", "");
 	if (!pooled->sum.id)
 		return false;
 	pooled->count = count_elements(o, &w);
 	return pooled->count.given;
 }
 
+/* What the largest element of a window finds beside a value: the least number of its type, where that is a
+ * narrow one, so that the results are known to have the type, too. */
+static const char *least_beside(const struct onnx_op *o, enum onnx_type type)
+{
+	int bits = onnx_type_traits_of(type)->bits;
+	bool narrow = onnx_computed(type) == DTYPE_I32 && bits < 32;
+	return narrow ? onnx_format(o, " else %d", type == ONNX_UINT8 ? 0 : -(1 << (bits - 1))) : "";
+}
+
 bool onnx_write_pool(struct onnx_op *o)
 {
-	struct windows w;
+	struct onnx_windows w;
 	bool mean = strcmp(o->row->text, "sum") == 0;
 	if (!find_pool(o, &o->in[0].shape, &w))
 		return false;
-	o->out[0] = pool(o, o->in[0], &w, o->row->text, "", "");
+	o->out[0] = pool_windows(o, o->in[0], &w, o->row->text, "", mean ? "" : least_beside(o, o->in[0].type));
 	if (!o->out[0].id)
 		return false;
 	if (mean)
-		o->out[0] = average(o, o->out[0], &w);
+		o->out[0] = average_windows(o, o->out[0], &w);
 	if (o->outs > 1)
 		o->out[1] = find_positions(o, o->in[0], o->out[0], &w);
 	return o->out[0].given;
@@ -488,7 +486,7 @@ bool onnx_write_pool(struct onnx_op *o)
 
 bool onnx_write_lp_pool(struct onnx_op *o)
 {
-	struct windows w;
+	struct onnx_windows w;
 	int64_t p = onnx_int(o, "p");
 	if (!find_pool(o, &o->in[0].shape, &w))
 		return false;
@@ -497,7 +495,7 @@ bool onnx_write_lp_pool(struct onnx_op *o)
 				      (long long)p);
 	struct onnx_operand x = p == 1 ? onnx_map(o, o->in[0], o->in[0].type, "abs(a)")
 				       : onnx_map(o, o->in[0], o->in[0].type, "a * a");
-	x = pool(o, x, &w, "sum", "", "");
+	x = pool_windows(o, x, &w, "sum", "", "");
 	o->out[0] = p == 1 ? x : onnx_map(o, x, x.type, "sqrt(a)");
 	return true;
 }

@@ -58,7 +58,10 @@ static struct onnx_operand wrap_narrow(const struct onnx_op *o, struct onnx_oper
 
 bool onnx_write_formula(struct onnx_op *o)
 {
-	struct onnx_operand *arg[8];
+	enum { MOST = 8 };
+	struct onnx_operand *arg[MOST];
+	if (o->ins < 1 || o->ins > MOST)
+		return onnx_op_refuse(o, DIAG_ONNX_OPERATOR, NULL, "it has %d inputs, not 1 to %d", o->ins, MOST);
 	struct onnx_shape shape = o->in[0].shape;
 	if (o->ins == 2)
 		align_axes(o, &o->in[1], shape.rank);

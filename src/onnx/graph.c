@@ -33,10 +33,10 @@ static int print_node(char *to, size_t size, const struct onnx_graph *graph, con
 {
 	bool named = *node->name, foreign = *node->domain, within = graph->outer;
 	int n = within ? snprintf(to, size, "graph '%.*s', ", count_shown(graph->name), graph->name) : 0;
-	return n + snprintf(to + n, size - n, "node %d%s%.*s%s (%.*s%s%.*s, opset %lld): ", node->number,
+	return n + snprintf(to + n, size - n, "node %d%s%.*s%s (%.*s%s%.*s, %s %lld): ", node->number,
 			named ? " '" : "", count_shown(node->name), node->name, named ? "'" : "",
 			count_shown(node->domain), node->domain, foreign ? "." : "", count_shown(node->op), node->op,
-			(long long)node->opset);
+			graph->table ? graph->table->version : "opset", (long long)node->opset);
 }
 
 bool(onnx_refuse)(struct diags *diags, const struct onnx_graph *graph, const struct onnx_node *node,

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A checked ONNX graph: what the reader makes of a file, and the importer makes a model of.
+/* A checked graph of ONNX, or of another format whose nodes have a table of operators: what a reader makes of a file,
+ * and the importer makes a model of.
  *
  * Of a graph that was read the following holds:
  * - every name is resolved: nodes refer to values by number, and a value has one definition: a node, an
@@ -103,6 +104,14 @@ enum onnx_what {
 	ONNX_OTHER_VALUE /* a sequence, a map, an optional or a sparse tensor */
 };
 
+/* What elements of a value stand for: (element - zero) * scale, of one pair for all, or one for each index of an axis. */
+struct onnx_quantisation {
+	const float *scale;  /* positive and finite */
+	const int64_t *zero; /* numbers of the value's type */
+	size_t n;
+	int axis; /* with n pairs; of a single one 0 */
+};
+
 struct onnx_value {
 	const char *name;
 	enum onnx_what what;
@@ -111,6 +120,8 @@ struct onnx_value {
 	int rank;	       /* as declared; -1 = not declared */
 	struct onnx_dim dim[ONNX_MAX_RANK];
 	const struct onnx_tensor *constant; /* an initializer, or given by the caller; NULL = none */
+	const struct onnx_quantisation *quantisation; /* NULL = the format does not say it of values */
+	bool variable;			    /* the constant is what a state begins with, in each call */
 	int producer;			    /* the node that computes it, -1 = none */
 	int result;			    /* which of its outputs; 0 without a producer */
 	int input;			    /* which of the graph's inputs it is, -1 = none */
@@ -128,8 +139,17 @@ struct onnx_node {
 	int number; /* in the order of the file, from 0 */
 };
 
+/* The operators that nodes may have, which the importer takes from the graph (operators.h). */
+struct onnx_table {
+	const struct onnx_operator *row;
+	int rows;
+	const char *page;    /* of the documentation, which lists them */
+	const char *version; /* what a version of an operator is called: "opset" */
+};
+
 struct onnx_graph {
 	const char *file;		/* its name in diagnostics */
+	const struct onnx_table *table; /* NULL = that of ONNX */
 	const char *name;		/* "" = none */
 	const struct onnx_graph *outer; /* the graph that a subgraph stands in; NULL = it is the model's */
 	struct onnx_node *node;
@@ -195,6 +215,8 @@ struct onnx_model {
 	const struct onnx_tensor
 	    *weight; /* the tensors that became parameters, each by the name of its parameter */
 	size_t weights;
+	const struct onnx_value *const *unread; /* inputs of the graph without a constant that no output needs, in its order */
+	size_t unreads;
 };
 
 /* Makes a model without a structure.  Its inputs are the inputs of the graph that have no constant and are

@@ -72,8 +72,20 @@ bool onnx_start_target(const struct onnx_importer *im, struct arena *a, struct o
 	if (!t->builder)
 		return false;
 	ra_builder_at(t->builder, graph->file, 0);
+	ra_builder_drop_unused(t->builder);
 	ra_builder_body(t->builder, RA_BODY_NODE);
 	return true;
+}
+
+struct ra_model *onnx_finish_target(struct onnx_target *t)
+{
+	struct ra_model *model = ra_builder_finish(t->builder);
+	size_t kept = 0;
+	for (size_t i = 0; model && i < t->weights.n && kept < model->params.n; i++)
+		if (strcmp(t->weights.at[i].name, model->params.at[kept].name) == 0)
+			t->weights.at[kept++] = t->weights.at[i];
+	t->weights.n = kept;
+	return model;
 }
 
 /* --- inputs and constants --- */
@@ -340,6 +352,38 @@ static void set_source_names(const struct onnx_importer *im, struct ra_model *mo
 		}
 }
 
+static bool has_input_from(const struct ra_model *model, const char *name)
+{
+	for (size_t i = 0; i < model->inputs.n; i++)
+		if (strcmp(model->inputs.at[i].source_name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Lists the inputs of the graph that callers may give, and the model lacks. */
+static void list_unread(const struct onnx_importer *im, const struct ra_model *model)
+{
+	const struct onnx_graph *g = im->whole;
+	const struct onnx_value **unread = ARENA_ARRAY(im->arena, const struct onnx_value *, g->inputs + 1);
+	im->out->unread = unread;
+	for (size_t i = 0; i < g->inputs; i++) {
+		const struct onnx_value *v = &g->value[g->input[i]];
+		if (!v->constant && !has_input_from(model, v->name))
+			unread[im->out->unreads++] = v;
+	}
+}
+
+/* Lists the operators of the graph, but for constants. */
+static void set_layers(const struct onnx_importer *im, struct ra_model *model)
+{
+	for (size_t n = 0; n < im->whole->nodes; n++) {
+		const struct onnx_node *node = &im->whole->node[n];
+		struct ra_layer layer = {arena_string(im->arena, node->op), arena_string(im->arena, node->name)};
+		if (strcmp(node->op, "Constant") != 0)
+			vec_push(im->arena, &model->layers, layer);
+	}
+}
+
 static bool write_whole(struct onnx_importer *im)
 {
 	im->scope = open_scope(im, im->whole);
@@ -350,11 +394,14 @@ static bool write_whole(struct onnx_importer *im)
 	reserve_input_names(im);
 	if (!write_nodes(im, im->whole) || !write_outputs(im))
 		return false;
-	*im->out = (struct onnx_model){ra_builder_finish(im->target.builder), im->target.weights.at,
-				       im->target.weights.n};
-	if (im->out->model)
-		set_source_names(im, im->out->model);
-	return im->out->model != NULL;
+	struct ra_model *model = onnx_finish_target(&im->target);
+	*im->out = (struct onnx_model){.model = model, .weight = im->target.weights.at, .weights = im->target.weights.n};
+	if (!model)
+		return false;
+	set_source_names(im, model);
+	list_unread(im, model);
+	set_layers(im, model);
+	return true;
 }
 
 /* --- the bound --- */

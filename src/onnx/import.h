@@ -56,6 +56,9 @@ enum {
 
 /* Begins a model, which is made in that arena.  False after a diagnostic. */
 bool onnx_start_target(const struct onnx_importer *, struct arena *, struct onnx_target *);
+/* The model, with the inputs and weights that its outputs need, and no others; the target keeps these weights, in the order of
+ * the parameters.  NULL after a diagnostic. */
+struct ra_model *onnx_finish_target(struct onnx_target *);
 /* Marks the values of a graph that its nodes or outputs need. */
 void onnx_mark_needed(const struct onnx_graph *, bool *needed);
 /* fold.c: whether a node, and the graphs in it, depend on constants alone, of which there are few. */

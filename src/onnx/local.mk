@@ -1,8 +1,8 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 libespalier_internal_la_SOURCES += \
 	%D%/graph.c %D%/graph.h %D%/onnx_types.def \
-	%D%/constants.c %D%/control.c %D%/convolve.c %D%/elementwise.c %D%/fold.c %D%/import.c %D%/import.h %D%/iterate.c %D%/iterate.h %D%/loss.c %D%/matmul.c %D%/movement.c \
-	%D%/normalise.c %D%/onnx_ops.def %D%/operand.c %D%/operators.c %D%/operators.h %D%/qlinear.c %D%/quantise.c %D%/quantise.h %D%/recurrent.c %D%/reduce.c %D%/resize.c %D%/sample.c %D%/select.c %D%/spectrum.c %D%/write.c %D%/write_scan.c
+	%D%/constants.c %D%/control.c %D%/convolve.c %D%/elementwise.c %D%/fold_nodes.c %D%/import.c %D%/import.h %D%/iterate.c %D%/iterate.h %D%/loss.c %D%/matmul.c %D%/movement.c \
+	%D%/normalise.c %D%/onnx_ops.def %D%/operand.c %D%/operators.c %D%/operators.h %D%/qlinear.c %D%/quantised_values.c %D%/quantised_values.h %D%/recurrent.c %D%/reduce.c %D%/resize.c %D%/sample_images.c %D%/select.c %D%/spectrum.c %D%/windows.h %D%/write_formulas.c %D%/write_scan.c
 
 # The reader, and the messages that protoc-c makes of the description of the format.
 onnx_reader = \

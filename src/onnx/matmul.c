@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices, and sums of products in general. */
-#include "onnx/quantise.h"
+#include "onnx/quantised_values.h"
 
 static struct onnx_operand refuse_product(const struct onnx_op *o, struct onnx_operand a,
 					  struct onnx_operand b)

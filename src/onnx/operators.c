@@ -2,6 +2,7 @@
 /* The table of operators, and the attributes of a node: what it says, or else the table. */
 #include "onnx/operators.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 const struct onnx_operator onnx_operators[] = {
@@ -11,6 +12,12 @@ const struct onnx_operator onnx_operators[] = {
 };
 
 const int onnx_operator_count = sizeof onnx_operators / sizeof *onnx_operators;
+
+static const struct onnx_table *table_of(const struct onnx_graph *graph)
+{
+	static const struct onnx_table own = {onnx_operators, sizeof onnx_operators / sizeof *onnx_operators, "doc/onnx.md", "opset"};
+	return graph->table ? graph->table : &own;
+}
 
 /* --- rows --- */
 
@@ -28,12 +35,22 @@ static bool takes_type(enum onnx_takes takes, enum onnx_type type)
 	}
 }
 
+enum { HINT = 120 };
+
+static const char *print_hint(char hint[static HINT], const struct onnx_graph *graph, const char *what)
+{
+	snprintf(hint, HINT, "%s lists %s", table_of(graph)->page, what);
+	return hint;
+}
+
 const struct onnx_operator *onnx_find_operator(struct diags *diags, const struct onnx_graph *graph,
 					       const struct onnx_node *n, enum onnx_type first)
 {
+	const struct onnx_table *table = table_of(graph);
 	bool known = false, covered = false;
-	for (int i = 0; i < onnx_operator_count; i++) {
-		const struct onnx_operator *row = &onnx_operators[i];
+	char hint[HINT];
+	for (int i = 0; i < table->rows; i++) {
+		const struct onnx_operator *row = &table->row[i];
 		if (strcmp(row->name, n->op) != 0 || strcmp(row->domain, n->domain) != 0)
 			continue;
 		known = true;
@@ -48,7 +65,7 @@ const struct onnx_operator *onnx_find_operator(struct diags *diags, const struct
 			    "it takes no inputs of type %s here", onnx_type_traits_of(first)->name);
 	else
 		onnx_refuse(diags, graph, n, DIAG_ONNX_OPERATOR,
-			    "doc/onnx.md lists the operators; write what it computes with those",
+			    print_hint(hint, graph, "the operators; write what it computes with those"),
 			    known ? "the operator is not imported from this version%s%s"
 				  : "there is no such operator here%s%s",
 			    *n->domain ? " of the domain " : "", n->domain);
@@ -98,13 +115,14 @@ static char letter_of(enum onnx_kind kind)
 bool onnx_check_attributes(const struct onnx_op *o)
 {
 	bool good = true;
+	char hint[HINT];
 	for (size_t i = 0; i < o->node->attributes; i++) {
 		const struct onnx_attribute *a = &o->node->attribute[i];
 		const char *declared = find_declared(o, a->name);
 		if (declared && *declared == letter_of(a->kind))
 			continue;
 		good = onnx_op_refuse(o, DIAG_ONNX_ATTRIBUTE,
-				      "doc/onnx.md lists the attributes of each operator",
+				      print_hint(hint, o->graph, "the attributes of each operator"),
 				      declared ? "the attribute '%s' has the type %s"
 					       : "the attribute '%s' (%s) is not supported",
 				      a->name, a->kind_name);

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Operators of ONNX Runtime's domain com.microsoft, which its quantisation tool writes: bytes in, bytes out.  What each
  * computes in between is exact in integers, or one formula of f32, which doc/onnx.md lists. */
-#include "onnx/quantise.h"
+#include "onnx/quantised_values.h"
 
 /* --- inputs --- */
 
@@ -26,7 +26,7 @@ static bool take_scale(const struct onnx_op *o, int at, enum onnx_type type, str
 	if (!onnx_check_scale(o, at, at + 1, type, 1))
 		return false;
 	to[0] = onnx_join_single(o, o->in[at]);
-	to[1] = onnx_given(o, at + 1) ? onnx_join_single(o, o->in[at + 1]) : zero_of(o, type);
+	to[1] = onnx_zero_number(o, onnx_given(o, at + 1) ? o->in[at + 1] : zero_of(o, type));
 	return true;
 }
 

@@ -60,25 +60,32 @@ static int64_t clamp_place(const struct axis *a, double x)
 	return (int64_t)fmin(fmax(x, 0), (double)(a->in - 1));
 }
 
-/* How wide weights are, which smooth what is made smaller. */
-static double stretch_of(const struct onnx_op *o, const struct axis *a)
+/* By which weights elements are added up. */
+struct filter {
+	char kind;	 /* the first letter of the mode */
+	bool excluded;	 /* weights outside of the axis are left out */
+	double coefficient; /* of cubic weights */
+	double stretch;	 /* how wide weights are, which smooth what is made smaller */
+	int64_t reach;	 /* how many elements of the input are weighed on either side of a place */
+};
+
+static struct filter read_filter(const struct onnx_op *o, const struct axis *a)
 {
-	return onnx_int(o, "antialias") && a->scale < 1 ? 1 / a->scale : 1;
+	struct filter f = {.kind = *onnx_string(o, "mode"),
+			   .excluded = onnx_int(o, "exclude_outside"),
+			   .coefficient = onnx_float(o, "cubic_coeff_a"),
+			   .stretch = onnx_int(o, "antialias") && a->scale < 1 ? 1 / a->scale : 1};
+	f.reach = (int64_t)ceil((f.kind == 'c' ? 2 : 1) * f.stretch);
+	return f;
 }
 
-/* The weight of the element at a distance, in elements of the input, stretched where it is smoothed. */
-static double weight_at(const struct onnx_op *o, char kind, double distance, double stretch)
+/* The weight of the element at a distance, in elements of the input. */
+static double weight_at(const struct filter *f, double distance)
 {
-	distance /= stretch;
-	if (kind == 'c')
-		return cubic(distance, onnx_float(o, "cubic_coeff_a"));
+	distance /= f->stretch;
+	if (f->kind == 'c')
+		return cubic(distance, f->coefficient);
 	return fmax(0, 1 - fabs(distance));
-}
-
-/* How many elements of the input are weighed on either side of a place. */
-static int64_t reach_of(const struct onnx_op *o, const struct axis *a, char kind)
-{
-	return (int64_t)ceil((kind == 'c' ? 2 : 1) * stretch_of(o, a));
 }
 
 /* The weights of an output element: of n elements of the input, from `first` on. */
@@ -89,19 +96,18 @@ struct window {
 
 /* Fills the window of a place: weights outside of the axis are those of its end, or left out.  A place may be
  * any number, as the region of the file is. */
-static void weigh_taps(const struct onnx_op *o, const struct axis *a, char kind, double x, struct window *row)
+static void weigh_taps(const struct filter *f, const struct axis *a, double x, struct window *row)
 {
-	bool excluded = onnx_int(o, "exclude_outside");
-	double stretch = stretch_of(o, a), sum = 0;
+	double sum = 0;
 	x = fmin(fmax(x, -INT32_MAX), INT32_MAX);
-	int64_t reach = reach_of(o, a, kind), middle = (int64_t)floor(x);
-	row->first = clamp_place(a, middle - reach);
-	row->n = clamp_place(a, middle + reach + 1) - row->first + 1;
+	int64_t middle = (int64_t)floor(x);
+	row->first = clamp_place(a, middle - f->reach);
+	row->n = clamp_place(a, middle + f->reach + 1) - row->first + 1;
 	memset(row->weight, 0, sizeof *row->weight * row->n);
-	for (int64_t j = middle - reach; j <= middle + reach + 1; j++) {
-		double w = weight_at(o, kind, x - (double)j, stretch);
+	for (int64_t j = middle - f->reach; j <= middle + f->reach + 1; j++) {
+		double w = weight_at(f, x - (double)j);
 		int64_t at = clamp_place(a, j);
-		if (at != j && excluded)
+		if (at != j && f->excluded)
 			continue;
 		row->weight[at - row->first] += (float)w;
 		sum += w;
@@ -139,11 +145,11 @@ static void pack_taps(struct weights *w, int64_t n, int64_t room)
 
 static struct weights make_weights(const struct onnx_op *o, const struct axis *a)
 {
-	const char *mode = onnx_string(o, "mode"),
-		   *places = *o->row->text ? o->row->text : onnx_string(o, "coordinate_transformation_mode");
+	const char *places = *o->row->text ? o->row->text : onnx_string(o, "coordinate_transformation_mode");
+	const struct filter filter = read_filter(o, a);
 	const char *rounding = *o->row->text ? "floor" : onnx_string(o, "nearest_mode");
 	bool cropped = strcmp(places, "tf_crop_and_resize") == 0;
-	int64_t window = *mode == 'n' ? 1 : 2 * reach_of(o, a, *mode) + 2, room = window < a->in ? window : a->in;
+	int64_t window = filter.kind == 'n' ? 1 : 2 * filter.reach + 2, room = window < a->in ? window : a->in;
 	struct window row = {.weight = ARENA_ARRAY(o->arena, float, room)};
 	struct weights w = {.taps = 1,
 			    .at = ARENA_ARRAY(o->arena, int64_t, onnx_times(a->out, room)),
@@ -154,10 +160,10 @@ static struct weights make_weights(const struct onnx_op *o, const struct axis *a
 		row.n = 0;
 		if (cropped && (x < 0 || x > (double)(a->in - 1)))
 			w.extra[i] = 1, w.outside = true;
-		else if (*mode == 'n')
+		else if (filter.kind == 'n')
 			row.first = clamp_place(a, nearest(x, rounding)), row.n = 1, *row.weight = 1;
 		else
-			weigh_taps(o, a, *mode, x, &row);
+			weigh_taps(&filter, a, x, &row);
 		int64_t n = put_window(&row, w.at + i * room, w.share + i * room);
 		w.taps = n > w.taps ? n : w.taps;
 	}

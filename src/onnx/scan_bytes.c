@@ -49,12 +49,16 @@ static bool take_varint(struct rest *r, uint64_t *value)
 	return false;
 }
 
-/* Takes what follows the number of a field; `content` is what a length stands before. */
+/* Takes what follows the number of a field; `content` is its bytes, without the length that may stand before them. */
 static bool take_value(struct rest *r, enum wire wire, struct rest *content)
 {
 	uint64_t value, length = wire == WIRE_64 ? 8 : 4;
-	if (wire == WIRE_VARINT)
-		return take_varint(r, &value);
+	*content = *r;
+	if (wire == WIRE_VARINT) {
+		bool whole = take_varint(r, &value);
+		content->end = r->at;
+		return whole;
+	}
 	if (wire == WIRE_BYTES && !take_varint(r, &length))
 		return false;
 	if (wire != WIRE_BYTES && wire != WIRE_64 && wire != WIRE_32)
@@ -107,6 +111,17 @@ static bool are_elements(enum wire wire, struct rest content)
 	return true;
 }
 
+/* Whether varints fit the type of their field; ONNX has signed ones of 32 and of 64 bits.  protobuf-c would take the lower half
+ * of one that does not, and so another number. */
+static bool are_in_range(ProtobufCType type, struct rest varints)
+{
+	uint64_t value;
+	bool narrow = type == PROTOBUF_C_TYPE_INT32 || type == PROTOBUF_C_TYPE_ENUM, fits = true;
+	while (narrow && fits && varints.at < varints.end)
+		fits = take_varint(&varints, &value) && (int64_t)value == (int32_t)value;
+	return fits;
+}
+
 static bool scan_message(struct scan *, const ProtobufCMessageDescriptor *, struct rest);
 
 static bool scan_content(struct scan *s, const struct rest *r, const ProtobufCMessageDescriptor *d,
@@ -114,6 +129,8 @@ static bool scan_content(struct scan *s, const struct rest *r, const ProtobufCMe
 {
 	if (f->type == PROTOBUF_C_TYPE_MESSAGE)
 		return scan_message(s, f->descriptor, *content);
+	if (!are_in_range(f->type, *content))
+		return refuse(s, r, d, "the field '%s' has a number that does not fit 32 bits", f->name);
 	return f->type != PROTOBUF_C_TYPE_STRING || is_text(content) ||
 	       refuse(s, r, d, "the field '%s' is no text in UTF-8", f->name);
 }
@@ -130,7 +147,7 @@ static bool scan_field(struct scan *s, struct rest *r, const ProtobufCMessageDes
 		return refuse(s, r, d,
 			      "the field '%s' has no proper end: it is cut off, or its length is wrong",
 			      f->name);
-	return own != WIRE_BYTES || scan_content(s, r, d, f, &content);
+	return scan_content(s, r, d, f, &content);
 }
 
 /* --- fields that are not described --- */

@@ -101,7 +101,7 @@ static void report_missing(struct solver *b, const struct ra_param *p)
 		if (!b->matched[i])
 			ra_consider_name(&near, b->tensors[i].name, strlen(b->tensors[i].name));
 	report_fault(b, DIAG_WEIGHT_MISSING, p->at,
-		     near.best ? ra_format(b->arena, "the file has '%.*s'", (int)near.best_length, near.best)
+		     near.best ? str_format(b->arena, "the file has '%.*s'", (int)near.best_length, near.best)
 			       : "name the parameter as the file names its tensor",
 		     "%s has no tensor '%s'", b->file, p->name);
 	excuse_symbols(b, p);
@@ -127,7 +127,7 @@ static bool check_type(struct solver *b, const struct ra_param *p, const struct 
 	if (dtype_widens(t->dtype, p->dtype))
 		return true;
 	report_fault(b, DIAG_WEIGHT_TYPE, p->at,
-		     ra_format(b->arena,
+		     str_format(b->arena,
 			       "declare it : %s and cast it where it is used, or convert the tensor",
 			       dtype_traits_of(t->dtype)->spelling),
 		     "'%s' is %s in %s, the model says %s", p->name, dtype_traits_of(t->dtype)->spelling,
@@ -353,7 +353,7 @@ static bool check_shape(struct solver *b, const struct ra_shape *s, struct diag_
 		    elements <= RA_ELEMENT_LIMIT)
 			continue;
 		report_fault(b, DIAG_WEIGHT_EXTENT, at,
-			     ra_format(b->arena, "at most %lld are possible", RA_ELEMENT_LIMIT),
+			     str_format(b->arena, "at most %lld are possible", RA_ELEMENT_LIMIT),
 			     "with %s, %s has too many elements", b->file, ra_shape_text(b->arena, b->m, s));
 		return false;
 	}

@@ -243,7 +243,7 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 		value = ra_build_typed_number(g, value, s->dtype, span.at);
 	if (value.i && ra_at(g->model, value)->dtype != s->dtype)
 		return ra_refuse(g, DIAG_MODEL_TYPE, span.at,
-				 ra_format(g->arena, "write cast(..., %s)", dtype_traits_of(s->dtype)->spelling),
+				 str_format(g->arena, "write cast(..., %s)", dtype_traits_of(s->dtype)->spelling),
 				 "the state '%s' is %s, its value '%s' is %s", s->name,
 				 dtype_traits_of(s->dtype)->spelling, ra_excerpt(g->arena, span),
 				 dtype_traits_of(ra_at(g->model, value)->dtype)->spelling),

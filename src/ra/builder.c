@@ -30,11 +30,11 @@ struct ra_builder *ra_builder_new(struct arena *a, struct diags *diags, unsigned
 
 /* A name that could not be read may be used elsewhere, so the syntax is incomplete. */
 static bool begin_declaration(struct ra_builder *b, const char *name, const char *what, const char *shape,
-			      struct ra_declaration *d)
+			      ra_clause *clause, struct ra_declaration *d)
 {
 	b->calls++;
 	*d = (struct ra_declaration){0};
-	if (ra_arg_name(b, name, what, &d->name) && ra_arg_shape(b, shape, &d->dims, &d->type))
+	if (ra_arg_name(b, name, what, &d->name) && ra_arg_shape(b, shape, d, clause))
 		return true;
 	b->syntax.incomplete = true;
 	return false;
@@ -48,7 +48,7 @@ static uint32_t name_value(struct ra_builder *b, const struct ra_declaration *d)
 uint32_t ra_builder_param(struct ra_builder *b, const char *name, const char *shape)
 {
 	struct ra_declaration d;
-	if (!begin_declaration(b, name, "the name of a parameter", shape, &d))
+	if (!begin_declaration(b, name, "the name of a parameter", shape, ra_parse_products, &d))
 		return none;
 	if (b->syntax.params.n == RA_PARAM_LIMIT)
 		return ra_report(&b->report, DIAG_MODEL_LARGE, ra_here(b), NULL,
@@ -61,7 +61,7 @@ static bool add_carried(struct ra_builder *b, const char *name, const char *shap
 			struct ra_declaration *d)
 {
 	if (!begin_declaration(b, name, edge ? "the name of what edges carry" : "the name of an input", shape,
-			       d))
+			       ra_parse_within, d))
 		return false;
 	d->token = token;
 	d->edge = edge;
@@ -96,7 +96,7 @@ void ra_builder_edge_token(struct ra_builder *b, const char *name)
 void ra_builder_state(struct ra_builder *b, const char *name, const char *shape)
 {
 	struct ra_declaration d;
-	if (!begin_declaration(b, name, "the name of a state", shape, &d))
+	if (!begin_declaration(b, name, "the name of a state", shape, ra_parse_no_clause, &d))
 		return;
 	d.traversal = (int)b->syntax.traversals.n;
 	vec_push(b->arena, &b->syntax.states, d);
@@ -282,7 +282,7 @@ static uint32_t add_call(struct ra_builder *b, const char *function, const int *
 		return none;
 	if (ra_span_is(name, "zeros") || ra_span_is(name, "dimension") || ra_span_is(name, "reshape"))
 		return ra_report(&b->report, DIAG_MODEL_FUNCTION, ra_here(b),
-				 ra_format(b->arena, "call esp_builder_%s", function),
+				 str_format(b->arena, "call esp_builder_%s", function),
 				 "'%s' takes dimensions, no values for them", function);
 	return ra_add_value(b, function_call(b, name, axis, arg, n), arg, n);
 }
@@ -380,10 +380,11 @@ uint32_t ra_builder_zeros(struct ra_builder *b, const char *shape)
 {
 	b->calls++;
 	struct ra_expr *e = ra_new_expr(b, RA_E_ZEROS, ra_show_text(b, "zeros(%s)", shape ? shape : ""));
-	struct ra_span type = {0};
-	if (!ra_has_body(b) || !ra_arg_shape(b, shape, &e->dims, &type) ||
-	    (type.length && !ra_read_type(&b->report, type, &e->dtype)))
+	struct ra_declaration d = {0};
+	if (!ra_has_body(b) || !ra_arg_shape(b, shape, &d, ra_parse_no_clause) ||
+	    (d.type.length && !ra_read_type(&b->report, d.type, &e->dtype)))
 		return none;
+	e->dims = d.dims;
 	return ra_add_value(b, e, NULL, 0);
 }
 
@@ -429,7 +430,7 @@ uint32_t ra_builder_get(struct ra_builder *b, const char *text)
 static uint32_t state_of(struct ra_builder *b, const char *of, const char *state)
 {
 	struct ra_expr *e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, "%s.%s", of, state));
-	e->name = ra_here_span(b, ra_format(b->arena, "%s.%s", of, state));
+	e->name = ra_here_span(b, str_format(b->arena, "%s.%s", of, state));
 	return ra_add_value(b, e, NULL, 0);
 }
 
@@ -453,7 +454,7 @@ uint32_t ra_builder_member(struct ra_builder *b, const char *text)
 	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state, an input or an output", &field))
 		return none;
 	struct ra_expr *e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, RA_MEMBER_NAME ".%s", text));
-	e->name = ra_here_span(b, ra_format(b->arena, RA_MEMBER_NAME ".%s", text));
+	e->name = ra_here_span(b, str_format(b->arena, RA_MEMBER_NAME ".%s", text));
 	return is_index_of(b, false, field) ? ra_add_plain(b, e) : ra_add_value(b, e, NULL, 0);
 }
 
@@ -469,7 +470,7 @@ uint32_t ra_builder_child(struct ra_builder *b, int slot, const char *text)
 	struct ra_expr *e = ra_new_expr(b, RA_E_SLOT, ra_show_text(b, "children[%d].%s", slot, text));
 	if (slot == RA_EACH_CHILD) {
 		e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, RA_EACH_NAME ".%s", text));
-		e->name = ra_here_span(b, ra_format(b->arena, RA_EACH_NAME ".%s", text));
+		e->name = ra_here_span(b, str_format(b->arena, RA_EACH_NAME ".%s", text));
 	} else {
 		e->name = field;
 		e->slot = slot;

@@ -37,6 +37,8 @@ struct ra_builder *ra_builder_new(struct arena *, struct diags *, unsigned tag, 
 				  const char *structure);
 /* Where the calls that follow stand; `file` may be NULL. */
 void ra_builder_at(struct ra_builder *, const char *file, int line);
+/* Parameters and inputs that nothing needs are no fault: the model does not have them. */
+void ra_builder_drop_unused(struct ra_builder *);
 /* An argument that shows to be wrong before there is a call. */
 void ra_builder_refuse(struct ra_builder *, const char *function, const char *argument, const char *what);
 

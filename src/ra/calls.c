@@ -289,6 +289,16 @@ static ra_ref call_builtin(struct ra_graph *g, const struct builtin *b, const ra
 	return b->build(g, b->op, args, e->args.n, e->along ? e->axis : -1, e->span);
 }
 
+/* A function of the model or, which is read when it is first called, of the prelude; NULL = there is none. */
+static struct ra_def *find_function(struct ra_graph *g, struct ra_span name)
+{
+	int def = map_get(&g->functions, name.text, name.length), known = def < 0 ? ra_find_prelude(name) : -1;
+	if (known < 0)
+		return def < 0 ? NULL : g->syntax->defs.at[def];
+	map_add(&g->functions, name.text, name.length, (int)g->syntax->defs.n);
+	return ra_parse_prelude(g->arena, g->report, g->syntax, known);
+}
+
 static ra_ref refuse_function(struct ra_graph *g, const struct ra_expr *e)
 {
 	if (!ra_is_news(g->report, DIAG_MODEL_FUNCTION, ra_place_of(g, e->span.at)))
@@ -296,6 +306,8 @@ static ra_ref refuse_function(struct ra_graph *g, const struct ra_expr *e)
 	struct ra_nearest near = ra_nearest_to(e->name.text, e->name.length);
 	for (int i = 0; ra_builtin_name(i); i++)
 		ra_consider_name(&near, ra_builtin_name(i), strlen(ra_builtin_name(i)));
+	for (int i = 0; i < ra_prelude_functions; i++)
+		ra_consider_name(&near, ra_prelude_name(i).text, ra_prelude_name(i).length);
 	for (size_t i = 0; i < g->syntax->defs.n; i++)
 		ra_consider_name(&near, g->syntax->defs.at[i]->name.text, g->syntax->defs.at[i]->name.length);
 	ra_refuse(g, DIAG_MODEL_FUNCTION, e->span.at,
@@ -380,9 +392,9 @@ ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const st
 		args[i] = ra_expand_expr(g, scope, e->args.at[i]);
 	if (b)
 		return call_builtin(g, b, args, e);
-	int def = map_get(&g->functions, e->name.text, e->name.length);
-	if (def < 0)
+	struct ra_def *def = find_function(g, e->name);
+	if (!def)
 		return refuse_function(g, e);
-	ra_ref *bound = bind_arguments(g, g->syntax->defs.at[def], e, args);
-	return bound ? (e->along ? expand_along : expand_def)(g, g->syntax->defs.at[def], bound, e) : none;
+	ra_ref *bound = bind_arguments(g, def, e, args);
+	return bound ? (e->along ? expand_along : expand_def)(g, def, bound, e) : none;
 }

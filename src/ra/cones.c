@@ -247,7 +247,7 @@ static void check_assignments(struct ra_builder *b)
 			continue;
 		if (b->report.seen.n < RA_REPORT_LIMIT)
 			refuse_state(b, s->name);
-		s->name = ra_here_span(b, ra_format(b->arena, "%c=%zu", RA_VALUE_LETTER, i));
+		s->name = ra_here_span(b, str_format(b->arena, "%c=%zu", RA_VALUE_LETTER, i));
 	}
 }
 
@@ -304,6 +304,5 @@ struct ra_model *ra_builder_finish(struct ra_builder *b)
 	if (!b->syntax.incomplete)
 		check_assignments(b);
 	keep_unused(b);
-	ra_parse_prelude(b->arena, &b->report, &b->syntax);
 	return ra_make_graph(b->arena, &b->report, &b->syntax, model);
 }

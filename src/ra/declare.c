@@ -2,6 +2,7 @@
 /* Declarations: the names of a model, its dimensions, shapes and structure. */
 #include "ra/syntax.h"
 
+#include <float.h>
 #include <math.h>
 
 const char *ra_name_kind_text(enum ra_name_kind kind)
@@ -220,7 +221,7 @@ static bool resolve_dim(struct ra_graph *g, const struct ra_dim_text *text, cons
 	for (size_t i = 0; i < text->terms.n; i++) {
 		const struct ra_dim_term *t = &text->terms.at[i];
 		int64_t coefficient = t->symbol.length || t->group ? t->coefficient : 1;
-		struct ra_dim term;
+		struct ra_dim term = {0};
 		int divisor;
 		if (!resolve_factor(g, t, place, &term) || !multiply_by_name(g, t, place, &term, &coefficient) ||
 		    !find_divisor(g, t, place, &divisor))
@@ -280,6 +281,35 @@ static bool resolve_type(struct ra_graph *g, const struct ra_declaration *d, enu
 	return d->token || !d->type.length || ra_read_type(g->report, d->type, dtype);
 }
 
+/* In what products with a parameter are computed, if its declaration says so. */
+static bool resolve_products(struct ra_graph *g, const struct ra_declaration *d, struct ra_param *param)
+{
+	enum dtype *t = &param->products;
+	param->declared = d->products.length;
+	if (!param->declared || (dtype_read(ra_span_string(g->arena, d->products), t) &&
+				 (*t == DTYPE_F32 || *t == DTYPE_BF16 || *t == DTYPE_I16 || *t == DTYPE_I8)))
+		return true;
+	return ra_report(g->report, DIAG_MODEL_UNKNOWN_TYPE, d->products.at, "products are computed in f32, bf16, i16 or i8",
+			 "products cannot be computed in '%s'", ra_excerpt(g->arena, d->products));
+}
+
+/* The bound of an input, if its declaration has one. */
+static bool resolve_bound(struct ra_graph *g, const struct ra_declaration *d, struct ra_input *input)
+{
+	float bound = (float)d->bound;
+	input->within = d->within.length ? d->bound : 0;
+	if (!d->within.length)
+		return true;
+	if (d->token || ra_widened(input->dtype) != DTYPE_F32)
+		return ra_report(g->report, DIAG_MODEL_TYPE, d->within.at,
+				 "leave out 'within': integers are bounded by their type",
+				 "'%s' is no input of floats, which alone are declared within a bound", input->name);
+	return (bound >= FLT_MIN && bound <= FLT_MAX) ||
+	       ra_report(g->report, DIAG_MODEL_NUMBER, d->within.at,
+			 "a bound is the largest magnitude of an element, from 1.2e-38 to 3.4e38",
+			 "'%s' cannot bound an input", ra_excerpt(g->arena, d->within));
+}
+
 static bool resolve_state_type(struct ra_graph *g, const struct ra_declaration *d, enum dtype *dtype)
 {
 	if (!resolve_type(g, d, dtype))
@@ -300,7 +330,7 @@ static void declare_inputs(struct ra_graph *g)
 					 .token = d->token,
 					 .edge = d->edge,
 					 .at = d->name.at};
-		bool good = resolve_type(g, d, &input.dtype);
+		bool typed = resolve_type(g, d, &input.dtype), good = typed && resolve_bound(g, d, &input);
 		if (!resolve_shape(g, &d->dims, &declared, &input.shape) || !good)
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->inputs, input);
@@ -312,7 +342,7 @@ static void declare_params(struct ra_graph *g)
 	for (size_t i = 0; i < g->syntax->params.n; i++) {
 		const struct ra_declaration *d = &g->syntax->params.at[i];
 		struct ra_param param = {.name = ra_span_string(g->arena, d->name), .at = d->name.at};
-		bool good = resolve_type(g, d, &param.dtype);
+		bool typed = resolve_type(g, d, &param.dtype), good = resolve_products(g, d, &param) && typed;
 		if (!resolve_shape(g, &d->dims, &declared, &param.shape) || !good)
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->params, param);
@@ -436,8 +466,7 @@ static void add_names(struct ra_graph *g)
 	for (size_t i = 0; i < s->cases.n; i++)
 		add_name(g, RA_N_CASE, i, s->cases.at[i].name);
 	for (size_t i = 0; i < s->defs.n; i++)
-		if (!s->defs.at[i]->prelude)
-			add_name(g, RA_N_DEF, i, s->defs.at[i]->name);
+		add_name(g, RA_N_DEF, i, s->defs.at[i]->name);
 	for (size_t i = 0; i < s->outputs.n; i++)
 		add_name(g, RA_N_OUTPUT, i, s->outputs.at[i].name);
 }
@@ -454,9 +483,7 @@ static void add_functions(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->syntax->defs.n; i++) {
 		const struct ra_def *d = g->syntax->defs.at[i];
-		int old = map_get(&g->functions, d->name.text, d->name.length);
-		bool taken = is_builtin(d->name) || (old >= 0 && g->syntax->defs.at[old]->prelude);
-		if (taken)
+		if (is_builtin(d->name) || ra_find_prelude(d->name) >= 0)
 			ra_report(g->report, DIAG_MODEL_DUPLICATE, d->name.at, "choose another name",
 				  "'%s' is already a function of the language",
 				  ra_excerpt(g->arena, d->name));
@@ -514,9 +541,8 @@ void ra_declare(struct ra_graph *g)
 	declare_steps(g);
 	declare_states(g);
 	ra_declare_cases(g);
-	for (size_t i = 0; i < g->syntax->defs.n; i++)
-		if (!g->syntax->defs.at[i]->prelude && !g->syntax->built)
-			check_arguments(g, g->syntax->defs.at[i]);
+	for (size_t i = 0; i < g->syntax->defs.n && !g->syntax->built; i++)
+		check_arguments(g, g->syntax->defs.at[i]);
 	check_child_states(g);
 	ra_add_bodies(g);
 	if (ra_is_graph(g))

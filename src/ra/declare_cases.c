@@ -92,7 +92,7 @@ void ra_declare_cases(struct ra_graph *g)
 	for (size_t i = 0; i < s->cases.n; i++) {
 		if (g->model->cases.n == most) {
 			refuse_case(g, s->cases.at[i].name,
-				    ra_format(g->arena, "a model%s names at most %zu cases",
+				    str_format(g->arena, "a model%s names at most %zu cases",
 					      down ? " that goes down" : "", most),
 				    "is a case too many");
 			g->syntax->incomplete = true;

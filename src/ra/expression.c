@@ -163,10 +163,11 @@ static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 static struct ra_expr *parse_of_dims(struct ra_parser *p, struct ra_span name, enum ra_expr_kind kind)
 {
 	struct ra_expr *e = ra_make_expr(p, kind, name);
-	struct ra_span type = {0};
-	if (!ra_parse_typed_dims(p, ')', &e->dims, &type) ||
-	    (type.length && !ra_read_type(p->report, type, &e->dtype)))
+	struct ra_declaration d = {0};
+	if (!ra_parse_typed_dims(p, ')', &d, ra_parse_no_clause) ||
+	    (d.type.length && !ra_read_type(p->report, d.type, &e->dtype)))
 		return NULL;
+	e->dims = d.dims;
 	e->span = ra_span_from(p, name);
 	size_t n = e->dims.n;
 	if (kind == RA_E_DIMENSION && n != 1)

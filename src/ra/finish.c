@@ -252,12 +252,9 @@ static size_t check_declaration(struct ra_graph *g, const bool *used, size_t i)
 	return i;
 }
 
-/* A name that nothing needs is most often a name misspelt elsewhere. */
-static void check_use(struct ra_graph *g)
+/* Which parameters and inputs nodes and cases need. */
+static void mark_used(const struct ra_model *m, bool *param, bool *input)
 {
-	const struct ra_model *m = g->model;
-	bool *param = ARENA_ARRAY(g->arena, bool, m->params.n),
-	     *input = ARENA_ARRAY(g->arena, bool, m->inputs.n);
 	for (size_t i = 1; i < m->nodes.n; i++) {
 		const struct ra_node *n = &m->nodes.at[i];
 		if (n->op == RA_PARAM)
@@ -268,6 +265,58 @@ static void check_use(struct ra_graph *g)
 	for (size_t i = 0; i < m->cases.n; i++)
 		for (size_t t = 0; t < m->cases.at[i].tokens.n; t++)
 			input[m->cases.at[i].tokens.at[t].input] = true;
+}
+
+/* The numbers of those that are used, once the others are gone; returns how many. */
+static size_t number_used(struct arena *a, const bool *used, size_t n, int **number)
+{
+	size_t kept = 0;
+	*number = ARENA_ARRAY(a, int, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		(*number)[i] = (int)kept;
+		kept += used[i];
+	}
+	return kept;
+}
+
+/* Forgets the declarations that nothing needs. */
+static void drop_unused(struct ra_graph *g, const bool *param, const bool *input)
+{
+	struct ra_model *m = g->model;
+	int *param_number, *input_number;
+	size_t params = number_used(g->arena, param, m->params.n, &param_number),
+	       inputs = number_used(g->arena, input, m->inputs.n, &input_number);
+	for (size_t i = 0; i < m->params.n; i++)
+		if (param[i])
+			m->params.at[param_number[i]] = m->params.at[i];
+	for (size_t i = 0; i < m->inputs.n; i++)
+		if (input[i])
+			m->inputs.at[input_number[i]] = m->inputs.at[i];
+	m->params.n = params;
+	m->inputs.n = inputs;
+	for (size_t i = 1; i < m->nodes.n; i++) {
+		struct ra_node *n = &m->nodes.at[i];
+		if (n->op == RA_PARAM)
+			n->param = param_number[n->param];
+		if (n->op == RA_INPUT || n->op == RA_LOOKUP)
+			n->input = input_number[n->input];
+	}
+	for (size_t i = 0; i < m->cases.n; i++)
+		for (size_t t = 0; t < m->cases.at[i].tokens.n; t++)
+			m->cases.at[i].tokens.at[t].input = input_number[m->cases.at[i].tokens.at[t].input];
+}
+
+/* A name that nothing needs is most often a name misspelt elsewhere; a program that makes models may not know. */
+static void check_use(struct ra_graph *g)
+{
+	const struct ra_model *m = g->model;
+	bool *param = ARENA_ARRAY(g->arena, bool, m->params.n),
+	     *input = ARENA_ARRAY(g->arena, bool, m->inputs.n);
+	mark_used(m, param, input);
+	if (g->syntax->drops_unused) {
+		drop_unused(g, param, input);
+		return;
+	}
 	for (size_t i = 0; i < m->params.n;)
 		i = check_declaration(g, param, i);
 	for (size_t i = 0; i < m->inputs.n; i++)

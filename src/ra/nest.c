@@ -108,7 +108,7 @@ static bool open_variables(struct ra_graph *g, struct group *v, const struct ra_
 		if (g->nest->around + (int)i >= RA_MAX_INDICES || g->positions == RA_MAX_POSITIONS)
 			return ra_refuse_index(
 			    g, name, "compute a part of it first and give that a name",
-			    ra_format(g->arena, "is one index too many: %d are possible around a value",
+			    str_format(g->arena, "is one index too many: %d are possible around a value",
 				      RA_MAX_INDICES));
 		if (!map_add(&v->names, name.text, name.length, (int)i))
 			return ra_refuse(g, DIAG_MODEL_DUPLICATE, name.at, "give one of them another name",

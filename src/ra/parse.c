@@ -29,7 +29,7 @@ static bool parse_carried(struct ra_parser *p, bool edge, const char *what)
 {
 	do {
 		struct ra_declaration d = {.edge = edge};
-		if (!ra_expect_new_name(p, what, &d.name) || !parse_shape_of(p, &d))
+		if (!ra_expect_new_name(p, what, &d.name) || !parse_shape_of(p, &d) || !ra_parse_within(p, &d))
 			return false;
 		d.token = ra_span_is(d.type, "token");
 		vec_push(p->arena, &p->syntax->inputs, d);
@@ -71,7 +71,7 @@ static bool parse_params(struct ra_parser *p)
 		ra_spans names = {0};
 		struct ra_declaration d = {0};
 		struct diag_at at = p->token.span.at;
-		if (!parse_param_names(p, &names) || !parse_shape_of(p, &d))
+		if (!parse_param_names(p, &names) || !parse_shape_of(p, &d) || !ra_parse_products(p, &d))
 			return false;
 		if (names.n + p->syntax->params.n > RA_PARAM_LIMIT)
 			return ra_report(p->report, DIAG_MODEL_LARGE, at, NULL,

@@ -113,9 +113,51 @@ bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
 	return ra_take_token(p, close) || (parse_dim_list(p, dims) && ra_expect_close(p, close));
 }
 
-bool ra_parse_typed_dims(struct ra_parser *p, char close, ra_dim_texts *dims, struct ra_span *type)
+/* Whether a clause begins here: the same words may name dimensions. */
+static bool at_clause(const struct ra_parser *p)
 {
-	if (p->token.kind != ':' && p->token.kind != close && !parse_dim_list(p, dims))
+	struct ra_lexer ahead = p->lexer;
+	int next = ra_next_token(&ahead).kind;
+	return p->token.kind == RA_TOKEN_NAME &&
+	       ((next == RA_TOKEN_NAME && ra_span_is(p->token.span, "products")) ||
+		(next == RA_TOKEN_NUMBER && ra_span_is(p->token.span, "within")));
+}
+
+/* Takes a word that is a name elsewhere. */
+static bool take_clause(struct ra_parser *p, const char *word)
+{
+	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, word))
 		return false;
-	return (!ra_take_token(p, ':') || ra_parse_type(p, type)) && ra_expect_close(p, close);
+	ra_advance_token(p);
+	return true;
+}
+
+bool ra_parse_no_clause(struct ra_parser *p, struct ra_declaration *d)
+{
+	(void)p, (void)d;
+	return true;
+}
+
+bool ra_parse_products(struct ra_parser *p, struct ra_declaration *d)
+{
+	return !take_clause(p, "products") || ra_parse_type(p, &d->products);
+}
+
+bool ra_parse_within(struct ra_parser *p, struct ra_declaration *d)
+{
+	if (!take_clause(p, "within"))
+		return true;
+	if (p->token.kind != RA_TOKEN_NUMBER)
+		return ra_refuse_token(p, "a positive number, the largest magnitude of an element");
+	d->within = p->token.span;
+	d->bound = p->token.number;
+	ra_advance_token(p);
+	return true;
+}
+
+bool ra_parse_typed_dims(struct ra_parser *p, char close, struct ra_declaration *d, ra_clause *clause)
+{
+	if (p->token.kind != ':' && p->token.kind != close && !at_clause(p) && !parse_dim_list(p, &d->dims))
+		return false;
+	return (!ra_take_token(p, ':') || ra_parse_type(p, &d->type)) && clause(p, d) && ra_expect_close(p, close);
 }

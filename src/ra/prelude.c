@@ -2,6 +2,8 @@
 /* Functions written in the language itself. */
 #include "ra/syntax.h"
 
+#include <string.h>
+
 const struct ra_prelude_function ra_prelude[] = {
     {"sign(x) = where(x > 0, 1, where(x < 0, -1, x))", "1, -1, or x itself where it is a zero or a NaN"},
     {"ceil(x) = -floor(-x)", "the smallest whole number that is not below"},
@@ -69,6 +71,11 @@ const struct ra_prelude_function ra_prelude[] = {
     {"pad(x, size) = (H = extent(x, axis=1); W = extent(x, axis=2); "
      "y[c, i in H + 2*size, j in W + 2*size] = x[c, i - size, j - size] else 0; y)",
      "x[C, H, W] with `size` rows and columns of zeros on each side"},
+    {"gather(x, rows) = where(rank(x) == 1, (y[i] = x[rows[i]]; y), (y[i, d] = x[rows[i], d]; y))",
+     "of x[N], or x[N, D], the elements or rows with these numbers, integers"},
+    {"resize(x, factor) = (C = extent(x, axis=0); H = extent(x, axis=1); W = extent(x, axis=2); "
+     "y[c, i, u in factor, j, v in factor] = x[c, i, j]; reshape(y, C, H*factor, W*factor))",
+     "x[C, H, W], each of whose elements becomes a square of `factor` by `factor`"},
     {"conv1d(x, W, stride=1, pad=0, dilation=1, bias=0) = (K = extent(W, axis=0); "
      "z = where(rank(x) == 3, "
      "(y[b, k, i] = sum(W[k, c, u] * x[b, c, stride*i + dilation*u - pad] for c, u); y), "
@@ -113,3 +120,19 @@ const struct ra_prelude_function ra_prelude[] = {
 };
 
 const int ra_prelude_functions = sizeof ra_prelude / sizeof *ra_prelude;
+
+struct ra_span ra_prelude_name(int function)
+{
+	const char *text = ra_prelude[function].text;
+	return (struct ra_span){.text = text, .length = strcspn(text, "(")};
+}
+
+int ra_find_prelude(struct ra_span name)
+{
+	for (int i = 0; i < ra_prelude_functions; i++) {
+		struct ra_span known = ra_prelude_name(i);
+		if (known.length == name.length && memcmp(known.text, name.text, name.length) == 0)
+			return i;
+	}
+	return -1;
+}

@@ -38,6 +38,13 @@ static void print_declared(struct ra_printer *p, const char *word, const char *n
 		ra_shape_print(p->m, shape, p->s);
 	if (dtype != DTYPE_F32)
 		str_printf(p->s, " : %s", dtype_traits_of(dtype)->spelling);
+}
+
+static void print_param(struct ra_printer *p, const struct ra_param *param)
+{
+	print_declared(p, "param", param->name, &param->shape, param->dtype);
+	if (param->declared)
+		str_printf(p->s, " products %s", dtype_traits_of(param->products)->spelling);
 	str_puts(p->s, "\n");
 }
 
@@ -59,9 +66,11 @@ static void print_case(struct ra_printer *p, const struct ra_named_case *c)
 static void print_states(struct ra_printer *p, int traversal)
 {
 	for (size_t i = 0; i < p->m->states.n; i++)
-		if (p->m->states.at[i].traversal == traversal)
+		if (p->m->states.at[i].traversal == traversal) {
 			print_declared(p, "state", p->m->states.at[i].name, &p->m->states.at[i].shape,
 				       p->m->states.at[i].dtype);
+			str_puts(p->s, "\n");
+		}
 }
 
 static void print_declarations(struct ra_printer *p)
@@ -74,15 +83,17 @@ static void print_declarations(struct ra_printer *p)
 		const struct ra_input *in = &m->inputs.at[i];
 		const char *word = in->edge ? "edge" : "input";
 		if (in->token)
-			str_printf(p->s, "%s %s : token\n", word, in->name);
+			str_printf(p->s, "%s %s : token", word, in->name);
 		else
 			print_declared(p, word, in->name, &in->shape, in->dtype);
+		if (in->within)
+			str_puts(p->s, " within "), str_double(p->s, in->within);
+		str_puts(p->s, "\n");
 	}
 	for (size_t i = 0; i < m->cases.n; i++)
 		print_case(p, &m->cases.at[i]);
 	for (size_t i = 0; i < m->params.n; i++)
-		print_declared(p, "param", m->params.at[i].name, &m->params.at[i].shape,
-			       m->params.at[i].dtype);
+		print_param(p, &m->params.at[i]);
 }
 
 /* --- names --- */
@@ -125,7 +136,7 @@ static const char *fresh_name(struct ra_printer *p, const char *letter, int *num
 {
 	const char *name;
 	do
-		name = ra_format(p->arena, "%s%d", letter, ++*number);
+		name = str_format(p->arena, "%s%d", letter, ++*number);
 	while (map_get(&p->taken, name, strlen(name)) >= 0);
 	return name;
 }

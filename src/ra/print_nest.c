@@ -119,7 +119,7 @@ static const char *choose_index_name(struct ra_printer *p, int index)
 	const char *own = p->m->indices.at[index].name, *name = own;
 	for (int n = 1; map_get(&p->declared, name, strlen(name)) >= 0 || is_index_used(p, name); n++)
 		do
-			name = ra_format(p->arena, "%s%d", own, n);
+			name = str_format(p->arena, "%s%d", own, n);
 		while (map_get(&p->taken, name, strlen(name)) >= 0 && n++);
 	return name;
 }

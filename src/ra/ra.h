@@ -131,6 +131,8 @@ struct ra_symbol {
 struct ra_param {
 	const char *name;
 	enum dtype dtype; /* in memory */
+	bool declared;	  /* the model says in what products with it are computed: */
+	enum dtype products; /* f32, bf16, i16 or i8 */
 	struct ra_shape shape;
 	struct diag_at at;
 };
@@ -141,6 +143,7 @@ struct ra_input {
 	enum dtype dtype; /* in memory; of a token i32 */
 	bool token; /* declared as an index into a parameter's rows, and no value; i32 numbers are indices and values */
 	bool edge;  /* carried by the edges to children, not by nodes */
+	double within; /* the largest magnitude of an element, of floats; 0 = none is declared */
 	struct ra_shape shape;
 	struct diag_at at;
 };
@@ -202,6 +205,11 @@ struct ra_output {
 	struct ra_statement computed;
 };
 
+/* An operator of the file of another format that the model was made of. */
+struct ra_layer {
+	const char *op, *name; /* the name may be "" */
+};
+
 struct ra_model {
 	const char *name;
 	const char *file;
@@ -216,6 +224,7 @@ struct ra_model {
 	VEC(struct ra_output) outputs;
 	VEC(struct ra_local) locals;	     /* by traversal and body */
 	VEC(struct ra_node) nodes; /* arguments before users; nodes.at[0] is unused */
+	VEC(struct ra_layer) layers; /* but for constants; none = the model was made of a text, or by calls */
 };
 
 static inline const struct ra_node *ra_at(const struct ra_model *m, ra_ref r)

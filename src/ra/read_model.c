@@ -2,12 +2,12 @@
 /* From a model text to a checked graph. */
 #include "ra/syntax.h"
 
-void ra_parse_prelude(struct arena *a, struct ra_report *r, struct ra_syntax *syntax)
+struct ra_def *ra_parse_prelude(struct arena *a, struct ra_report *r, struct ra_syntax *syntax, int function)
 {
 	struct str text = str_in(a);
-	for (int i = 0; i < ra_prelude_functions; i++)
-		str_printf(&text, "def %s\n", ra_prelude[i].text);
+	str_printf(&text, "def %s\n", ra_prelude[function].text);
 	ra_parse_text(a, r, syntax, RA_PRELUDE_FILE, str_text(&text), text.n, true);
+	return syntax->defs.at[syntax->defs.n - 1];
 }
 
 struct ra_model *ra_make_graph(struct arena *a, struct ra_report *report, struct ra_syntax *syntax,
@@ -44,7 +44,6 @@ struct ra_model *ra_parse_keeping(struct arena *a, struct diags *diags, const ch
 				 "the text has %zu bytes, more than %d", length, RA_TEXT_LIMIT),
 		       NULL;
 	text = arena_text(a, length ? text : "", length);
-	ra_parse_prelude(a, &report, &syntax);
 	ra_parse_text(a, &report, &syntax, model->file, text, length, false);
 	return ra_make_graph(a, &report, &syntax, model);
 }

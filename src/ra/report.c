@@ -38,16 +38,6 @@ bool(ra_report)(struct ra_report *r, enum diag_id id, struct diag_at at, const c
 	return diag_add(r->diags, id, at, hint, "%s", str_text(&message));
 }
 
-const char *ra_format(struct arena *a, const char *format, ...)
-{
-	struct str s = str_in(a);
-	va_list args;
-	va_start(args, format);
-	str_vprintf(&s, format, args);
-	va_end(args);
-	return str_text(&s);
-}
-
 /* The end of the blanks and comments that begin at p. */
 static const char *skip_blanks(const char *p, const char *end)
 {
@@ -62,7 +52,7 @@ static const char *skip_blanks(const char *p, const char *end)
 
 const char *ra_line_text(struct arena *a, struct diag_at at)
 {
-	return at.line ? ra_format(a, " (line %d)", at.line) : "";
+	return at.line ? str_format(a, " (line %d)", at.line) : "";
 }
 
 const char *ra_excerpt(struct arena *a, struct ra_span span)
@@ -138,5 +128,5 @@ void ra_consider_name(struct ra_nearest *n, const char *candidate, size_t length
 
 const char *ra_did_you_mean(struct arena *a, const struct ra_nearest *n, const char *otherwise)
 {
-	return n->best ? ra_format(a, "did you mean '%.*s'?", (int)n->best_length, n->best) : otherwise;
+	return n->best ? str_format(a, "did you mean '%.*s'?", (int)n->best_length, n->best) : otherwise;
 }

@@ -145,9 +145,9 @@ static ra_ref unknown_state(struct ra_graph *g, struct ra_span span, const char 
 	for (size_t i = 0; i < g->name.n; i++)
 		if (ra_is_child_field(g, &g->name.at[i]))
 			ra_consider_name(&near, g->name.at[i].span.text, g->name.at[i].span.length);
-	const char *hint = ra_format(g->arena, "only states are seen of %s", of);
+	const char *hint = str_format(g->arena, "only states are seen of %s", of);
 	if (near.best)
-		hint = ra_format(g->arena, "did you mean '%.*s%.*s'?", (int)prefix, span.text,
+		hint = str_format(g->arena, "did you mean '%.*s%.*s'?", (int)prefix, span.text,
 				 (int)near.best_length, near.best);
 	ra_refuse(g, DIAG_MODEL_UNKNOWN, span.at, hint, "'%.*s' is %s, but '%.*s' is no state",
 		  (int)prefix - 1, span.text, of, (int)(span.length - prefix), dot + 1);
@@ -167,7 +167,7 @@ static const char *child_meant(const struct ra_graph *g, struct ra_span span, co
 			ra_consider_name(&near, g->name.at[i].span.text, g->name.at[i].span.length);
 	if (!near.best || (whole->best && whole->distance < near.distance))
 		return NULL;
-	return ra_format(g->arena, "did you mean '%.*s%.*s'?", (int)near.best_length, near.best,
+	return str_format(g->arena, "did you mean '%.*s%.*s'?", (int)near.best_length, near.best,
 			 (int)(span.length - prefix), dot);
 }
 

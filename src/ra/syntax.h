@@ -53,7 +53,6 @@ __attribute__((format(printf, 5, 6))) bool ra_report(struct ra_report *, enum di
 #define ra_report(...) diag_false(ra_report(__VA_ARGS__))
 /* Whether a diagnostic would be kept.  Ask before a search for a suggestion, which visits all names. */
 bool ra_is_news(const struct ra_report *, enum diag_id, struct diag_at);
-__attribute__((format(printf, 2, 3))) const char *ra_format(struct arena *, const char *format, ...);
 /* " (line 3)", or nothing when the line is unknown. */
 const char *ra_line_text(struct arena *, struct diag_at);
 /* A span on one line, blanks joined, comments left out, clipped to what a message can hold. */
@@ -249,6 +248,9 @@ struct ra_declaration {
 	struct ra_span name;
 	bool token, edge;
 	struct ra_span type; /* as written; length 0 = f32 */
+	struct ra_span products; /* of a parameter: in what products with it are computed, as written; length 0 = not said */
+	struct ra_span within;	 /* of an input: the bound of its magnitudes, as written; length 0 = not said */
+	double bound;		 /* its value */
 	int traversal; /* of a state: how many statements 'traversal' stand before it */
 	ra_dim_texts dims;
 };
@@ -321,6 +323,7 @@ struct ra_syntax {
 	VEC(struct ra_output_text) outputs;
 	bool incomplete; /* a declaration did not parse: names that look unknown may not be */
 	bool built;	 /* by calls, not from a text */
+	bool drops_unused; /* parameters and inputs that nothing needs are forgotten, not refused */
 	const struct ra_keep *keep; /* locals that become states */
 	size_t keeps;
 	struct ra_expr *unused; /* values that a builder's outputs do not need, checked for faults; or NULL */
@@ -353,8 +356,12 @@ struct ra_expr *ra_parse_number(struct ra_parser *);
 struct ra_dim_text *ra_parse_dim(struct ra_parser *);
 /* Parses a list of dimensions, and `close`: ']', ')' or the end of the text. */
 bool ra_parse_dims(struct ra_parser *, char close, ra_dim_texts *);
-/* The same, with an optional `: TYPE` after them. */
-bool ra_parse_typed_dims(struct ra_parser *, char close, ra_dim_texts *, struct ra_span *type);
+/* What may stand behind the dimensions and the type of a declaration: nothing, `products TYPE` of a parameter or
+ * `within NUMBER` of an input.  All are optional. */
+typedef bool ra_clause(struct ra_parser *, struct ra_declaration *);
+ra_clause ra_parse_no_clause, ra_parse_products, ra_parse_within;
+/* Parses dimensions, an optional `: TYPE`, a clause and `close`. */
+bool ra_parse_typed_dims(struct ra_parser *, char close, struct ra_declaration *, ra_clause *);
 /* Parses a `TYPE`. */
 bool ra_parse_type(struct ra_parser *, struct ra_span *);
 /* Takes the end of a list: ']', ')' or the end of the text. */
@@ -403,8 +410,8 @@ bool ra_expect_count(struct ra_parser *, int64_t limit, int64_t *);
 
 /* --- read_model.c: shared by texts and builders --- */
 
-/* Adds the functions of the prelude, which must come before those of the text. */
-void ra_parse_prelude(struct arena *, struct ra_report *, struct ra_syntax *);
+/* Adds a function of the prelude, by its number there. */
+struct ra_def *ra_parse_prelude(struct arena *, struct ra_report *, struct ra_syntax *, int function);
 /* Fills the model from the syntax; NULL when anything was reported. */
 struct ra_model *ra_make_graph(struct arena *, struct ra_report *, struct ra_syntax *, struct ra_model *);
 
@@ -417,6 +424,10 @@ struct ra_prelude_function {
 extern const struct ra_prelude_function ra_prelude[];
 extern const int ra_prelude_functions;
 #define RA_PRELUDE_FILE "prelude"
+/* The number of a function; -1 = there is none of that name. */
+int ra_find_prelude(struct ra_span name);
+/* Its name, the beginning of its text. */
+struct ra_span ra_prelude_name(int function);
 
 /* --- types.c --- */
 

@@ -41,7 +41,7 @@ static const char *token_text(struct ra_parser *p)
 		return "the text ends";
 	if (t->kind == RA_TOKEN_LINE_END)
 		return "the line ends";
-	return ra_format(p->arena, "'%s' stands here", ra_excerpt(p->arena, t->span));
+	return str_format(p->arena, "'%s' stands here", ra_excerpt(p->arena, t->span));
 }
 
 /* Reports a token that the lexer refused, with its reason. */

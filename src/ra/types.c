@@ -36,7 +36,7 @@ bool ra_read_type(struct ra_report *report, struct ra_span span, enum dtype *d)
 		str_printf(&known, "%s%s", i ? ", " : "", dtype_traits_of(i)->spelling);
 	return dtype_read(ra_span_string(report->arena, span), d) ||
 	       ra_report(report, DIAG_MODEL_UNKNOWN_TYPE, span.at,
-			 ra_format(report->arena, "types are %s", str_text(&known)), "no type is named '%s'",
+			 str_format(report->arena, "types are %s", str_text(&known)), "no type is named '%s'",
 			 ra_excerpt(report->arena, span));
 }
 
@@ -102,7 +102,7 @@ static bool refuse_types(struct ra_graph *g, const struct ra_node *n, enum dtype
 {
 	return ra_refuse(
 	    g, DIAG_MODEL_TYPE, n->at,
-	    ra_format(g->arena, "write cast(..., %s) around one side", type_text(a == DTYPE_BOOL ? b : a)),
+	    str_format(g->arena, "write cast(..., %s) around one side", type_text(a == DTYPE_BOOL ? b : a)),
 	    "the arguments of '%s' are %s and %s", ra_op_spelling(n->op), type_text(a), type_text(b));
 }
 

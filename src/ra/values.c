@@ -20,6 +20,11 @@ void ra_builder_at(struct ra_builder *b, const char *file, int line)
 	b->line = line > 0 ? line : 0;
 }
 
+void ra_builder_drop_unused(struct ra_builder *b)
+{
+	b->syntax.drops_unused = true;
+}
+
 void ra_builder_refuse(struct ra_builder *b, const char *function, const char *argument, const char *what)
 {
 	b->calls++;
@@ -52,10 +57,10 @@ bool ra_arg_name(struct ra_builder *b, const char *text, const char *what, struc
 	return ra_expect_new_name(&p, what, name) && ra_arg_end(&p);
 }
 
-bool ra_arg_shape(struct ra_builder *b, const char *text, ra_dim_texts *dims, struct ra_span *type)
+bool ra_arg_shape(struct ra_builder *b, const char *text, struct ra_declaration *d, ra_clause *clause)
 {
 	struct ra_parser p = ra_arg_parser(b, text ? text : "");
-	return ra_parse_typed_dims(&p, RA_TOKEN_END, dims, type);
+	return ra_parse_typed_dims(&p, RA_TOKEN_END, d, clause);
 }
 
 bool ra_arg_dim(struct ra_builder *b, const char *text, struct ra_dim_text **dim)
@@ -191,7 +196,7 @@ void ra_builder_keep(struct ra_builder *b, uint32_t id, const char *state, const
 	const struct ra_value *v = ra_find_value(b, id);
 	struct ra_declaration d = {.traversal = v ? v->traversal : 0};
 	if (!v || !ra_arg_name(b, state, "the name of a state", &d.name) ||
-	    !ra_arg_shape(b, shape, &d.dims, &d.type))
+	    !ra_arg_shape(b, shape, &d, ra_parse_no_clause))
 		return;
 	insert_state(b, d);
 	for (size_t i = 0; i < b->syntax.bodies.n; i++) {
@@ -263,7 +268,7 @@ uint32_t ra_add_value(struct ra_builder *b, struct ra_expr *definition, struct r
 	struct ra_value *v = new_value(b, name);
 	if (!v)
 		return none;
-	const char *text = ra_format(b->arena, "%c%u", RA_VALUE_LETTER, (unsigned)v->index);
+	const char *text = str_format(b->arena, "%c%u", RA_VALUE_LETTER, (unsigned)v->index);
 	name->name = ra_here_span(b, text);
 	v->definition = definition;
 	v->body = b->body;

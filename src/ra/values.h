@@ -62,7 +62,7 @@ bool ra_arg_end(struct ra_parser *);
 /* Reads all of the text as a name, a list of dimensions (NULL is an empty one) or a dimension; false after a
  * diagnostic. */
 bool ra_arg_name(struct ra_builder *, const char *text, const char *what, struct ra_span *);
-bool ra_arg_shape(struct ra_builder *, const char *text, ra_dim_texts *, struct ra_span *type);
+bool ra_arg_shape(struct ra_builder *, const char *text, struct ra_declaration *, ra_clause *);
 bool ra_arg_dim(struct ra_builder *, const char *text, struct ra_dim_text **);
 
 /* --- values as text, for messages --- */

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Functions of replacements that combine moves.  A move is the maps of an assign, from the variables outside
  * to the dimensions of its argument. */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 
 static const struct sub_use none = {.value = {0}};
 

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The predicates of conditions.  Those about values are proved from their facts (value_range.c); those about
  * maps and variables are read from the match. */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 
 #include <float.h>
 #include <math.h>
@@ -79,6 +79,13 @@ static bool is_invertible(struct rewrite_match *m, const struct rewrite_term *co
 	return keeps_digits(&fact_of(m, arg[0])->range) || v->op == SUB_SQRT || is_count(m->w, v);
 }
 
+/* x is invertible and not zero, so that 1/x is finite, too. */
+static bool is_nonzero(struct rewrite_match *m, const struct rewrite_term *const *arg)
+{
+	const struct rewrite_range *r = &fact_of(m, arg[0])->range;
+	return is_invertible(m, arg) && (r->low > 0 || r->high < 0);
+}
+
 /* x is not infinite. */
 static bool is_bounded(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
@@ -93,11 +100,32 @@ static bool is_moderate(struct rewrite_match *m, const struct rewrite_term *cons
 	return r->low >= -87 && r->high <= 88;
 }
 
+/* e to the sum of any elements of x along k is a normal number. */
+static bool is_moderate_along(struct rewrite_match *m, const struct rewrite_term *const *arg)
+{
+	const struct rewrite_range *r = &fact_of(m, arg[0])->range;
+	struct sub_vars k = rewrite_indices_of(m, arg[1]);
+	double most = fmax(fabs(r->low), fabs(r->high));
+	for (int i = 0; i < k.n; i++) {
+		if (m->w->p->vars.at[k.var[i]].set != SUB_DIM)
+			return false;
+		most *= m->w->p->vars.at[k.var[i]].extent;
+	}
+	return most <= 87;
+}
+
 /* x is larger than y, or NaN. */
 static bool is_above(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct rewrite_range *y = &fact_of(m, arg[1])->range;
 	return !y->nan && fact_of(m, arg[0])->range.low > y->high;
+}
+
+/* x is less than y, or NaN. */
+static bool is_below(struct rewrite_match *m, const struct rewrite_term *const *arg)
+{
+	const struct rewrite_range *y = &fact_of(m, arg[1])->range;
+	return !y->nan && fact_of(m, arg[0])->range.high < y->low;
 }
 
 /* x and y are one value, perhaps under different variables. */
@@ -210,29 +238,68 @@ static bool stays_inside(struct rewrite_match *m, const struct rewrite_term *con
 	return !rewrite_reads_fill(m, move_of(m, arg[0]));
 }
 
-/* The matched reduction of elements that are all the fill; NaN if it depends on their number.  Of edges there
- * may be none. */
-static double reduce_fills(const struct rewrite_match *m, double fill)
+/* --- fills --- */
+
+/* A number as an element of a type: of integers and bools, an integer, to which infinities are the least and the largest one. */
+struct element {
+	enum dtype dtype;
+	double number;
+	int64_t integer;
+};
+
+static struct element element_of(enum dtype dtype, double number)
 {
-	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY], combine = sub_traits_of(op)->combine;
-	double one = sub_apply_op(combine, (float)sub_traits_of(op)->neutral, (float)fill, 0);
-	double two = sub_apply_op(combine, (float)fill, (float)fill, 0);
-	if (memcmp(&one, &fill, sizeof fill) != 0 || memcmp(&two, &fill, sizeof fill) != 0)
-		return NAN;
-	for (int i = 0; i < m->rule->indices; i++)
-		if (m->index[i].bound && m->w->p->vars.at[m->index[i].over.var[0]].set != SUB_DIM &&
-		    fill != sub_traits_of(op)->neutral)
-			return NAN;
-	return fill;
+	struct element e = {.dtype = dtype};
+	if (dtype == DTYPE_F32)
+		e.number = (float)number;
+	else
+		e.integer = sub_convert_number(dtype, number);
+	return e;
 }
 
-/* The matched operator applied to the fill. */
-static double apply_to_fill(const struct rewrite_match *m, double fill)
+static bool is_same_element(const struct element *a, const struct element *b)
 {
+	return a->dtype == b->dtype && a->number == b->number && signbit(a->number) == signbit(b->number) && a->integer == b->integer;
+}
+
+/* An operator of two elements of a type, in the arithmetic of that type.  False: it does not take them. */
+static bool apply_to_elements(enum sub_op op, enum dtype to, const struct element *a, const struct element *b, struct element *result)
+{
+	if (a->dtype == DTYPE_F32)
+		*result = element_of(to, sub_apply_op(op, a->number, b->number, 0));
+	else if (sub_takes_integers(op) && to != DTYPE_F32)
+		*result = (struct element){.dtype = to, .integer = sub_apply_to_integers(op, to, a->integer, b->integer, 0)};
+	else
+		return false;
+	return true;
+}
+
+/* Whether the matched reduction of elements that are all the fill is the fill, however many they are.  Of edges there may be
+ * none. */
+static bool reduces_to_fill(const struct rewrite_match *m, const struct element *fill)
+{
+	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY], combine = sub_traits_of(op)->combine;
+	struct element neutral = element_of(fill->dtype, sub_traits_of(op)->neutral), one, two;
+	if (!apply_to_elements(combine, fill->dtype, &neutral, fill, &one) || !is_same_element(&one, fill) ||
+	    !apply_to_elements(combine, fill->dtype, fill, fill, &two) || !is_same_element(&two, fill))
+		return false;
+	for (int i = 0; i < m->rule->indices; i++)
+		if (m->index[i].bound && m->w->p->vars.at[m->index[i].over.var[0]].set != SUB_DIM &&
+		    !is_same_element(fill, &neutral))
+			return false;
+	return true;
+}
+
+/* Whether the matched operator of elements that are all the fill is the fill, each in its own type.  All values of the rule are
+ * its arguments, and have one type. */
+static bool applies_to_fill(const struct rewrite_match *m, double number)
+{
+	enum dtype to = sub_at(m->w->p, m->root.value)->dtype;
+	struct element fill = element_of(sub_at(m->w->p, m->value[0].value)->dtype, number), kept = element_of(to, number), result;
 	for (int class = SUB_UNARY; class <= SUB_BINARY; class ++)
 		if (m->op_bound[class - SUB_UNARY])
-			return sub_apply_op(m->op[class - SUB_UNARY], (float)fill, (float)fill, 0);
-	return m->op_bound[SUB_REDUCE - SUB_UNARY] ? reduce_fills(m, fill) : fill;
+			return apply_to_elements(m->op[class - SUB_UNARY], to, &fill, &fill, &result) && is_same_element(&result, &kept);
+	return !m->op_bound[SUB_REDUCE - SUB_UNARY] || reduces_to_fill(m, &fill);
 }
 
 /* The matched operator maps the fill of A to itself, and every operand is filled where A leaves a dimension:
@@ -242,8 +309,7 @@ static bool keeps_fill(struct rewrite_match *m, const struct rewrite_term *const
 	const struct rewrite_move *a = move_of(m, arg[0]);
 	if (!rewrite_reads_fill(m, a))
 		return true;
-	double kept = apply_to_fill(m, a->fill);
-	if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
+	if (!applies_to_fill(m, a->fill))
 		return false;
 	for (int i = 0; i < a->n; i++)
 		for (int v = 0; v < m->rule->values && sub_index_leaves(m->w->p, &a->map[i], a->inner[i]);
@@ -277,6 +343,30 @@ static bool maps_onto(struct rewrite_match *m, const struct rewrite_term *const 
 	return !rewrite_reads_fill(m, a) || same || a->fill == sub_traits_of(op)->neutral;
 }
 
+/* Whether A leaves the dimension of B(x) that a variable indexes. */
+static bool leaves_variable(const struct rewrite_match *m, const struct rewrite_move *a, int var)
+{
+	for (int i = 0; i < a->n; i++)
+		if (a->inner[i] == var && sub_index_leaves(m->w->p, &a->map[i], var))
+			return true;
+	return false;
+}
+
+/* Whether a map of B, extended beyond the dimension of B(x) that it is a map of, leaves the dimension of x there. */
+static bool extends_beyond(const struct rewrite_match *m, const struct rewrite_move *b, int i)
+{
+	const struct sub_map *map = &b->map[i];
+	int64_t least, most;
+	if (map->function != SUB_AFFINE || map->var < 0 || map->scale != 1 || map->scale2)
+		return false;
+	for (int j = 0; j < b->n; j++)
+		if (j != i && sub_map_uses(&b->map[j], map->var))
+			return false;
+	return m->w->p->vars.at[b->inner[i]].set != SUB_DIM ||
+	       (sub_map_range(m->w->p, map, &least, &most) && least <= 0 &&
+		most >= m->w->p->vars.at[b->inner[i]].extent - 1);
+}
+
 /* Where A reads outside of B(x), the maps of B, extended beyond its dimensions, read outside of x; and both
  * have the same fill. */
 static bool has_nesting_fills(struct rewrite_match *m, const struct rewrite_term *const *arg)
@@ -286,25 +376,16 @@ static bool has_nesting_fills(struct rewrite_match *m, const struct rewrite_term
 		return true;
 	if (rewrite_reads_fill(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
-	for (int i = 0; i < b->n; i++) {
-		int64_t least, most;
-		const struct sub_map *map = &b->map[i];
-		if (map->function != SUB_AFFINE || map->var < 0 || map->scale != 1 || map->scale2)
+	/* What is read of other nodes is copied before windows read it, rather than found for each of their elements. */
+	for (int j = 0; j < b->n; j++)
+		if (b->map[j].function != SUB_AFFINE)
 			return false;
-		for (int j = 0; j < i; j++)
-			if (b->map[j].var == map->var)
-				return false;
-		if (m->w->p->vars.at[b->inner[i]].set == SUB_DIM &&
-		    (!sub_map_range(m->w->p, map, &least, &most) || least > 0 ||
-		     most < m->w->p->vars.at[b->inner[i]].extent - 1))
-			return false;
-	}
 	/* B has no index to leave for a dimension along which it repeats, so A must not leave that one. */
 	for (int i = 0; i < a->n; i++) {
 		bool used = false;
 		for (int j = 0; j < b->n; j++)
-			used |= b->map[j].var == a->inner[i];
-		if (!used && sub_index_leaves(m->w->p, &a->map[i], a->inner[i]))
+			used |= b->map[j].var == a->inner[i] && extends_beyond(m, b, j);
+		if (!used && leaves_variable(m, a, a->inner[i]))
 			return false;
 	}
 	return true;
@@ -348,9 +429,12 @@ static const struct {
     {"nonnegative", is_nonnegative},
     {"normal", is_normal},
     {"invertible", is_invertible},
+    {"nonzero", is_nonzero},
     {"bounded", is_bounded},
     {"moderate", is_moderate},
+    {"moderate_along", is_moderate_along},
     {"above", is_above},
+    {"below", is_below},
     {"same", is_same_value},
     {"smaller", has_fewer_dims},
     {"plain", is_not_product},

@@ -4,7 +4,7 @@
  * A value is live while a store or a live value uses it.  So a shared value outlives any one of its users,
  * and a replacement costs nothing for values that are live already.  A use of a replaced value counts as a
  * use of its replacement; users are rebuilt when the sweep comes to them. */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 
 struct rewrite_note *rewrite_note_of(struct rewriter *w, sub_ref r)
 {

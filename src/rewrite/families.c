@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Options of rewriting as texts: families of rules, arithmetic, types of weights, precision. */
+/* Options of rewriting as texts: families of rules, arithmetic, what is assumed, types of weights, precision. */
 #include "rewrite/rewrite.h"
 
 #include <stdio.h>
@@ -78,6 +78,19 @@ bool rewrite_read_math(const char *text, enum rewrite_math *math, struct diags *
 			"math cannot be '%.40s'", text);
 }
 
+const char *rewrite_assumption_spelling(bool finite)
+{
+	return finite ? "finite" : "nothing";
+}
+
+bool rewrite_read_assumption(const char *text, bool *finite, struct diags *diags)
+{
+	*finite = strcmp(text, "finite") == 0;
+	return *finite || strcmp(text, "nothing") == 0 ||
+	       diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "nothing, finite", "'%.40s' cannot be assumed",
+			text);
+}
+
 /* Reads one of several types; `names` lists them, and `what` is the part of the sentence before the text. */
 static bool read_type(const char *text, const enum dtype *types, size_t n, const char *names, const char *what,
 		      enum dtype *dtype, struct diags *diags)
@@ -99,7 +112,7 @@ bool rewrite_read_weight_type(const char *text, enum dtype *dtype, struct diags 
 
 bool rewrite_read_precision(const char *text, enum dtype *dtype, struct diags *diags)
 {
-	static const enum dtype types[] = {DTYPE_F32, DTYPE_I16, DTYPE_I8};
-	return read_type(text, types, sizeof types / sizeof *types, "f32, i16, i8", "the precision cannot be", dtype,
+	static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_I16, DTYPE_I8};
+	return read_type(text, types, sizeof types / sizeof *types, "f32, bf16, i16, i8", "the precision cannot be", dtype,
 			 diags);
 }

@@ -500,6 +500,22 @@ static void mark_kept(const struct folding *f, const struct sub_body *b, bool *l
 			live[f->from->values.at[i].arg[a].value.i] = true;
 }
 
+/* Bodies at binding that are there before come first, as their parameters do: they stay as they are. */
+static void keep_binding(struct folding *f, const struct sub_body *b)
+{
+	sub_ref *copy = ARENA_ARRAY(f->to->arena, sub_ref, f->from->values.n);
+	bool *live = ARENA_ARRAY(f->to->arena, bool, f->from->values.n);
+	sub_mark_live(f->from, b, live);
+	for (uint32_t i = 1; i < f->from->values.n; i++)
+		if (live[i]) {
+			struct sub_value v = f->from->values.at[i];
+			for (int a = 0; a < v.args; a++)
+				v.arg[a].value = copy[v.arg[a].value.i];
+			copy[i] = add_value(f, v);
+		}
+	vec_push(f->to->arena, &f->to->bodies, sub_map_body(f->to->arena, b, copy));
+}
+
 static void keep_body(struct folding *f, const struct sub_body *b)
 {
 	vec_push(f->to->arena, &f->to->bodies, sub_map_body(f->to->arena, b, f->kept));
@@ -510,12 +526,14 @@ static void keep_bodies(struct folding *f)
 	const struct sub_program *from = f->from;
 	bool *live = ARENA_ARRAY(f->to->arena, bool, from->values.n);
 	for (size_t b = 0; b < from->bodies.n; b++)
-		mark_kept(f, &from->bodies.at[b], live);
+		if (from->bodies.at[b].domain != SUB_AT_BINDING)
+			mark_kept(f, &from->bodies.at[b], live);
 	for (uint32_t i = 1; i < from->values.n; i++)
 		if (live[i])
 			f->kept[i] = keep_value(f, i);
 	for (size_t b = 0; b < from->bodies.n; b++)
-		keep_body(f, &from->bodies.at[b]);
+		if (from->bodies.at[b].domain != SUB_AT_BINDING)
+			keep_body(f, &from->bodies.at[b]);
 }
 
 /* --- the pass --- */
@@ -541,7 +559,10 @@ void rewrite_fold(struct sub_program *to, const struct sub_program *from,
 	memset(f.param, -1, n * sizeof *f.param);
 	sub_copy_declarations(to, from);
 	for (size_t b = 0; b < from->bodies.n; b++)
-		mark_roots_of(&f, &from->bodies.at[b]);
+		if (from->bodies.at[b].domain == SUB_AT_BINDING)
+			keep_binding(&f, &from->bodies.at[b]);
+		else
+			mark_roots_of(&f, &from->bodies.at[b]);
 	mark_choices(&f);
 	scan_roots(&f);
 	share_roots(&f);

@@ -8,7 +8,7 @@
  *
  * There is only one variable for nodes.  So inside of an assign that reads other nodes it names those, and
  * values from there must not be used outside of the assign (may_move in replace.c). */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 
 static bool in_scope(const struct rewrite_match *m, int var)
 {
@@ -303,11 +303,14 @@ static bool match_move(struct rewrite_match *m, const struct rewrite_term *t, co
 	       match_term(m, t->arg[0], inside);
 }
 
-/* Whether the rule holds for the type of a value: rules of data movement do for all types, others for f32
- * alone. */
+/* Whether the rule holds for the type of a value. */
 static bool fits_type(const struct rewrite_match *m, sub_ref r)
 {
-	return m->rule->rule->family == REWRITE_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
+	enum rewrite_types types = m->rule->rule->types;
+	enum dtype dtype = sub_at(m->w->p, r)->dtype;
+	if (dtype == DTYPE_F32)
+		return m->rule->floats;
+	return types == REWRITE_ALL || (types == REWRITE_INTEGERS && (dtype == DTYPE_I32 || dtype == DTYPE_I64));
 }
 
 static bool match_term(struct rewrite_match *m, const struct rewrite_term *t, struct sub_use u)

@@ -10,7 +10,7 @@
  *
  * So a state that is a mean of another bounded value and of itself as it was before, times t, stays in its range
  * however often it is computed.  One that is multiplied by 1 - t, which was rounded, may grow in each step. */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 
 #include <math.h>
 

@@ -15,7 +15,7 @@
  *
  * A row is the axis that a product reduces: if several products reduce different axes of a parameter, that of
  * the first. */
-#include "rewrite/rewrite.h"
+#include "rewrite/products.h"
 
 #include <stdio.h>
 
@@ -246,14 +246,19 @@ static sub_ref narrow_weight(struct narrowing *w, sub_ref r, int reduced)
 }
 
 /* The longest axis of a use that the product reduces. */
-static int find_axis(const struct narrowing *w, const struct sub_use *u, const struct sub_vars *reduced)
+static int find_axis(const struct sub_program *p, const struct sub_use *u, const struct sub_vars *reduced)
 {
 	int axis = -1;
 	for (int d = 0; d < u->vars; d++)
 		if (sub_position_in(reduced, u->var[d]) >= 0 &&
-		    (axis < 0 || sub_loop_extent(w->from, u->var[d]) > sub_loop_extent(w->from, u->var[axis])))
+		    (axis < 0 || sub_loop_extent(p, u->var[d]) > sub_loop_extent(p, u->var[axis])))
 			axis = d;
 	return axis < 0 ? u->vars - 1 : axis;
+}
+
+int rewrite_find_row_axis(const struct sub_program *p, const struct sub_use *w, const struct sub_vars *reduced, int rank)
+{
+	return sub_at(p, w->value)->op == SUB_PARAM ? find_axis(p, w, reduced) : rank - 1;
 }
 
 static sub_ref copy_product(struct narrowing *w, uint32_t i)
@@ -261,7 +266,7 @@ static sub_ref copy_product(struct narrowing *w, uint32_t i)
 	struct sub_value v = w->from->values.at[i];
 	v.arg[0].value = w->now[v.arg[0].value.i];
 	for (int a = 1; a < v.args; a++)
-		v.arg[a].value = narrow_weight(w, v.arg[a].value, find_axis(w, &v.arg[a], &v.reduced));
+		v.arg[a].value = narrow_weight(w, v.arg[a].value, find_axis(w->from, &v.arg[a], &v.reduced));
 	return add_value(w, v);
 }
 

@@ -9,7 +9,7 @@
  * A rule is applied on trial: the uses of a value become uses of its replacement, and if the measure is not
  * lower then, they are returned.  So each application lowers the measure of the body, which is bounded from
  * below, and rebuilding a value on replaced arguments never raises it: rewriting ends. */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 
 /* The rules that may apply at one operator, in the order of the table. */
 struct rules {
@@ -47,9 +47,12 @@ static void prepare_rules(struct optimizer *o)
 	o->rules = ARENA_ARRAY(o->w.arena, struct rules, sub_op_count);
 	for (int i = 0; i < rewrite_rule_count; i++) {
 		const struct rewrite_rule *rule = &rewrite_rules[i];
-		if (!admits_exactness(options->math, rule->exactness) || options->off & 1u << rule->family)
+		bool floats = admits_exactness(options->math, rule->exactness);
+		if ((!floats && rule->types == REWRITE_FLOATS) || options->off & 1u << rule->family)
 			continue;
-		const struct rewrite_parsed *parsed = rewrite_parse_rule(o->w.arena, rule, NULL);
+		struct rewrite_parsed *parsed = rewrite_parse_rule(o->w.arena, rule, NULL);
+		if (parsed)
+			parsed->floats = floats;
 		for (int op = 0; parsed && op < sub_op_count; op++)
 			if (may_root(parsed->pattern, op))
 				vec_push(o->w.arena, &o->rules[op].all, parsed);
@@ -476,10 +479,19 @@ static void rewrite_program(struct sub_program *to, const struct sub_program *fr
 	    .attempts = o.w.attempts, .applications = o.w.applications, .sweeps = o.w.sweep};
 }
 
+/* By parameter: what the model declares of products with it would be of no products if tables took them away. */
+static bool *bar_declared(const struct sub_program *p, struct arena *a)
+{
+	bool *barred = ARENA_ARRAY(a, bool, p->params.n);
+	for (size_t i = 0; i < p->params.n; i++)
+		barred[i] = p->params.at[i].declared && p->params.at[i].products != DTYPE_F32;
+	return barred;
+}
+
 void rewrite_optimize(struct sub_program *to, const struct sub_program *from,
 		      const struct rewrite_options *options, struct rewrite_trace *trace)
 {
-	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
+	bool *barred = bar_declared(from, to->arena);
 	struct rewrite_effort effort;
 	size_t held = to->arena->bytes, changes = trace ? trace->changes.n : 0;
 	rewrite_program(to, from, options, trace, barred, &effort);

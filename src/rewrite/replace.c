@@ -3,7 +3,7 @@
  *
  * Only rewrite_add_value adds values: it gives their variables canonical names (each dimension has the
  * variable of its extent that no earlier dimension has), so values that differ in names alone are one. */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 
 static const struct sub_use none = {.value = {0}};
 
@@ -151,9 +151,11 @@ struct sub_use rewrite_add_value(struct rewriter *w, struct sub_value v)
 
 /* --- terms --- */
 
-static struct sub_use add_number(struct rewriter *w, double value)
+/* A number of the type of what is replaced. */
+static struct sub_use add_number(struct rewrite_match *m, double value)
 {
-	return rewrite_add_value(w, (struct sub_value){.op = SUB_CONST, .constant = value});
+	enum dtype dtype = sub_at(m->w->p, m->root.value)->dtype;
+	return rewrite_add_value(m->w, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = value});
 }
 
 /* What a variable indexes inside of a move; -1 = nothing. */
@@ -276,7 +278,7 @@ struct sub_use rewrite_build_term(struct rewrite_match *m, const struct rewrite_
 	case REWRITE_TERM_NAME:
 		return m->value[t->name];
 	case REWRITE_TERM_NUMBER:
-		return add_number(m->w, t->number);
+		return add_number(m, t->number);
 	case REWRITE_TERM_MOVE:
 		return rewrite_move_value(m, &m->move[t->name], rewrite_build_term(m, t->arg[0]));
 	case REWRITE_TERM_CALL:
@@ -341,7 +343,7 @@ static struct sub_use find_existing(struct rewrite_match *m, const struct rewrit
 static struct sub_use build_folded(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	bool exact;
-	return add_number(m->w, fold_operator(m, call, &exact));
+	return add_number(m, fold_operator(m, call, &exact));
 }
 
 /* fold_exact(t): the same, only where the result is certain.  A product that contraction will add is not
@@ -350,27 +352,27 @@ static struct sub_use build_folded_exact(struct rewrite_match *m, const struct r
 {
 	bool exact;
 	double x = fold_operator(m, call, &exact);
-	return exact ? add_number(m->w, x) : none;
+	return exact ? add_number(m, x) : none;
 }
 
 /* value(a): the number that every element of a is. */
 static struct sub_use build_value(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	return add_number(m->w, rewrite_note_of(m->w, m->value[call->arg[0]->name].value)->fact.number);
+	return add_number(m, rewrite_note_of(m->w, m->value[call->arg[0]->name].value)->fact.number);
 }
 
-/* extent(k): as a number of the type of what is replaced. */
+/* extent(k): as a number. */
 static struct sub_use build_extent(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	struct sub_value v = {.op = SUB_CONST, .dtype = sub_at(m->w->p, m->root.value)->dtype, .constant = 1};
+	double extent = 1;
 	struct sub_vars all = rewrite_indices_of(m, call->arg[0]);
 	for (int i = 0; i < all.n; i++) {
 		const struct sub_var *var = &m->w->p->vars.at[all.var[i]];
 		if (var->set != SUB_DIM)
 			return none;
-		v.constant *= var->extent;
+		extent *= (double)var->extent;
 	}
-	return rewrite_add_value(m->w, v);
+	return add_number(m, extent);
 }
 
 static const struct {
@@ -392,6 +394,9 @@ static const struct {
     {"first", rewrite_slice_first},
     {"second", rewrite_slice_second},
     {"join_moved", rewrite_join_arguments},
+    {"embed", rewrite_embed_kernel},
+    {"inside", rewrite_drop_border},
+    {"border", rewrite_make_border},
 };
 
 int rewrite_find_function(const char *name, size_t length)

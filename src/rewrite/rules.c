@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The table of rules, and parsing their texts. */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 
 #include "base/decimal.h"
 
@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 const struct rewrite_rule rewrite_rules[] = {
-#define RULE(name, law, cost, exactness, pattern, condition, replacement)                                    \
-	{name, REWRITE_FAMILY_##law, REWRITE_##cost, REWRITE_##exactness, pattern, condition, replacement},
+#define RULE(name, law, cost, exactness, types, pattern, condition, replacement)                             \
+	{name, REWRITE_FAMILY_##law, REWRITE_##cost, REWRITE_##exactness, REWRITE_##types, pattern, condition, replacement},
 #include "rewrite/rules.def"
 #undef RULE
 };
@@ -246,12 +246,12 @@ static bool parse_end(struct parser *s)
 	return !*s->at || report_error(s, "text is left over");
 }
 
-const struct rewrite_parsed *rewrite_parse_rule(struct arena *a, const struct rewrite_rule *rule,
-						struct str *error)
+struct rewrite_parsed *rewrite_parse_rule(struct arena *a, const struct rewrite_rule *rule, struct str *error)
 {
 	struct rewrite_parsed *r = ARENA_NEW(a, struct rewrite_parsed);
 	struct parser s = {.arena = a, .rule = r, .at = rule->pattern, .error = error, .pattern = true};
 	r->rule = rule;
+	r->floats = true;
 	r->pattern = parse_term(&s, false);
 	if (!r->pattern || !parse_end(&s))
 		return NULL;

@@ -16,6 +16,13 @@ enum rewrite_exactness {
 	REWRITE_SPECIAL,  /* results where an operand is special (0, inf, NaN), or overflow; runs in fast */
 };
 
+/* The types of values that a rule holds for. */
+enum rewrite_types {
+	REWRITE_FLOATS,	  /* f32 */
+	REWRITE_INTEGERS, /* f32, and i32 and i64 in two's complement, where nothing changes */
+	REWRITE_ALL	  /* every type */
+};
+
 /* The cost of a replacement compared with what it replaces. */
 enum rewrite_cost {
 	REWRITE_CHEAPER, /* always lower */
@@ -34,7 +41,8 @@ enum rewrite_cost {
  *   A(t)           A capital letter: an assign.  A is its maps, from its variables to the dimensions of its
  *                  argument.
  *   x              Any value.  Named twice, it is one value under the same index variables.
- *   2              A value all of whose elements are this number.
+ *   2              A value all of whose elements are this number; in a replacement, a number of the type of what is
+ *                  replaced.
  *
  * A second A must have the same maps as the first.  Index variables inside of A(...) are not those outside.
  * Along the axis k of a cond its sides have variables of their own, k0 and k1; so a name that stands under
@@ -51,6 +59,7 @@ struct rewrite_rule {
 	enum rewrite_family family;
 	enum rewrite_cost cost;
 	enum rewrite_exactness exactness;
+	enum rewrite_types types;
 	const char *pattern, *condition, *replacement;
 };
 
@@ -96,6 +105,7 @@ struct rewrite_predicate {
 
 struct rewrite_parsed {
 	const struct rewrite_rule *rule;
+	bool floats; /* it may change values of f32; cleared where `math` admits it for other types alone */
 	const struct rewrite_term *pattern, *replacement;
 	int predicates;
 	struct rewrite_predicate predicate[REWRITE_MAX_PREDICATES];
@@ -105,8 +115,7 @@ struct rewrite_parsed {
 
 /* Parses the texts of a rule.  NULL, with the reason in `error`, if a text is not well-formed or uses a name
  * that the pattern does not bind. */
-const struct rewrite_parsed *rewrite_parse_rule(struct arena *, const struct rewrite_rule *,
-						struct str *error);
+struct rewrite_parsed *rewrite_parse_rule(struct arena *, const struct rewrite_rule *, struct str *error);
 
 /* --- one application --- */
 

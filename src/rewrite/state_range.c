@@ -6,9 +6,14 @@
  * of states whenever the states that they read do, all states are in these ranges.  They are found by trying:
  * the range of a state begins with zero and is joined with what bodies store until nothing grows any more.  A
  * bound that goes on growing is doubled some times, which settles states that converge, and at last given up.
- * Ranges that were found are narrowed to what bodies store, which keeps to them as well. */
-#include "rewrite/engine.h"
+ * Ranges that were found are narrowed to what bodies store, which keeps to them as well.
+ *
+ * Where numbers are assumed to be finite, rules take from an induction of its own which states are: all are taken to be, and
+ * those that bodies may then store infinities or NaNs in are given up, until none is.  Ranges for other passes assume
+ * nothing, as the largest number is a poor bound to scale integers by. */
+#include "rewrite/rule_engine.h"
 
+#include <float.h>
 #include <math.h>
 
 enum {
@@ -81,12 +86,35 @@ static bool is_unbounded(const struct rewrite_range *r)
 	return isinf(r->low) || isinf(r->high);
 }
 
+/* Sets w->states to finite ranges where bodies keep to them, and to anything elsewhere; returns what bodies store
+ * then. */
+static const struct rewrite_range *find_finite(struct rewriter *w)
+{
+	size_t states = w->p->states.n;
+	struct rewrite_range *taken = ARENA_ARRAY(w->arena, struct rewrite_range, states + 1);
+	const struct rewrite_range *stored;
+	bool refuted;
+	for (size_t i = 0; i < states; i++)
+		taken[i] = (struct rewrite_range){-FLT_MAX, FLT_MAX, false};
+	w->states = taken;
+	do {
+		stored = find_stored(w);
+		refuted = false;
+		for (size_t i = 0; i < states; i++)
+			if (!is_unbounded(&taken[i]) && (is_unbounded(&stored[i]) || stored[i].nan)) {
+				taken[i] = anything;
+				refuted = true;
+			}
+	} while (refuted);
+	return stored;
+}
+
 const struct rewrite_range *rewrite_find_state_ranges(const struct sub_program *p,
 						      const struct rewrite_options *options, struct arena *a)
 {
 	struct sub_program read = *p;
 	struct rewriter w = {.p = &read, .arena = a, .options = options};
-	return find_stored(&w);
+	return options->finite ? find_finite(&w) : find_stored(&w);
 }
 
 /* Whether a bound is nearer to zero than another one by more than roundings. */
@@ -126,7 +154,9 @@ const struct rewrite_range *rewrite_find_ranges(const struct sub_program *p,
 						const struct rewrite_options *options, struct arena *a)
 {
 	struct sub_program read = *p;
-	struct rewriter w = {.p = &read, .arena = a, .options = options, .rounded = true};
+	struct rewrite_options proved = *options;
+	proved.finite = false;
+	struct rewriter w = {.p = &read, .arena = a, .options = &proved, .rounded = true};
 	struct rewrite_range *range = ARENA_ARRAY(a, struct rewrite_range, p->values.n);
 	find_states(&w);
 	w.notes.n = 0;

@@ -3,8 +3,9 @@
  *
  * Rules move look-ups past operators one by one, so the sizes of tables are known only after rewriting.  If
  * the tables together are too large, the look-ups that the largest one was made from are barred from becoming
- * tables, and the program is rewritten again. */
-#include "rewrite/engine.h"
+ * tables, and the program is rewritten again.  Nothing that is computed of a parameter whose products the model declares
+ * becomes a table, whatever its size: its products stay products, to be computed as declared. */
+#include "rewrite/rule_engine.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The derivation of a program, as text. */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 
 #include <inttypes.h>
 

@@ -1,16 +1,18 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Facts about values, from the facts of their arguments: whether they are constant, and the range of their
  * elements. Bounds hold in binary32: a result that may overflow may be infinite, and infinity minus infinity
- * a NaN.  Weights are assumed to be finite unless arithmetic is exact.  Nothing is known of inputs; what is
- * known of states is found in state_range.c. */
-#include "rewrite/engine.h"
+ * a NaN.  Weights are assumed to be finite unless arithmetic is exact.  Of inputs the bounds are known that
+ * the model declares, which runs check, and else nothing, unless the options say that numbers are finite; what is known
+ * of states is found in state_range.c. */
+#include "rewrite/rule_engine.h"
 
 #include <float.h>
 #include <math.h>
 
 /* --- ranges --- */
 
-static const struct rewrite_range anything = {-INFINITY, INFINITY, true};
+static const struct rewrite_range anything = {-INFINITY, INFINITY, true},
+				  any_finite = {-FLT_MAX, FLT_MAX, false};
 
 /* Widens bounds computed in binary64 to what binary32 may give: operators round, numbers beyond the largest
  * become infinite, and denormal ones zero. */
@@ -199,10 +201,14 @@ static struct rewrite_range range_of_reduction(const struct sub_program *p, cons
 
 static struct rewrite_range range_of_source(const struct rewriter *w, const struct sub_value *v)
 {
+	float within = v->op == SUB_VECTOR ? w->p->inputs.at[v->which].row.within : 0;
 	if (v->op == SUB_CONST)
 		return (struct rewrite_range){(float)v->constant, (float)v->constant, isnan(v->constant)};
-	if (v->op == SUB_PARAM && w->options->math != REWRITE_EXACT)
-		return (struct rewrite_range){-FLT_MAX, FLT_MAX, false};
+	if (within)
+		return (struct rewrite_range){-within, within, false};
+	if ((v->op == SUB_PARAM && (w->options->math != REWRITE_EXACT || w->options->finite)) ||
+	    (v->op == SUB_VECTOR && w->options->finite))
+		return any_finite;
 	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
 }
 
@@ -269,6 +275,9 @@ static struct rewrite_range range_of_arithmetic(const struct rewriter *w, const 
 		return rewrite_join_ranges(b, c);
 	case SUB_COND:
 		return rewrite_join_ranges(a, b);
+	case SUB_MAX:
+	case SUB_MIN:
+		return range_of_reduction(w->p, v, a);
 	case SUB_NOP:
 	case SUB_GATHER:
 		return a;
@@ -279,14 +288,15 @@ static struct rewrite_range range_of_arithmetic(const struct rewriter *w, const 
 	}
 }
 
-/* A result that may wrap may be any number of its type. */
+/* A result that may wrap may be any number of its type, and so may one that is too large for binary64 to bound exactly. */
 static struct rewrite_range range_of_integer(const struct rewriter *w, const struct sub_value *v,
 					     struct rewrite_range a, struct rewrite_range b,
 					     struct rewrite_range c)
 {
 	const struct rewrite_range *type = &type_ranges[v->dtype];
 	struct rewrite_range r = range_of_arithmetic(w, v, a, b, c);
-	return r.low >= type->low && r.high <= type->high ? r : *type;
+	bool exact = r.low > -0x1p53 && r.high < 0x1p53;
+	return exact && r.low >= type->low && r.high <= type->high ? r : *type;
 }
 
 /* By operator: the range that follows from those of one or two arguments alone; NULL = see range_of. */
@@ -377,6 +387,46 @@ static struct rewrite_range widen_by_chain(struct rewrite_range r, const struct 
 	return widen_range(r);
 }
 
+/* --- numbers that are assumed to be finite --- */
+
+static bool is_finite_range(struct rewrite_range r)
+{
+	return !r.nan && !may_be_infinite(&r);
+}
+
+/* Whether a value that has finite arguments is infinite or NaN only if it overflows, if ever. */
+static bool only_overflows(const struct rewriter *w, const struct sub_value *v)
+{
+	switch (v->op) {
+	case SUB_ADD:
+	case SUB_MULTIPLY:
+	case SUB_FMA:
+	case SUB_ACCUMULATE:
+	case SUB_SUM:
+	case SUB_PROD:
+	case SUB_ROUND:
+	case SUB_FLOOR:
+		return true;
+	case SUB_DIVIDE:
+		return is_finite_range(range_of_rec(argument_range(w, v, 1)));
+	default:
+		return false;
+	}
+}
+
+/* The range of a value none of whose sums, products and quotients overflows. */
+static struct rewrite_range limit_to_finite(const struct rewriter *w, const struct sub_value *v,
+					    struct rewrite_range r)
+{
+	bool finite = w->options->finite && v->dtype == DTYPE_F32 && only_overflows(w, v);
+	for (int a = 0; finite && a < v->args; a++)
+		finite = is_finite_range(argument_range(w, v, a));
+	if (!finite)
+		return r;
+	return (struct rewrite_range){fmax(fmin(r.low, any_finite.high), any_finite.low),
+				      fmin(fmax(r.high, any_finite.low), any_finite.high), false};
+}
+
 /* --- facts --- */
 
 static bool is_constant(const struct rewriter *w, const struct sub_value *v)
@@ -449,7 +499,7 @@ struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_
 	if (w->rounded)
 		rewrite_bound_mean(w, v, &f.range);
 	f.chain = chain_of(w, v, &f.range);
-	f.range = widen_by_chain(f.range, &f.chain);
+	f.range = limit_to_finite(w, v, widen_by_chain(f.range, &f.chain));
 	f.cost = cost_of(w, v, &f);
 	f.disorder = disorder_of(w, v);
 	if (v->op == SUB_COND)

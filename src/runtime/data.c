@@ -86,7 +86,87 @@ static bool in_range(const struct image_input *in, int32_t token)
 	return !in->limit || (token >= 0 && token < in->limit);
 }
 
+/* Refuses the first element of a row that is beyond the bound of its input. */
+static bool refuse_beyond(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge,
+			  const void *row, struct diags *diags)
+{
+	char element[64 * IMAGE_MAX_RANK] = "";
+	struct carrier c = name_carrier(in, f, id, edge);
+	int64_t at = rt_find_beyond(in, row, 1);
+	size_t n = 0;
+	for (int64_t d = 0, step = in->elements; d < in->rank; d++) {
+		step /= in->shape[d];
+		n += snprintf(element + n, sizeof element - n, "%s%lld", d ? ", " : "[",
+			      (long long)(at / step % in->shape[d]));
+	}
+	diag_add(diags, DIAG_INPUT_BEYOND_BOUND, c.name.at,
+		 "scale or cut off the input before it is run, or declare a larger bound",
+		 "'%s%s%s' of %s is %.9g, but the model declares it within %g", in->name, element, n ? "]" : "",
+		 c.text, rt_read_element(in, row, at), in->within);
+	return diag_about(diags, c.name.input, c.name.node);
+}
+
+static bool check_row(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge,
+		      int64_t row, const void *data, struct diags *diags)
+{
+	const char *at = (const char *)data + (size_t)row * row_bytes(in);
+	return rt_find_beyond(in, at, 1) < 0 || refuse_beyond(in, f, id, edge, at, diags);
+}
+
 /* --- data of nodes --- */
+
+/* Numbers that a node of the caller's forest has in the order, one after the other: several where it is a stack (image_stack). */
+static int32_t numbers_of_node(const struct lin_order *o, const struct lin_forest *f)
+{
+	return f->nodes > 0 ? (int32_t)(o->nodes / f->nodes) : 1;
+}
+
+/* Whether all of the caller's rows that are read are within the bound of their input. */
+static bool check_bounds(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
+			 int32_t begin, int32_t end, const void *data, struct diags *diags)
+{
+	int32_t stack = numbers_of_node(o, f);
+	bool all = begin == 0 && end == o->nodes && !o->cases;
+	if (all && rt_find_beyond(in, data, f->nodes) < 0)
+		return true;
+	for (int32_t n = begin; n < end; n += stack) {
+		int32_t id = o->order[n] / stack;
+		if (rt_reads(in, o, n) && !check_row(in, f, id, 0, id, data, diags))
+			return false;
+	}
+	return true;
+}
+
+/* Whether all tokens that leaves, or inner nodes, read are within their limit: in the caller's order, in blocks for vectors,
+ * as each minibatch is checked. */
+static bool are_within_limit(const struct image_input *in, const struct lin_forest *f, const int32_t *token)
+{
+	enum { BLOCK = 16 };
+	const int32_t *begin = f->child_begin;
+	uint32_t limit = in->limit > INT32_MAX ? (uint32_t)1 << 31 : (uint32_t)in->limit, wrong = 0;
+	uint32_t at_leaf = -(uint32_t)in->at_leaf, at_inner = -(uint32_t)in->at_inner;
+	int64_t n = 0;
+	for (; n + BLOCK <= f->nodes; n += BLOCK)
+		for (int i = 0; i < BLOCK; i++) {
+			uint32_t leaf = -(uint32_t)(begin[n + i] == begin[n + i + 1]);
+			wrong |= -(uint32_t)((uint32_t)token[n + i] >= limit) & ((leaf & at_leaf) | (~leaf & at_inner));
+		}
+	for (; n < f->nodes; n++)
+		wrong |= -(uint32_t)((uint32_t)token[n] >= limit) & (begin[n] == begin[n + 1] ? at_leaf : at_inner);
+	return !wrong;
+}
+
+/* Refuses the first token beyond its limit, by the numbers of nodes. */
+static bool check_tokens(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
+			 const int32_t *token, int32_t begin, int32_t end, struct diags *diags)
+{
+	for (int32_t n = begin; n < end; n++) {
+		int32_t t = token[o->order[n]];
+		if (!in_range(in, t) && rt_reads(in, o, n))
+			return refuse_token(in, f, o->order[n], 0, t, diags);
+	}
+	return true;
+}
 
 static bool check_nodes(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
 			const void *data, struct diags *diags)
@@ -98,23 +178,21 @@ static bool check_nodes(const struct image_input *in, const struct lin_order *o,
 		begin++;
 	if (begin < end && !data)
 		return refuse_missing(in, f, o->order[begin], 0, diags);
-	for (int32_t n = begin; token && n < end; n++) {
-		int32_t t = token[o->order[n]];
-		if (!in_range(in, t) && rt_reads(in, o, n))
-			return refuse_token(in, f, o->order[n], 0, t, diags);
-	}
-	return true;
+	if (token && in->limit && !are_within_limit(in, f, token) && !check_tokens(in, o, f, token, begin, end, diags))
+		return false;
+	return !in->within || begin == end || check_bounds(in, o, f, begin, end, data, diags);
 }
 
 /* Reads the caller's rows one after the other, which may be far larger than the caches; what is written is
  * read next. */
-static void permute_vectors(const struct image_input *in, const struct lin_order *o, const char *from,
+static void permute_vectors(const struct image *image, const struct lin_order *o, const char *from,
 			    const struct image_buffer *b, void *to)
 {
-	size_t bytes = row_bytes(in);
+	const struct image_input *in = &image->input[b->which];
+	size_t bytes = row_bytes(in) / (size_t)image_stack(image);
 	int32_t begin, end;
 	find_read_range(in, o, &begin, &end);
-	if (o->in_place && rt_is_dense(b) && b->row_elements == in->elements) {
+	if (o->in_place && rt_is_dense(b) && b->row_elements == image_input_elements(image, b->which)) {
 		memcpy(to, from, (size_t)o->nodes * bytes);
 		return;
 	}
@@ -125,9 +203,10 @@ static void permute_vectors(const struct image_input *in, const struct lin_order
 	}
 }
 
-static void permute_nodes(const struct image_input *in, const struct lin_order *o, const void *from,
+static void permute_nodes(const struct image *image, const struct lin_order *o, const void *from,
 			  const struct image_buffer *b, void *to)
 {
+	const struct image_input *in = &image->input[b->which];
 	const int32_t *token = from;
 	int32_t begin, end;
 	find_read_range(in, o, &begin, &end);
@@ -135,7 +214,7 @@ static void permute_nodes(const struct image_input *in, const struct lin_order *
 		((int32_t *)to)[n] =
 		    n >= begin && n < end && (!o->cases || rt_reads(in, o, n)) ? token[o->order[n]] : 0;
 	if (!in->token && from)
-		permute_vectors(in, o, from, b, to);
+		permute_vectors(image, o, from, b, to);
 }
 
 /* --- data of edges: the caller's rows are in the order of `children`, kernels count edges node by node in
@@ -154,6 +233,9 @@ static bool check_edges(const struct image_input *in, const struct lin_order *o,
 		for (int32_t e = first; in->token && e < f->child_begin[id + 1]; e++)
 			if (!in_range(in, token[e]))
 				return refuse_token(in, f, id, e - first, token[e], diags);
+		for (int32_t e = first; in->within && e < f->child_begin[id + 1]; e++)
+			if (!check_row(in, f, id, e - first, e, data, diags))
+				return false;
 	}
 	return true;
 }
@@ -206,5 +288,5 @@ void rt_permute_data(const struct image *image, const struct lin_order *o, const
 	if (in->on_edge)
 		permute_edges(in, o, &m->forest, m->data[b->which], b, to);
 	else
-		permute_nodes(in, o, m->data[b->which], b, to);
+		permute_nodes(image, o, m->data[b->which], b, to);
 }

@@ -13,7 +13,8 @@ enum { PIECE = 4096 }; /* bytes of rows that are read at once, but at least one 
 struct table {
 	int param, recipe;
 	unsigned inputs;		       /* a mask of those whose tokens select its rows */
-	int64_t rows, together;		       /* rows of a piece */
+	int64_t rows;
+	int shift;			       /* a piece has 1 << shift rows */
 	int64_t row_elements, packed_elements; /* of a row: of the parameter, with its padding */
 	char *space;	    /* of a piece before it is packed; NULL = rows need no packing */
 	atomic_uchar *read; /* by piece: whether its rows are there */
@@ -63,7 +64,8 @@ static struct table describe_table(const struct image *image, int param)
 	t.packed_elements = image_recipe_elements(r) / r->dim[0].extent;
 	t.row_elements = tensor_elements(info) / t.rows;
 	int64_t bytes = t.packed_elements * dtype_traits_of(r->dtype)->bytes;
-	t.together = bytes < PIECE ? PIECE / bytes : 1;
+	while (bytes << t.shift <= PIECE / 2)
+		t.shift++;
 	return t;
 }
 
@@ -71,8 +73,8 @@ static bool allocate_table(const struct rt_binding *b, struct table *t)
 {
 	int64_t bytes = dtype_traits_of(b->image->recipe[t->recipe].dtype)->bytes;
 	bool packed = rt_find_plain_recipe(b->image, t->param) != t->recipe;
-	t->read = rt_allocate_zeroed(b->allocator, (t->rows - 1) / t->together + 1);
-	t->space = packed ? rt_allocate(b->allocator, t->together * t->row_elements * bytes) : NULL;
+	t->read = rt_allocate_zeroed(b->allocator, ((t->rows - 1) >> t->shift) + 1);
+	t->space = packed ? rt_allocate(b->allocator, (t->row_elements * bytes) << t->shift) : NULL;
 	return t->read && (t->space || !packed);
 }
 
@@ -150,10 +152,10 @@ static bool copy_rows(const struct rt_binding *b, const struct table *t, int64_t
 static bool read_piece(const struct rt_binding *b, struct table *t, int64_t piece, struct diags *diags)
 {
 	struct rt_lazy *l = b->lazy;
-	int64_t first = piece * t->together, left = t->rows - first;
+	int64_t together = INT64_C(1) << t->shift, first = piece << t->shift, left = t->rows - first;
 	pthread_mutex_lock(&l->lock);
 	bool ok = atomic_load_explicit(&t->read[piece], memory_order_relaxed) ||
-		  copy_rows(b, t, first, left < t->together ? left : t->together, diags);
+		  copy_rows(b, t, first, left < together ? left : together, diags);
 	if (ok)
 		atomic_store_explicit(&t->read[piece], 1, memory_order_release);
 	pthread_mutex_unlock(&l->lock);
@@ -162,7 +164,7 @@ static bool read_piece(const struct rt_binding *b, struct table *t, int64_t piec
 
 static bool read_row(const struct rt_binding *b, struct table *t, int64_t row, struct diags *diags)
 {
-	int64_t piece = row / t->together;
+	int64_t piece = row >> t->shift;
 	return atomic_load_explicit(&t->read[piece], memory_order_acquire) || read_piece(b, t, piece, diags);
 }
 
@@ -176,12 +178,35 @@ static bool read_rows(const struct rt_binding *b, struct table *t, const int32_t
 	return ok;
 }
 
+/* Whether all of these rows are there, as they mostly are: without a branch, since what nodes select cannot be predicted. */
+static bool has_rows(const struct table *t, const int32_t *token, int64_t n)
+{
+	uint64_t rows = t->rows;
+	unsigned all = atomic_load_explicit(&t->read[0], memory_order_acquire);
+	for (int64_t i = 0; i < n; i++) {
+		uint64_t row = (uint32_t)token[i] < rows ? (uint32_t)token[i] : 0;
+		all &= atomic_load_explicit(&t->read[row >> t->shift], memory_order_acquire);
+	}
+	return all;
+}
+
+static bool need_rows(const struct rt_binding *b, struct table *t, const int32_t *token, int64_t n, double *seconds,
+		      struct diags *diags)
+{
+	if (has_rows(t, token, n))
+		return true;
+	double begin = rt_seconds();
+	bool ok = read_rows(b, t, token, n, diags);
+	*seconds += rt_seconds() - begin;
+	return ok;
+}
+
 static bool selects_rows(const struct table *t, const struct image *image, int input)
 {
 	return input < IMAGE_SELECTING_INPUTS && t->inputs >> input & 1 && image->input[input].token;
 }
 
-bool rt_need_rows(const struct rt_binding *b, const struct rt_minibatch *m, struct diags *diags)
+bool rt_need_rows(const struct rt_binding *b, const struct rt_minibatch *m, double *seconds, struct diags *diags)
 {
 	const struct lin_forest *f = &m->forest;
 	bool ok = true;
@@ -190,7 +215,7 @@ bool rt_need_rows(const struct rt_binding *b, const struct rt_minibatch *m, stru
 			struct table *t = &b->lazy->table[i];
 			int64_t n = b->image->input[k].on_edge ? f->child_begin[f->nodes] : f->nodes;
 			if (selects_rows(t, b->image, k))
-				ok = read_rows(b, t, m->data[k], m->data[k] ? n : 0, diags);
+				ok = need_rows(b, t, m->data[k], m->data[k] ? n : 0, seconds, diags);
 		}
 	return ok;
 }

@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/range.h"
 
+#include "runtime/section.h"
 #include "runtime/shared.h"
 #include "runtime/span.h"
 
@@ -31,14 +32,24 @@ static struct image_range chunk_of(const struct rt_range *of, const struct image
 	return r;
 }
 
-static bool call_kernel(const struct rt_calls *c, int kernel, int chunk, const struct image_range *r)
+static bool call_kernel(const struct rt_calls *c, int kernel, const struct image_frame *frame,
+			const struct image_range *r)
 {
 	const struct image_code *code = &c->image->code;
-	struct image_frame frame = {c->frame.buffers + chunk * c->table, c->frame.sizes};
 	image_kernel *run = image_kernel_of(code, kernel);
 	if (!run)
-		return code->call(code->self, kernel, &frame, r, c->diags);
-	run(frame.buffers, r->begin, r->end, r->first, r->blocks, r->direction);
+		return code->call(code->self, kernel, frame, r, c->diags);
+	run(frame->buffers, r->begin, r->end, r->first, r->blocks, r->direction);
+	return true;
+}
+
+static bool make_call(const struct rt_calls *c, int step, int chunk, const struct image_range *r)
+{
+	const struct image_step *s = &c->image->step[step];
+	struct image_frame frame = {c->frame.buffers + chunk * c->table, c->frame.sizes};
+	if (s->target == IMAGE_TARGET_HOST)
+		return call_kernel(c, s->kernel, &frame, r);
+	rt_drive_call(c->driver, c->image, s->call, &frame, r->begin, r->end);
 	return true;
 }
 
@@ -53,7 +64,7 @@ static bool record_call(const struct rt_calls *c, int step, int job, int chunk, 
 			     .direction = r->direction,
 			     .taken = chunk && pthread_equal(pthread_self(), c->caller)};
 	e.start = rt_nanoseconds();
-	bool ok = call_kernel(c, c->image->step[step].kernel, chunk, r);
+	bool ok = make_call(c, step, chunk, r);
 	e.stop = rt_nanoseconds();
 	rt_profile_add_event(c->profile, chunk, &e);
 	return ok;
@@ -64,7 +75,7 @@ static bool call_step(const struct rt_calls *c, int step, int job, int chunk, co
 	if (r->begin >= r->end || r->blocks <= 0)
 		return true;
 	return c->profile ? record_call(c, step, job, chunk, r)
-			  : call_kernel(c, c->image->step[step].kernel, chunk, r);
+			  : make_call(c, step, chunk, r);
 }
 
 /* --- spans --- */
@@ -97,6 +108,43 @@ static bool run_subtrees(const struct rt_calls *c, const struct rt_range *of, in
 	return ok;
 }
 
+/* --- sections --- */
+
+/* Whether a chunk has some of the rows, and all columns of each. */
+static bool has_whole_rows(const struct rt_range *of)
+{
+	return of->strategy == RT_ROWS || of->strategy == RT_ALONE;
+}
+
+/* Runs some steps over the rows of a chunk, piece by piece. */
+static bool run_section(const struct rt_calls *c, const struct rt_range *of, int first, const struct rt_section *section, int chunk,
+			int chunks)
+{
+	struct image_range all = chunk_of(of, &c->image->step[first], chunk, chunks), r = {.end = all.begin};
+	bool ok = true;
+	while (ok && r.end < all.end) {
+		r.begin = r.end;
+		r.end = r.begin + section->rows < all.end ? r.begin + section->rows : all.end;
+		for (int i = first; ok && i < first + section->steps; i++) {
+			set_blocks(&r, 0, c->image->step[i].blocks, of->downwards);
+			ok = call_step(c, i, of->job, chunk, &r);
+		}
+	}
+	return ok;
+}
+
+static bool run_sections(const struct rt_calls *c, const struct rt_range *of, int chunk, int chunks)
+{
+	struct image_range r = chunk_of(of, &c->image->step[of->step], chunk, chunks);
+	struct rt_section section;
+	bool ok = true;
+	for (int i = of->step, end = of->step + of->steps; ok && i < end; i += section.steps) {
+		section = rt_find_section(&c->image->step[i], end - i, r.end - r.begin, c->l2_bytes);
+		ok = run_section(c, of, i, &section, chunk, chunks);
+	}
+	return ok;
+}
+
 bool rt_run_chunk(const struct rt_calls *c, const struct rt_range *of, int chunk, int chunks)
 {
 	bool ok = true;
@@ -104,6 +152,8 @@ bool rt_run_chunk(const struct rt_calls *c, const struct rt_range *of, int chunk
 		return run_subtrees(c, of, chunk, chunks);
 	if (c->step_buffer >= 0 && c->image->step[of->step].domain == IMAGE_DOMAIN_SCAN)
 		*(int32_t *)c->frame.buffers[chunk * c->table + c->step_buffer] = of->level;
+	if (of->steps > 1 && c->l2_bytes > 0 && has_whole_rows(of))
+		return run_sections(c, of, chunk, chunks);
 	for (int i = of->step; ok && i < of->step + of->steps; i++) {
 		struct image_range r = chunk_of(of, &c->image->step[i], chunk, chunks);
 		ok = call_step(c, i, of->job, chunk, &r);

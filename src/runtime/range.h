@@ -3,6 +3,7 @@
 #ifndef ESPALIER_RUNTIME_RANGE_H
 #define ESPALIER_RUNTIME_RANGE_H
 
+#include "runtime/drive_calls.h"
 #include "runtime/record.h"
 #include "runtime/split.h"
 
@@ -13,7 +14,7 @@
 struct rt_range {
 	_Alignas(64) int64_t begin, end;
 	int32_t step, steps; /* the first, as the image's table counts; how many */
-	int32_t tile;	     /* the largest of theirs */
+	int32_t tile;	     /* of which chunks of rows have halves (rt_stage) */
 	int32_t level;	     /* the batch, -1 where rows are not cut at batches; of a span the lowest */
 	int32_t levels;	     /* how many */
 	enum rt_strategy strategy;
@@ -35,6 +36,8 @@ struct rt_calls {
 	struct rt_profile *profile; /* NULL = the run is not recorded */
 	pthread_t caller;	    /* set when there is a profile */
 	struct diags *diags;
+	struct rt_driver *driver; /* of steps of the accelerator; NULL = there are none */
+	double l2_bytes; /* the second-level cache of a core; 0 = not known, and no rows of a chunk are cut */
 	int step_buffer; /* where a thread has the step of a scan that it is at; -1 = nothing reads it */
 };
 

@@ -2,6 +2,7 @@
 #include "runtime/record.h"
 
 #include "runtime/range.h"
+#include "runtime/section.h"
 #include "runtime/shared.h"
 
 #include <string.h>
@@ -57,7 +58,7 @@ static int64_t calls_of(const struct image *image, const struct image_step *s, c
 	case IMAGE_DOMAIN_NODE_DOWN:
 		return sizes[IMAGE_NODES];
 	default:
-		return ranges;
+		return rt_may_be_cut(s) ? (int64_t)ranges * RT_PIECES : ranges;
 	}
 }
 

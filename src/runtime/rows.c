@@ -14,12 +14,18 @@ bool rt_is_dense(const struct image_buffer *b)
 	return true;
 }
 
-static int64_t elements_of(const struct image_buffer *b)
+int64_t rt_row_elements(const struct image_buffer *b)
 {
 	int64_t n = 1;
 	for (int d = 0; d < b->rank; d++)
 		n *= b->shape[d];
 	return n;
+}
+
+/* Whether the caller's rows of a result, each of which may be several of a buffer, do not lie there without gaps. */
+bool rt_copies_results(const struct image *image, const struct image_buffer *b)
+{
+	return !rt_is_dense(b) || (image_stack(image) > 1 && b->row_elements != rt_row_elements(b));
 }
 
 /* The last dimensions of a row that lie in the buffer without gaps, in the caller's order. */
@@ -58,7 +64,7 @@ static size_t width_of(const struct image_buffer *b)
 void rt_get_row(const struct image_buffer *b, const void *from, int64_t row, void *to)
 {
 	struct piece p = find_piece(b);
-	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
+	int64_t index[TENSOR_MAX_RANK] = {0}, n = rt_row_elements(b), at = 0;
 	size_t width = width_of(b);
 	const char *begin = (const char *)from + (size_t)(row * b->row_elements) * width;
 	for (int64_t i = 0; i < n; i += p.elements, at = next_piece(b, &p, index, at))
@@ -68,7 +74,7 @@ void rt_get_row(const struct image_buffer *b, const void *from, int64_t row, voi
 void rt_put_row(const struct image_buffer *b, const void *from, int64_t row, void *to)
 {
 	struct piece p = find_piece(b);
-	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
+	int64_t index[TENSOR_MAX_RANK] = {0}, n = rt_row_elements(b), at = 0;
 	size_t width = width_of(b);
 	char *begin = (char *)to + (size_t)(row * b->row_elements) * width;
 	for (int64_t i = 0; i < n; i += p.elements, at = next_piece(b, &p, index, at))
@@ -86,16 +92,26 @@ static const char *row_in(const struct image_buffer *b, const void *memory, int6
 static const void *dense_row(const struct rt_session *s, int buffer, const void *memory, int64_t row, int64_t to)
 {
 	const struct image_buffer *b = &s->image->buffer[buffer];
-	if (rt_is_dense(b))
+	if (!rt_copies_results(s->image, b))
 		return row_in(b, memory, row);
-	char *dense = (char *)s->dense[buffer] + (size_t)(to * elements_of(b)) * width_of(b);
+	char *dense = (char *)s->dense[buffer] + (size_t)(to * rt_row_elements(b)) * width_of(b);
 	rt_get_row(b, memory, row, dense);
 	return dense;
 }
 
+/* A row as the caller counts them, which may be several of the buffer. */
 static const void *buffer_row(const struct rt_session *s, int buffer, int64_t row)
 {
-	return dense_row(s, buffer, s->buffers[buffer], row, row);
+	int64_t stack = image_stack(s->image), first = row * stack;
+	for (int64_t i = stack; i-- > 1;)
+		dense_row(s, buffer, s->buffers[buffer], first + i, first + i);
+	return dense_row(s, buffer, s->buffers[buffer], first, first);
+}
+
+/* How many nodes, or inputs, the caller counts. */
+static int64_t count_given(const struct rt_session *s, enum image_size size)
+{
+	return s->sizes[size] / image_stack(s->image);
 }
 
 const void *rt_session_row(const struct rt_session *s, int output, int64_t row)
@@ -103,28 +119,31 @@ const void *rt_session_row(const struct rt_session *s, int output, int64_t row)
 	if (output < 0 || output >= s->image->outputs)
 		return NULL;
 	bool at_root = s->image->output[output].at_root;
-	if (row < 0 || row >= s->sizes[at_root ? IMAGE_INPUTS : IMAGE_NODES])
+	if (row < 0 || row >= count_given(s, at_root ? IMAGE_INPUTS : IMAGE_NODES))
 		return NULL;
-	return buffer_row(s, s->image->output[output].buffer, at_root ? row : s->order.number[row]);
+	bool as_given = at_root || image_stack(s->image) > 1; /* the rows of stacks are numbered in place */
+	return buffer_row(s, s->image->output[output].buffer, as_given ? row : s->order.number[row]);
 }
 
 const void *rt_session_root_row(const struct rt_session *s, int output, int64_t input)
 {
-	if (output < 0 || output >= s->image->outputs || input < 0 || input >= s->sizes[IMAGE_INPUTS])
+	if (output < 0 || output >= s->image->outputs || input < 0 || input >= count_given(s, IMAGE_INPUTS))
 		return NULL;
 	const struct image_output *o = &s->image->output[output];
-	return buffer_row(s, o->buffer, o->at_root ? input : s->order.root[input]);
+	int64_t stack = image_stack(s->image);
+	return buffer_row(s, o->buffer, o->at_root ? input : s->order.root[input * stack] / stack);
 }
 
 const void *rt_session_rows(const struct rt_session *s, int output, size_t *stride)
 {
 	const struct image_output *o = output >= 0 && output < s->image->outputs ? &s->image->output[output] : NULL;
-	int64_t inputs = s->sizes[IMAGE_INPUTS];
+	int64_t inputs = count_given(s, IMAGE_INPUTS);
 	if (!o || !inputs || !(o->at_root || s->order.in_place))
 		return NULL;
 	const struct image_buffer *b = &s->image->buffer[o->buffer];
-	*stride = (size_t)(rt_is_dense(b) ? b->row_elements : elements_of(b)) * width_of(b);
-	for (int64_t i = inputs; !rt_is_dense(b) && i-- > 0;)
+	bool copied = rt_copies_results(s->image, b);
+	*stride = (size_t)(copied ? rt_row_elements(b) : b->row_elements) * (size_t)image_stack(s->image) * width_of(b);
+	for (int64_t i = inputs; copied && i-- > 0;)
 		buffer_row(s, o->buffer, i);
 	return buffer_row(s, o->buffer, 0);
 }

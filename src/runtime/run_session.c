@@ -50,6 +50,7 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 {
 	*s = (struct rt_session){.allocator = a, .image = image, .rules = rt_rules_of(image)};
 	lin_order_init(&s->order, a);
+	s->walk_state.driver.allocator = a;
 	s->buffers = rt_allocate_zeroed(a, image->buffers * sizeof *s->buffers);
 	s->capacities = rt_allocate_zeroed(a, image->buffers * sizeof *s->capacities);
 	s->dense = rt_allocate_zeroed(a, image->buffers * sizeof *s->dense);
@@ -88,9 +89,12 @@ void rt_session_trim(struct rt_session *s)
 	rt_free(s->allocator, s->own.memory);
 	rt_free(s->allocator, s->own.tables);
 	s->own = (struct rt_own){0};
+	rt_free(s->allocator, s->unstacked.at);
+	s->unstacked = (struct rt_unstacked){0};
 	rt_free(s->allocator, s->sorts.memory);
 	s->sorts.memory = NULL;
 	s->sorts.capacity = 0;
+	rt_driver_free(&s->walk_state.driver);
 	lin_order_free(&s->order);
 	memset(s->sizes, 0, sizeof s->sizes);
 }
@@ -151,7 +155,7 @@ static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
 {
 	const struct image_buffer *b = &s->image->buffer[i];
 	int64_t bytes = rt_buffer_bytes(s, b);
-	bool copied = image_traits_of(b->kind)->content == IMAGE_HOLDS_RESULTS && !rt_is_dense(b);
+	bool copied = image_traits_of(b->kind)->content == IMAGE_HOLDS_RESULTS && rt_copies_results(s->image, b);
 	return rt_reserve_memory(s->allocator, &s->buffers[i], &s->capacities[i], bytes, rt_allocate_zeroed, b->name,
 			      diags) &&
 	       (!copied ||
@@ -409,14 +413,14 @@ static bool has_tokens_of_cases(const struct image *image, const struct rt_minib
 }
 
 bool rt_linearize(struct lin_order *o, const struct image *image, struct lin_rules rules,
-		  const struct rt_minibatch *m, struct diags *diags)
+		  const struct rt_minibatch *m, const struct rt_minibatch *given, struct diags *diags)
 {
 	struct lin_cases cases = cases_of(image, m);
 	rules.cases = cases.n ? &cases : NULL;
 	if (!has_tokens_of_cases(image, m, diags) || !lin_linearize(o, &m->forest, rules, diags))
 		return false;
 	for (int i = 0; i < image->inputs; i++)
-		if (!rt_check_data(image, o, m, i, diags))
+		if (!rt_check_data(image, o, given, i, diags))
 			return false;
 	if (m->forest.inputs > 1 && !m->forest.input_begin && rt_has_buffer(image, IMAGE_MEMBER_BEGIN))
 		return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
@@ -428,13 +432,13 @@ bool rt_linearize(struct lin_order *o, const struct image *image, struct lin_rul
 	return true;
 }
 
-/* RT_PHASES is the end of the last phase. */
-static void begin_phase(struct rt_session *s, enum rt_phase phase)
+/* Notes when a phase begins, if there is a profile, and returns that [ns].  RT_PHASES is the end of the last phase. */
+static int64_t begin_phase(struct rt_session *s, enum rt_phase phase)
 {
-	if (s->profile && phase == RT_PHASE_LINEARIZE)
-		rt_profile_clear(s->profile);
+	int64_t now = rt_nanoseconds();
 	if (s->profile)
-		s->profile->phase[phase] = rt_nanoseconds();
+		s->profile->phase[phase] = now;
+	return now;
 }
 
 /* The profile with memory for this run; NULL when there is no profile, or no memory. */
@@ -469,30 +473,32 @@ static int choose_span(struct rt_session *s, const struct rt_team *team, int thr
 }
 
 static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team,
-			  int threads, const struct rt_minibatch *m, struct diags *diags)
+			  int threads, const struct rt_minibatch *given, struct diags *diags)
 {
+	struct rt_minibatch rows, *m = &rows;
 	struct lin_rules rules = s->rules;
-	double begin = rt_seconds();
+	double making = 0;
+	if (s->profile)
+		rt_profile_clear(s->profile);
+	int64_t begin = begin_phase(s, RT_PHASE_LINEARIZE);
 	rules.span = choose_span(s, team, threads);
 	if (team)
 		lin_order_describe(&s->order, team->machine);
 	memset(s->sizes, 0, sizeof s->sizes);
-	begin_phase(s, RT_PHASE_LINEARIZE);
-	if (!rt_linearize(&s->order, s->image, rules, m, diags))
+	if (!rt_unstack_rows(&s->unstacked, s->allocator, s->image, given, m, diags) ||
+	    !rt_linearize(&s->order, s->image, rules, m, given, diags))
 		return false;
 	note_sizes(s, &m->forest);
-	double linearized = rt_seconds();
-	if (!rt_need_code(s->image, s->sizes, &s->order, s->walk_state.rows, diags) ||
-	    !rt_need_rows(binding, m, diags)) {
+	if (!rt_need_code(s->image, s->sizes, &s->order, s->walk_state.rows, &making, diags) ||
+	    !rt_need_rows(binding, m, &making, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
-	double making = rt_seconds() - linearized;
-	begin_phase(s, RT_PHASE_FILL);
+	if (s->profile)
+		begin_phase(s, RT_PHASE_FILL);
 	bool ok = prepare_buffers(s, binding, m, diags);
 	struct rt_profile *profile = profile_of(s, threads);
-	double middle = rt_seconds();
-	begin_phase(s, RT_PHASE_STEPS);
+	int64_t middle = begin_phase(s, RT_PHASE_STEPS);
 	ok = ok && rt_reserve_own(s, threads > 1 ? threads : 1, diags);
 	struct rt_part all = {s->image->folds, s->image->steps, &s->order};
 	if (!ok || !rt_run_steps(s->image, rt_tables_of(s), s->sizes, &all, 1, team, threads, &s->walk_state,
@@ -500,12 +506,11 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
-	begin_phase(s, RT_PHASES);
-	s->run += rt_seconds() - middle;
-	s->linearize += middle - begin - making;
+	s->run += (begin_phase(s, RT_PHASES) - middle) * 1e-9;
+	s->linearize += (middle - begin) * 1e-9 - making;
 	s->runs++;
-	s->structures += s->sizes[IMAGE_INPUTS];
-	s->nodes += s->sizes[IMAGE_NODES];
+	s->structures += given->forest.inputs;
+	s->nodes += given->forest.nodes;
 	s->batches += s->sizes[IMAGE_BATCHES];
 	return true;
 }
@@ -514,7 +519,7 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team,
 		    const struct rt_minibatch *m, struct diags *diags)
 {
-	double operations = team ? rt_worker_operations(s->image, m->forest.nodes) : 0;
+	double operations = team ? rt_worker_operations(s->image, m->forest.nodes * image_stack(s->image)) : 0;
 	int threads = rt_enter_team(team, operations);
 	struct float_mode mode = float_mode_enter(s->image->flush);
 	bool ok = run_minibatch(s, binding, team, threads, m, diags);
@@ -528,8 +533,12 @@ bool rt_check_minibatch(const struct allocator *a, const struct image *image, co
 			struct diags *diags)
 {
 	struct lin_order order;
+	struct rt_unstacked stack = {0};
+	struct rt_minibatch rows;
 	lin_order_init(&order, a);
-	bool ok = rt_linearize(&order, image, rt_rules_of(image), m, diags);
+	bool ok = rt_unstack_rows(&stack, a, image, m, &rows, diags) &&
+		  rt_linearize(&order, image, rt_rules_of(image), &rows, m, diags);
+	rt_free(a, stack.at);
 	lin_order_free(&order);
 	return ok;
 }

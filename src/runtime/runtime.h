@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "image/image.h"
 #include "linearize/linearize.h"
+#include "runtime/drive_calls.h"
 #include "runtime/record.h"
 #include "runtime/team.h"
 
@@ -62,6 +63,7 @@ struct rt_walk_state {
 	int rest;      /* runs that will not look for spans */
 	struct rt_stage *stage; /* by step: the stage that begins with it, if one does */
 	int64_t *rows;		/* by kernel: the most that a range of this run has */
+	struct rt_driver driver;
 };
 
 /* The rows of a sort (struct image_sort). */
@@ -90,6 +92,10 @@ struct rt_session {
 		void *memory;
 		size_t capacity;
 	} sorts;
+	struct rt_unstacked {
+		int32_t *at;
+		size_t capacity;
+	} unstacked; /* the structure of the rows that the caller's are (unstack_rows.c) */
 	int64_t *offsets; /* by buffer: of an intermediate in `scratch` */
 	void **dense;	  /* by buffer: dense copies of result rows that are not dense where they are */
 	size_t *dense_capacities;
@@ -106,9 +112,9 @@ struct rt_minibatch {
 	const void *const *data;
 };
 
-/* Reads the rows of a lazy binding's tables that a checked minibatch selects, unless they are there.  False after
- * diagnostics. */
-bool rt_need_rows(const struct rt_binding *, const struct rt_minibatch *, struct diags *);
+/* Reads the rows of a lazy binding's tables that a checked minibatch selects, unless they are there, and the first row of each, which
+ * nodes select that do not read the input; `seconds` then grows by what that takes, and only then.  False after diagnostics. */
+bool rt_need_rows(const struct rt_binding *, const struct rt_minibatch *, double *seconds, struct diags *);
 
 bool rt_session_init(struct rt_session *, const struct allocator *, const struct image *, struct diags *);
 /* Linearizes, fills the index and data buffers, runs the steps; those with enough work on the team, if there
@@ -163,6 +169,9 @@ int64_t rt_end_of_input(const struct lin_forest *, int64_t input);
 int rt_find_buffer(const struct image *, enum image_buffer_kind);
 /* Pairs of a node and the nodes of its input; -1 = their numbers do not fit in 32 bits. */
 int64_t rt_count_pairs(const struct lin_forest *);
+/* Assigns each intermediate an offset in the memory that they share, a multiple of 64 bytes, and counts its
+ * bytes.  False when they cannot be counted.  Intermediates that are never live at once may overlap. */
+bool rt_lay_out_scratch(const struct image *, const int64_t *sizes, int64_t *offset, int64_t *bytes);
 /* Gives so many threads local buffers, of the session's sizes; the tables that go with them. */
 bool rt_reserve_own(struct rt_session *, int threads, struct diags *);
 struct rt_tables rt_tables_of(const struct rt_session *);
@@ -170,9 +179,10 @@ struct rt_tables rt_tables_of(const struct rt_session *);
 int64_t rt_buffer_bytes(const struct rt_session *, const struct image_buffer *);
 /* The structures that an image accepts, and the arrays that its kernels read. */
 struct lin_rules rt_rules_of(const struct image *);
-/* Linearizes a minibatch and checks it and its data. */
+/* Linearizes a minibatch, and checks it and the data of `given`: the caller's minibatch, each node of which is as many of the
+ * first as its rows are (image_stack); the same one where that is 1. */
 bool rt_linearize(struct lin_order *, const struct image *, struct lin_rules, const struct rt_minibatch *,
-		  struct diags *);
+		  const struct rt_minibatch *given, struct diags *);
 /* Whether the node of a number reads an input, or its edges do. */
 bool rt_reads(const struct image_input *, const struct lin_order *, int32_t number);
 /* Copies a dense row into a row of the buffer, and out of one. */

@@ -51,6 +51,16 @@ struct rt_plane {
 };
 void rt_copy_plane(const struct rt_plane *);
 
+/* Elements of a row of a buffer, without padding. */
+int64_t rt_row_elements(const struct image_buffer *);
+/* Whether the caller's rows of a result, each of which may be several of a buffer, do not lie there without gaps. */
+bool rt_copies_results(const struct image *, const struct image_buffer *);
+
+/* The minibatch whose rows are those that each of the caller's is (image_stack); the same where each is one.  Its arrays are the
+ * stack's, of which `capacity` bytes are in use.  False when memory runs out. */
+bool rt_unstack_rows(struct rt_unstacked *, const struct allocator *, const struct image *, const struct rt_minibatch *given,
+		     struct rt_minibatch *rows, struct diags *);
+
 /* Finds the tables of a binding whose rows are read when runs select them.  False when there is no memory. */
 bool rt_find_tables(struct rt_binding *, const struct rt_source *);
 /* Whether a parameter is such a table, or a recipe holds one. */
@@ -58,9 +68,10 @@ bool rt_is_lazy_param(const struct rt_binding *, int param);
 bool rt_is_lazy(const struct rt_binding *, int recipe);
 void rt_free_tables(struct rt_binding *);
 
-/* Has the code made that the walk over a linearized minibatch calls, if it is not there.  `rows` is room for a number for
- * each kernel.  False after diagnostics. */
-bool rt_need_code(const struct image *, const int64_t *sizes, const struct lin_order *, int64_t *rows, struct diags *);
+/* Has the code made that the walk over a linearized minibatch calls, if it is not there; `seconds` then grows by what that
+ * takes.  `rows` is room for a number for each kernel.  False after diagnostics. */
+bool rt_need_code(const struct image *, const int64_t *sizes, const struct lin_order *, int64_t *rows, double *seconds,
+		  struct diags *);
 /* The same for all steps at binding. */
 bool rt_need_folds(const struct image *, int64_t *rows, struct diags *);
 /* Runs the step at binding that computes a folded parameter, over all its rows. */
@@ -68,10 +79,13 @@ bool rt_run_fold(const struct image *, int fold, void *const *buffers, struct rt
 		 struct diags *);
 /* The operations of all such steps that workers may do. */
 double rt_fold_operations(const struct image *);
-/* Whether every node, or every edge, carries a value of input `which` where it is read, and a token within
- * its limit. */
+/* Whether every node of the caller's minibatch, or every edge, carries a value of input `which` where it is read, a token within
+ * its limit, elements within their bound.  The order may have several numbers for each node (image_stack). */
 bool rt_check_data(const struct image *, const struct lin_order *, const struct rt_minibatch *, int which,
 		   struct diags *);
+/* The first element, of rows of an input of floats, that is not a number or beyond the declared bound; -1 = there is none. */
+int64_t rt_find_beyond(const struct image_input *, const void *data, int64_t rows);
+float rt_read_element(const struct image_input *, const void *data, int64_t element);
 /* Whether the minibatch has data of input `which`, if it has nodes. */
 bool rt_check_present(const struct image *, const struct rt_minibatch *, int which, struct diags *);
 /* Copies checked data into a buffer of its kind, in the order's numbering.  Unread tokens become 0. */
@@ -86,10 +100,6 @@ bool rt_sort_rows(struct rt_session *, const struct rt_minibatch *, struct diags
  * diagnostic that names what it is for. */
 bool rt_reserve_memory(const struct allocator *, void **at, size_t *has, int64_t bytes,
 		       void *(*allocate)(const struct allocator *, size_t), const char *name, struct diags *);
-
-/* Assigns each intermediate an offset in the memory that they share, a multiple of 64 bytes, and counts its
- * bytes.  False when they cannot be counted.  Intermediates that are never live at once may overlap. */
-bool rt_lay_out_scratch(const struct image *, const int64_t *sizes, int64_t *offset, int64_t *bytes);
 
 /* Whether a row of the buffer is row-major without gaps. */
 bool rt_is_dense(const struct image_buffer *);

@@ -5,12 +5,14 @@
  *
  *   alone     T(all rows, all columns)
  *   rows      T(a chunk of the rows, all columns)     each thread reads all weights; one item for all steps
+ *             (within sections of some rows, which keep intermediates in the second-level cache)
  *   columns   T(all rows, a chunk of the columns)     each thread reads its own weights: the fewer, the
  *                                                     more of them stay in its second-level cache
  *
  * A step that goes on with the columns of the step before has neither the barrier nor these lines. */
 #include "runtime/split.h"
 
+#include "runtime/section.h"
 #include "runtime/shared.h"
 
 #include <math.h>
@@ -194,10 +196,26 @@ static enum rt_strategy choose_for_step(const struct rt_query *q, int which, boo
 	return best;
 }
 
+/* Nanoseconds that steps take longer as items of their own: what sections (section.h) keep in the second-level cache is read from
+ * beyond it. */
+static double apart_time(const struct rt_query *q)
+{
+	const struct rt_stage *stage = q->stage;
+	int64_t rows = (q->rows + q->threads - 1) / q->threads;
+	double bytes = 0;
+	struct rt_section section;
+	for (int i = 0; i < stage->steps; i += section.steps) {
+		section = rt_find_section(&stage->step[i], stage->steps - i, rows, (double)q->machine->l2_bytes);
+		for (int k = 1; k < section.steps; k++)
+			bytes += (double)stage->step[i + k].read_bytes * rows;
+	}
+	return fetching_time(q, bytes);
+}
+
 /* For several steps: one item for all, or a strategy for each. */
 static struct rt_estimate choose_for_steps(const struct rt_query *q)
 {
-	double alone = 0, together = rt_item_overhead(q->machine, q->barrier_cost), each = 0, least;
+	double alone = 0, together = rt_item_overhead(q->machine, q->barrier_cost), each = apart_time(q), least;
 	for (int i = 0; i < q->stage->steps; i++) {
 		alone += step_cost(q, i, RT_ALONE, false);
 		together += step_cost(q, i, RT_ROWS, false);
@@ -230,14 +248,39 @@ static enum rt_strategy requested_strategy(const struct image_step *s)
 	return strategies[s->strategy];
 }
 
+/* Ranges of a step whose operations are not known, and those of an accelerator, are not divided. */
+static bool can_divide(const struct image_step *s)
+{
+	return s->operations > 0 && s->target == IMAGE_TARGET_HOST;
+}
+
+/* The smallest tile that chunks of a stage's rows can be cut by: steps that have larger ones do at most an eighth of the operations. */
+static int64_t choose_tile(const struct image_step *step, int steps)
+{
+	double all = 0, within;
+	int64_t tile = 1, next;
+	for (int i = 0; i < steps; i++)
+		all += step[i].operations;
+	do {
+		within = 0;
+		next = INT64_MAX;
+		for (int i = 0; i < steps; i++)
+			if (step[i].rows <= tile)
+				within += step[i].operations;
+			else if (step[i].rows < next)
+				next = step[i].rows;
+	} while (next < INT64_MAX && within < all * 7 / 8 && (tile = next));
+	return tile;
+}
+
 struct rt_stage rt_stage_of(const struct image_step *step, int steps)
 {
 	struct rt_stage stage = {
 	    .step = step, .steps = steps, .tile = 1, .strategy = requested_strategy(step), .known = true};
+	stage.tile = choose_tile(step, steps);
 	for (int i = 0; i < steps; i++) {
 		stage.weights += (double)step[i].weight_bytes;
-		stage.tile = step[i].rows > stage.tile ? step[i].rows : stage.tile;
-		stage.known &= step[i].operations > 0;
+		stage.known &= can_divide(&step[i]);
 		stage.mixed |= step[i].strategy != step->strategy;
 	}
 	return stage;
@@ -253,7 +296,7 @@ struct rt_stage rt_stage_of_step(const struct rt_stage *stage, int which)
 				 .tile = s->rows > 1 ? s->rows : 1,
 				 .interleaved = true,
 				 .strategy = requested_strategy(s),
-				 .known = s->operations > 0};
+				 .known = can_divide(s)};
 }
 
 /* --- the cache --- */

@@ -22,7 +22,7 @@ struct rt_stage {
 	int steps;
 	int before;	  /* steps of the same stage before these, which run over the same range */
 	double weights;	  /* bytes of weights that all of them read for a range */
-	int64_t tile;	  /* the largest of theirs [rows] */
+	int64_t tile;	  /* the largest of theirs, but of those that do little [rows] */
 	bool interleaved; /* other steps run between its ranges: see rt_stage_of_step */
 	bool mixed;	  /* the image requests different strategies for its steps */
 	enum rt_strategy strategy; /* that the image requests; RT_CHEAPEST = none */

@@ -363,7 +363,7 @@ static void add_span(struct walk *w, const struct rt_span *s, bool down)
  * how many levels were run. */
 static int32_t run_span(struct walk *w, int first, int next, int32_t batch, bool down)
 {
-	int32_t levels = w->threads < 2 ? 0 : levels_from(w->order, batch, down);
+	int32_t levels = w->team && w->threads > 1 ? levels_from(w->order, batch, down) : 0;
 	struct rt_span s = {.order = w->order,
 			    .stage = w->state->stage,
 			    .first = first,
@@ -455,12 +455,18 @@ static int times_of_step(const struct image_step *s)
 	return s->domain == IMAGE_DOMAIN_SCAN ? s->last - s->first : 1;
 }
 
+/* Operations that threads can divide. */
+static double operations_of_step(const struct image_step *s)
+{
+	return s->target == IMAGE_TARGET_HOST ? (double)s->operations * times_of_step(s) : 0;
+}
+
 /* Half of all operations: what workers do at least, in a team of two. */
 double rt_worker_operations(const struct image *image, int64_t nodes)
 {
 	double operations = 0;
 	for (int i = image->folds; i < image->steps && image->code.kernels; i++)
-		operations += (double)image->step[i].operations * times_of_step(&image->step[i]);
+		operations += operations_of_step(&image->step[i]);
 	return operations * nodes / 2;
 }
 
@@ -472,7 +478,7 @@ static bool share_domain(const struct image_step *a, const struct image_step *b)
 
 static bool share_ranges(const struct image_step *a, const struct image_step *b)
 {
-	return share_domain(a, b) && a->cases == b->cases && a->sort == b->sort;
+	return share_domain(a, b) && a->cases == b->cases && a->sort == b->sort && a->target == b->target;
 }
 
 static void find_stages(const struct image *image, struct rt_stage *stage)
@@ -510,13 +516,15 @@ bool rt_run_steps(const struct image *image, struct rt_tables tables, const int6
 				   profile,
 				   pthread_self(),
 				   diags,
+				   &state->driver,
+				   team ? (double)team->machine->l2_bytes : 0,
 				   rt_find_buffer(image, IMAGE_STEP)},
 			 .team = team,
 			 .threads = threads,
 			 .state = state,
 			 .queue = queue,
 			 .cut = cut};
-	bool ok = true;
+	bool ok = rt_reserve_driver(&state->driver, image, diags);
 	find_stages(image, state->stage);
 	for (int i = 0; ok && i < parts; i++)
 		ok = run_part(&w, &part[i]);
@@ -561,47 +569,46 @@ static int64_t rows_of_step(const struct image *image, const struct image_step *
 	return most;
 }
 
-static bool need_rows(const struct image *image, const int64_t *rows, struct diags *diags)
-{
-	return image->code.need(image->code.maker, rows, diags);
-}
-
 static void note_rows(const struct image_step *s, int64_t n, int64_t *rows)
 {
+	if (s->target != IMAGE_TARGET_HOST)
+		return;
 	rows[s->kernel] = n > rows[s->kernel] ? n : rows[s->kernel];
 }
 
 bool rt_need_code(const struct image *image, const int64_t *sizes, const struct lin_order *order, int64_t *rows,
-		  struct diags *diags)
+		  double *seconds, struct diags *diags)
 {
 	if (!image->code.need)
 		return true;
 	memset(rows, 0, image->kernels * sizeof *rows);
 	for (int i = image->folds; i < image->steps; i++)
 		note_rows(&image->step[i], rows_of_step(image, &image->step[i], sizes, order), rows);
-	return need_rows(image, rows, diags);
+	return image->code.need(image->code.maker, rows, seconds, diags);
 }
 
 bool rt_need_all_code(const struct image *image, int64_t most, int64_t *rows, struct diags *diags)
 {
+	double seconds = 0;
 	if (!image->code.need)
 		return true;
 	memset(rows, 0, image->kernels * sizeof *rows);
 	for (int i = image->folds; i < image->steps; i++)
 		note_rows(&image->step[i], most, rows);
-	return need_rows(image, rows, diags);
+	return image->code.need(image->code.maker, rows, &seconds, diags);
 }
 
 /* --- at binding --- */
 
 bool rt_need_folds(const struct image *image, int64_t *rows, struct diags *diags)
 {
+	double seconds = 0;
 	if (!image->code.need)
 		return true;
 	memset(rows, 0, image->kernels * sizeof *rows);
 	for (int i = 0; i < image->folds; i++)
 		note_rows(&image->step[i], image_fold_rows(&image->fold[i]), rows);
-	return need_rows(image, rows, diags);
+	return image->code.need(image->code.maker, rows, &seconds, diags);
 }
 
 double rt_fold_operations(const struct image *image)

@@ -51,7 +51,7 @@ int rt_team_threads(struct rt_team *t)
 void rt_team_init(struct rt_team *t, const struct allocator *allocator, int threads)
 {
 	*t = (struct rt_team){.allocator = allocator, .threads = threads, .generation = fork_generation()};
-	rt_team_describe(t, target_find(TARGET_NATIVE));
+	rt_team_describe(t, target_of_machine());
 	if (sched_getaffinity(0, sizeof t->processors.set, t->processors.set) != 0)
 		memset(&t->processors, 0, sizeof t->processors);
 	pthread_mutex_init(&t->lock, NULL);

@@ -11,10 +11,6 @@
 #include "sched/group.h"
 #include "sched/order.h"
 
-/* The accesses that an element of a copy costs: one read and one written, by scalars, which lie apart at one
- * end. */
-enum { ACCESSES_A_COPY = 4 };
-
 struct arrangement {
 	int n;
 	sub_ref copy[SUB_MAX_VARS];
@@ -110,7 +106,7 @@ static double count_with(const struct order *from, const struct arrangement *a)
 	order_settle(&o);
 	double accesses = order_count_all(&o);
 	for (int k = 0; k < a->n && from->plan->fusion.arranging == MOVE_ON; k++)
-		accesses += ACCESSES_A_COPY * count_elements(o.p, a->copy[k]);
+		accesses += SCHED_ACCESSES_A_COPY * count_elements(o.p, a->copy[k]);
 	return accesses;
 }
 
@@ -168,7 +164,7 @@ bool sched_has_arranged(const struct sched_plan *plan)
 {
 	for (size_t b = 0; b < plan->p->bodies.n; b++)
 		for (int i = 0; i < plan->values[b].n; i++)
-			if (plan->values[b].fact[i].arranged)
+			if (plan->values[b].fact[i].arranged && plan->values[b].fact[i].stored)
 				return true;
 	return false;
 }

@@ -4,7 +4,7 @@
  *     greedy  at most one reduction per group, which ends the group because its result is small; elementwise
  *             operators are computed in the groups that use them (the patent on a reduced operator set)
  *     none    every operator is a group, except for data movement: shows what fusion saves */
-#include "sched/graph.h"
+#include "sched/operator_graph.h"
 
 static void store_operator(struct sched_planner *pl, int body, const struct sched_operator *op)
 {

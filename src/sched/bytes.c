@@ -33,7 +33,8 @@ static double bytes_from(const struct counter *c, sub_ref r, const struct sub_va
 
 static double bytes_of(const struct counter *c, sub_ref r)
 {
-	return bytes_from(c, r, sub_at(c->plan->p, r));
+	return sub_row_elements(c->plan->p, sub_at(c->plan->p, r)) *
+	       dtype_traits_of(c->plan->stored_types[r.i])->bytes;
 }
 
 static bool looks_up(const struct sub_value *v)

@@ -76,6 +76,8 @@ const char *sched_copies_vector(const struct sched_plan *plan, int input)
 	bool any = false;
 	if (!sched_is_vector_of_nodes(plan->p, input))
 		return "it is no vector of nodes";
+	if (sub_calls_read(plan->p, input))
+		return "a call reads it";
 	for (size_t b = 0; b < plan->p->bodies.n; b++)
 		if (reads_input(plan, b, input, &why)) {
 			any = true;

@@ -15,6 +15,10 @@ struct sched_target {
 	int reads, reductions;
 };
 
+/* The accesses that an element of a copy in another order costs: one read and one written, by scalars, which lie apart at one
+ * end. */
+enum { SCHED_ACCESSES_A_COPY = 4 };
+
 struct sched_grouper {
 	struct sched_planner pl;
 	struct sched_walk walk;

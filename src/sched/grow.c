@@ -12,7 +12,7 @@
  *
  * Successors join in rising order and predecessors in falling order.  So an operator that a search for a
  * path back has visited need not be visited again while the block grows in the same direction. */
-#include "sched/graph.h"
+#include "sched/operator_graph.h"
 
 #include <stdlib.h>
 
@@ -49,17 +49,18 @@ struct grower {
 	int *stack;
 };
 
-/* Whether a consumer makes words of several elements: in a loop of another length, reading elements some apart. */
-static bool makes_words(const struct grower *w, const struct sched_edge *e)
+/* Whether an operator makes words of several elements: in a loop of another length, reading elements some
+ * apart. */
+static bool makes_words(const struct grower *w, int op)
 {
-	enum sub_op op = sub_at(w->g.p, w->g.ops.at[e->to].value)->op;
-	return op == SUB_APPEND8 || op == SUB_APPEND16;
+	enum sub_op o = sub_at(w->g.p, w->g.ops.at[op].value)->op;
+	return o == SUB_APPEND8 || o == SUB_APPEND16;
 }
 
 /* Whether a consumer makes words, or is computed element by element for what makes them. */
 static bool leads_to_words(const struct grower *w, const struct sched_edge *e)
 {
-	return makes_words(w, e) || (w->of[e->to].in_words && !w->g.ops.at[e->to].spaces);
+	return makes_words(w, e->to) || (w->of[e->to].in_words && !w->g.ops.at[e->to].spaces);
 }
 
 static bool is_cut_for(const struct grower *w, const struct sched_edge *e)
@@ -111,13 +112,15 @@ static bool is_result(const struct grower *w, int op)
 	return sched_fact(w->values, w->g.ops.at[op].value)->result;
 }
 
-/* Whether a value is stored for words: a result that is expensive, as it is in memory anyway; and what a product ends
- * with, since weights are packed in the order of its own columns. */
+/* Whether a value is stored for words: a result that is expensive, as it is in memory anyway; what a product
+ * ends with, since weights are packed in the order of its own columns; and words that a product reads, which
+ * it would otherwise make again for every column. */
 static bool must_store_for_words(const struct grower *w, int op, const struct sched_edge *e)
 {
 	const struct growth *x = &w->of[op];
 	return (leads_to_words(w, e) && x->expensive && is_result(w, op)) ||
-	       (makes_words(w, e) && x->spaces & SCHED_OF_ROWS);
+	       (makes_words(w, e->to) && x->spaces & SCHED_OF_ROWS) ||
+	       (makes_words(w, op) && e->last == SCHED_MANY_TO_MANY);
 }
 
 /* Whether an expensive operator must be stored because of one of its consumers.  Measurements are of one

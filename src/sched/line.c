@@ -20,7 +20,7 @@ const char *sched_spelling(enum sched_directive d)
 
 static bool refuse_directive(struct line *l, struct diag_at at)
 {
-	char list[256] = "directives are";
+	char list[320] = "directives are";
 	for (int d = 0; d < SCHED_DIRECTIVES; d++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s %s", d ? "," : "",
 			 sched_spelling(d));
@@ -31,7 +31,7 @@ bool(line_refuse)(struct line *l, int word, const char *why)
 {
 	struct diag_at at = l->at;
 	bool named = word > 0 && word < l->words;
-	char hint[256];
+	char hint[LINE_LENGTH];
 	at.column = word < l->words ? l->column[word] : 0;
 	if (l->directive == SCHED_DIRECTIVES)
 		return refuse_directive(l, at);

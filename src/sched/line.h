@@ -12,7 +12,7 @@ enum sched_directive {
 	SCHED_DIRECTIVES
 };
 
-enum { LINE_MOST_WORDS = 20, LINE_LENGTH = 512 };
+enum { LINE_MOST_WORDS = 40, LINE_LENGTH = 512 };
 
 struct line {
 	struct diags *diags;
@@ -44,5 +44,12 @@ bool line_refuse(struct line *, int word, const char *why);
 
 void sched_print_cases(const struct sched *, const struct sub_program *, struct str *);
 bool sched_read_cases(struct line *, struct sched *, const struct sub_program *);
+
+/* --- choose_mutants.c --- */
+
+bool sched_read_mutant(struct line *, struct sched_fusion *);
+/* Whether the plan was made with the mutant of a line, or a later line takes it back; false after a diagnostic. */
+bool sched_repeat_mutant(struct line *, struct sched *, const struct sched_plan *);
+void sched_print_mutants(const struct sched_fusion *, struct str *);
 
 #endif

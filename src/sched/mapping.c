@@ -133,12 +133,14 @@ enum sched_relation sched_relation_of(enum sched_mapping first, enum sched_mappi
 /* --- measured costs --- */
 
 struct cost {
+	enum target_processor processor;
 	enum sched_mapping first, second;
 	double vectors, ratio;
 };
 
 static const struct cost costs[] = {
-#define SCHED_FUSION_COST(first, second, vectors, ratio) {SCHED_##first, SCHED_##second, vectors, ratio},
+#define SCHED_FUSION_COST(processor, first, second, vectors, ratio)                                          \
+	{TARGET_##processor, SCHED_##first, SCHED_##second, vectors, ratio},
 #include "sched/fusion_cost.def"
 #undef SCHED_FUSION_COST
 };
@@ -156,21 +158,34 @@ static double interpolate_cost(const struct cost *low, const struct cost *high, 
 	return a + t * (b - a);
 }
 
-/* In fusion_cost.def the rows of a pair stand together, with rising numbers of vectors. */
+/* Finds the rows of a pair between which a number of vectors lies; false if the processor has none. In fusion_cost.def the rows
+ * of a pair stand together, with rising numbers of vectors. */
+static bool find_costs(enum target_processor processor, enum sched_mapping first, enum sched_mapping second, double vectors,
+		       const struct cost **low, const struct cost **high)
+{
+	*low = *high = NULL;
+	for (int i = 0; i < ROWS; i++) {
+		const struct cost *c = &costs[i];
+		if (c->processor != processor || c->first != first || c->second != second)
+			continue;
+		*low = !*low || c->vectors <= vectors ? c : *low;
+		*high = !*high || (*high)->vectors < vectors ? c : *high;
+	}
+	return *low;
+}
+
+double sched_fusion_cost(const struct target *target, enum sched_mapping first, enum sched_mapping second, double volume)
+{
+	const struct cost *low, *high;
+	double vectors = volume / target->lanes;
+	if (!find_costs(target->known, first, second, vectors, &low, &high) &&
+	    !find_costs(TARGET_PROCESSORS, first, second, vectors, &low, &high))
+		return 1;
+	return exp(interpolate_cost(low, high, fmin(fmax(vectors, low->vectors), high->vectors)));
+}
+
 bool sched_is_fusing_profitable(const struct target *target, enum sched_mapping first,
 				enum sched_mapping second, double volume)
 {
-	const struct cost *low = NULL, *high = NULL;
-	double vectors = volume / target->lanes;
-	for (int i = 0; i < ROWS; i++) {
-		const struct cost *c = &costs[i];
-		if (c->first != first || c->second != second)
-			continue;
-		low = !low || c->vectors <= vectors ? c : low;
-		high = !high || high->vectors < vectors ? c : high;
-	}
-	if (!low)
-		return true;
-	vectors = vectors < low->vectors ? low->vectors : vectors > high->vectors ? high->vectors : vectors;
-	return interpolate_cost(low, high, vectors) <= 0;
+	return sched_fusion_cost(target, first, second, volume) <= 1;
 }

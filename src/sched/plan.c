@@ -8,6 +8,8 @@
  * This is repeated until no more values are stored, and bounds the work of any plan. */
 #include "sched/group.h"
 
+#include <math.h>
+
 /* --- the guard --- */
 
 static struct sched_grouper *grouper_of(const struct sched_walk *w)
@@ -22,8 +24,8 @@ static const struct sched_values *values_of(const struct sched_walk *w)
 
 static void mark_stored(struct sched_grouper *gr, int body, sub_ref r)
 {
-	sub_ref end = sched_chain_end(&gr->pl.values[body], r);
-	sched_fact(&gr->pl.values[body], end)->stored = true;
+	const struct sched_values *values = &gr->pl.values[body];
+	sub_ref end = sched_store_narrow_end(gr->pl.p, values, sched_chain_end(values, r));
 	sched_find_target(gr, body, end);
 	gr->changed = true;
 }
@@ -45,20 +47,120 @@ static bool reads_weights_apart(const struct sub_program *p, const struct sub_va
 	return false;
 }
 
-/* Whether such a product is read at an element two of whose indices depend on one loop, or one on two, as
- * behind a reshape: that is no order in which weights can be packed. */
-static bool is_reshaped_product(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+/* Whether two indices of an element depend on one loop, or one on two, as behind a reshape. */
+static bool is_reshaped(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
-	const struct sub_value *v = sub_at(w->p, r);
 	uint64_t seen = 0;
 	bool reshaped = false;
-	if (v->op != SUB_ACCUMULATE || !reads_weights_apart(w->p, v) || sched_fact(values_of(w), r)->stored)
-		return false;
-	for (int i = sub_leading_dims(w->p, r); i < v->vars; i++) {
+	for (int i = sub_leading_dims(w->p, r); i < sub_at(w->p, r)->vars; i++) {
 		reshaped |= (index[i].loops & (index[i].loops - 1)) || index[i].loops & seen;
 		seen |= index[i].loops;
 	}
 	return reshaped;
+}
+
+/* Whether neighbours along a loop are neighbours along one dimension of a value, and the same in the others: then vectors can run
+ * along it. */
+static bool is_loop_kept(const struct sched_walk *w, sub_ref r, const struct sched_index *index, int loop)
+{
+	int moving = 0, kept = 0;
+	for (int i = 0; i < sub_at(w->p, r)->vars; i++) {
+		moving += index[i].loops >> loop & 1;
+		kept += index[i].next >> loop & 1;
+	}
+	return moving == 1 && kept == 1;
+}
+
+/* Whether the current target is an output, whose order of dimensions is given. */
+static bool has_given_order(const struct sched_walk *w)
+{
+	const struct sub_body *b = &w->p->bodies.at[w->body];
+	for (size_t i = 0; i < b->stores.n; i++)
+		if (b->stores.at[i].value.value.i == w->target.i && b->stores.at[i].to == SUB_TO_OUTPUT)
+			return true;
+	return false;
+}
+
+/* Vectors for each element, if they run along a dimension of this extent. */
+static double vectors_along(const struct sched_walk *w, int64_t extent)
+{
+	int64_t lanes = w->plan->target->lanes;
+	return (double)((extent + lanes - 1) / lanes) / (double)extent;
+}
+
+/* The fewest vectors for each element where a sum is computed at these indices; 1 if there are only scalars. */
+static double vectors_of_reshaped(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	int vars = sub_at(w->p, w->target)->vars, leading = sub_leading_dims(w->p, w->target);
+	double least = 1;
+	for (int loop = has_given_order(w) ? vars - 1 : leading; loop >= leading && loop < vars; loop++)
+		if (is_loop_kept(w, r, index, loop))
+			least = fmin(least, vectors_along(w, w->extent[loop]));
+	return least;
+}
+
+/* The same where it is stored in its own order. */
+static double vectors_of_stored(const struct sched_walk *w, sub_ref r)
+{
+	const struct sub_value *v = sub_at(w->p, r);
+	double least = 1;
+	for (int i = sub_leading_dims(w->p, r); i < v->vars; i++)
+		least = fmin(least, vectors_along(w, w->p->vars.at[v->var[i]].extent));
+	return least;
+}
+
+/* Whether an operand that several elements of a sum share differs at all of these indices. */
+static bool loses_reuse(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	const struct sub_value *v = sub_at(w->p, r);
+	bool lost = false;
+	for (int a = 1; a < v->args; a++) {
+		uint64_t all = 0, used = 0;
+		bool shared = false;
+		for (int i = sub_leading_dims(w->p, r); i < v->vars; i++) {
+			bool has = sub_use_has(&v->arg[a], v->var[i]);
+			all |= index[i].loops;
+			used |= has ? index[i].loops : 0;
+			shared |= !has && w->p->vars.at[v->var[i]].extent > 1;
+		}
+		lost |= shared && used == all;
+	}
+	return lost;
+}
+
+/* The accesses that each element of a chain's sums takes more where it is computed at these indices than in its own order: there
+ * the nest may have no vectors, or shorter ones; or it may read an operand anew for each element, which takes as long as the
+ * term itself.  All steps of the chain have the dimensions of its end. */
+static double count_lost(const struct sched_walk *w, sub_ref end, sub_ref step, const struct sched_index *index)
+{
+	const struct sub_value *v = sub_at(w->p, step);
+	double vectors = vectors_of_reshaped(w, step, index), lost = 0;
+	if (sub_reduces(v->op) && !sub_reduces_ragged(w->p, v))
+		lost = sub_reduced_extent(w->p, v) *
+		       (vectors * (1 + loses_reuse(w, step, index)) - vectors_of_stored(w, step));
+	for (int a = 0; a < v->args; a++)
+		if (sched_fact(values_of(w), v->arg[a].value)->chain_end.i == end.i)
+			lost += count_lost(w, end, v->arg[a].value, index);
+	return lost;
+}
+
+/* Whether a sum that is read at reshaped elements is computed in its own order and stored: where that saves more accesses than
+ * a copy of an element takes, by vectors if its reader has them. */
+static bool is_arranged_sum(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	enum move_extent how = w->plan->fusion.arranging;
+	if (how == MOVE_OFF || sched_fact(values_of(w), r)->stored || !is_reshaped(w, r, index))
+		return false;
+	double copied = how == MOVE_ON ? SCHED_ACCESSES_A_COPY * vectors_of_reshaped(w, r, index) : 0;
+	return count_lost(w, r, r, index) > copied;
+}
+
+/* Likewise a product whose weights could be packed in no order there. */
+static bool is_reshaped_product(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	const struct sub_value *v = sub_at(w->p, r);
+	return v->op == SUB_ACCUMULATE && reads_weights_apart(w->p, v) && !sched_fact(values_of(w), r)->stored &&
+	       is_reshaped(w, r, index);
 }
 
 /* Stores a value that would be computed too often.  At the element that the target computes it is computed
@@ -67,15 +169,17 @@ static void guard_value(struct sched_walk *w, sub_ref r, const struct sched_inde
 {
 	struct sched_grouper *gr = grouper_of(w);
 	bool deep = w->loops >= SCHED_MAX_LOOPS, often = w->instances[r.i] > SCHED_MAX_PLACES;
+	bool arranged = is_arranged_sum(w, r, index);
 	if (!sub_has_rows(w->p, r) || sched_is_index(w->p, values_of(w), r))
 		return; /* movement is not expensive; the value that it moves is visited as well */
-	if (!deep && !often && !is_reshaped_product(w, r, index)) {
+	if (!deep && !often && !arranged && !is_reshaped_product(w, r, index)) {
 		double n = is_expensive(w, r) && !sched_is_inside(w, r, index)
 			       ? sched_times_computed(w, r, index)
 			       : 1;
 		if (n <= (sched_fact(values_of(w), r)->recomputed ? SCHED_MAX_AGAIN : 1))
 			return;
 	}
+	sched_fact(values_of(w), r)->arranged |= arranged;
 	mark_stored(gr, w->body, r);
 	if (deep)
 		sched_set_apart(gr, w->body, r);
@@ -169,17 +273,35 @@ static void keep_known_targets(struct sched_grouper *gr, struct sched_group *g)
 	g->targets.n = n;
 }
 
+/* Gives each target from the n-th on a group of its own, but for those that had one; whether there were any. */
+static bool set_new_apart(struct sched_grouper *gr, size_t n)
+{
+	bool any = false;
+	for (size_t i = n; i < gr->targets.n; i++) {
+		struct sched_fact *f = sched_fact(&gr->pl.values[gr->targets.at[i].body], gr->targets.at[i].value);
+		if (f->apart)
+			continue;
+		f->apart = any = true;
+		sched_set_apart(gr, gr->targets.at[i].body, gr->targets.at[i].value);
+	}
+	return any;
+}
+
 /* Drops values that were stored again but need no memory, and leaves the groups as they are.  A reduction that
  * two groups compute is stored, which may bring both into one group; dropped before groups are made, it lets
- * them part again.  Its readers read the element that they compute, where the guard stores nothing, and so
- * they read there what it is computed from. */
-static void release_pinned(struct sched_grouper *gr)
+ * them part again.  Its readers read the element that they compute, and so they read there what it is computed
+ * from.  Returns whether nothing is stored again then.  What a choice inside a reduction reads is, even at that
+ * element, because it would be computed in each iteration there: a group of its own computes it, and groups are to be
+ * made again.  That happens to a value once, so it ends. */
+static bool release_pinned(struct sched_grouper *gr)
 {
 	if (!drop_unread(gr, true))
-		return;
+		return true;
 	for (size_t g = 0; g < gr->pl.plan->groups.n; g++)
 		keep_known_targets(gr, &gr->pl.plan->groups.at[g]);
+	size_t n = gr->targets.n;
 	walk_targets(gr);
+	return !set_new_apart(gr, n);
 }
 
 static void add_targets(struct sched_grouper *gr)
@@ -287,6 +409,55 @@ static void store_padded_copies(struct sched_planner *pl, int body)
 	}
 }
 
+/* The stored value that another one is computed of, element by element; none if there is none, or there are several. */
+static sub_ref find_stored_below(const struct sub_program *p, const struct sched_values *values, sub_ref r)
+{
+	sub_ref found = {0};
+	for (int a = 0; a < sub_at(p, r)->args; a++) {
+		sub_ref arg = sub_at(p, r)->arg[a].value, below = arg;
+		if (!sub_has_leading_dim(p, arg))
+			continue;
+		if (!sub_reads_as_is(p, sub_at(p, r), a) || found.i)
+			return (sub_ref){0};
+		enum sub_class class = sub_class_of(sub_at(p, arg)->op);
+		if (!sched_fact(values, arg)->stored)
+			below = class == SUB_UNARY || class == SUB_BINARY ? find_stored_below(p, values, arg) : (sub_ref){0};
+		if (!below.i)
+			return below;
+		found = below;
+	}
+	return found;
+}
+
+/* Whether a value reads another one through windows that leave it. */
+static bool leaves_row(const struct sub_program *p, const struct sub_value *v)
+{
+	bool leaves = false;
+	for (int i = 1; v->op == SUB_ASSIGN && v->fills && i < v->arg[0].vars; i++)
+		leaves |= sub_map_leaves(p, v, i);
+	return leaves;
+}
+
+/* Where windows that leave a row read what is computed of a stored value element by element, that is stored instead by the
+ * same group: loops can be cut at borders of what is in memory (ilir/peel_borders.c). */
+static void store_windows(struct sched_planner *pl, int body)
+{
+	const struct sched_values *values = &pl->values[body];
+	for (int i = 0; i < values->n; i++) {
+		const struct sub_value *v = sub_at(pl->p, values->value[i]);
+		if (!leaves_row(pl->p, v))
+			continue;
+		struct sched_fact *fact = sched_fact(values, v->arg[0].value);
+		if (fact->stored || !can_be_stored(pl->p, v->arg[0].value, fact))
+			continue;
+		sub_ref below = find_stored_below(pl->p, values, v->arg[0].value);
+		if (!below.i)
+			continue;
+		fact->stored = true;
+		fact->block = sched_fact(values, below)->block;
+	}
+}
+
 /* What is gathered is a group of its own unless it is given: it is read at other elements than those that are
  * computed. */
 static void store_gathered(struct sched_planner *pl, int body)
@@ -309,6 +480,19 @@ static void store_gathered(struct sched_planner *pl, int body)
 	}
 }
 
+/* Moves what a planner stores to the narrow end of what is computed of it. */
+static void store_narrow_ends(struct sched_planner *pl, int body)
+{
+	const struct sched_values *values = &pl->values[body];
+	for (int i = values->n; i-- > 0;) {
+		struct sched_fact *f = &values->fact[i];
+		if (!f->stored || f->result || f->dropped)
+			continue;
+		f->stored = false;
+		sched_store_narrow_end(pl->p, values, values->value[i]);
+	}
+}
+
 static void run_planner(struct sched_planner *pl)
 {
 	static void (*const planners[])(struct sched_planner *, int) = {
@@ -316,8 +500,10 @@ static void run_planner(struct sched_planner *pl)
 	for (size_t b = 0; b < pl->p->bodies.n; b++)
 		planners[pl->plan->fusion.planner](pl, b);
 	for (size_t b = 0; b < pl->p->bodies.n; b++) {
+		store_narrow_ends(pl, b);
 		store_named_values(pl, b);
 		store_padded_copies(pl, b);
+		store_windows(pl, b);
 		store_gathered(pl, b);
 		sched_store_selected(pl, b);
 	}
@@ -358,12 +544,14 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	run_planner(&gr.pl);
 	add_targets(&gr);
 	do
-		find_groups(&gr);
-	while (fusion->arranging != MOVE_OFF && sched_arrange(&gr));
-	release_pinned(&gr);
+		do
+			find_groups(&gr);
+		while (fusion->arranging != MOVE_OFF && sched_arrange(&gr));
+	while (!release_pinned(&gr));
 	sched_finish_groups(&gr);
 	sched_count_operations(plan, a, seen);
 	sched_make_local(plan, a);
+	sched_choose_stored_types(plan, a);
 }
 
 bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)

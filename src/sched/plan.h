@@ -28,8 +28,11 @@ enum sched_mapping sched_mapping_of(const struct sub_program *, sub_ref, int a);
  * count. */
 enum sched_mapping sched_mapping_of_value(const struct sub_program *, sub_ref);
 enum sched_relation sched_relation_of(enum sched_mapping first, enum sched_mapping second);
-/* Whether fusing `first` into `second` was measured to be no slower than storing; `volume` is the elements
- * that `second` visits per row. */
+/* How many times as long fusing `first` into `second` was measured to take as storing, on the target's processor or, where it
+ * has no rows in fusion_cost.def, on another; `volume` is the elements that `second` visits per row.  1 where no such pair was
+ * measured. */
+double sched_fusion_cost(const struct target *, enum sched_mapping first, enum sched_mapping second, double volume);
+/* Whether that is no slower than storing. */
 bool sched_is_fusing_profitable(const struct target *, enum sched_mapping first, enum sched_mapping second,
 				double volume);
 
@@ -48,6 +51,7 @@ struct sched_fact {
 	bool expensive;	   /* a reduction or transcendental function is in it, or in what is fused into it */
 	bool recomputed;   /* computed several times although expensive: measured to be profitable */
 	bool dropped;	   /* was stored once although no other group read it */
+	bool apart;	   /* has a group of its own, because its readers would store it again without one */
 	bool copied;	   /* is stored although it is data movement: what windows read, with a border, or what is arranged */
 	bool arranged;	   /* is stored in another order, so that what reads it has vectors */
 	int uses;	   /* by other values and by stores */
@@ -72,12 +76,17 @@ void sched_find_values(struct sched_values *, struct arena *, const struct sub_p
 		       bool *seen);
 /* The end of the chain that a value is a step of; the value itself where it is a step of none. */
 sub_ref sched_chain_end(const struct sched_values *, sub_ref);
+/* Stores a value, or in its place the last integers that are computed of an i32 alone, element by element; returns what is
+ * stored (narrow_end.c). */
+sub_ref sched_store_narrow_end(const struct sub_program *, const struct sched_values *, sub_ref);
 /* Whether a value is data movement with one consumer, which becomes an index expression. */
 bool sched_is_index(const struct sub_program *, const struct sched_values *, sub_ref);
 /* Marks the values that are expensive to compute, given what is stored. */
 void sched_mark_expensive(const struct sub_program *, struct sched_values *);
 /* Sets the number of operations of each group.  The table is by value, all false before and after. */
 void sched_count_operations(struct sched_plan *, struct arena *, bool *needed);
+/* Chooses the types of what is stored (stored_types.c). */
+void sched_choose_stored_types(struct sched_plan *, struct arena *);
 /* Finds what groups read of each other, and makes groups local as the schedule says (local.c). */
 void sched_make_local(struct sched_plan *, struct arena *);
 /* Whether a group has no products, and rows that are larger than the first-level cache, such as images. */
@@ -128,7 +137,9 @@ static inline bool sched_spaces_agree(unsigned a, unsigned b)
  * expression. */
 struct sched_index {
 	uint64_t loops; /* a mask of the loops that it depends on */
+	uint64_t next;	/* of those, the ones whose next iteration has the next index */
 	uint64_t id;
+	double span; /* numbers from the least to the greatest that it takes; 0 = not known */
 };
 
 struct sched_read {
@@ -173,8 +184,9 @@ void sched_walk_target(struct sched_walk *, int body, sub_ref);
 /* Whether a value is read at the very element that the current target is computing, in a nest with the
  * same loops.  The operands of a concatenation have elements at the same positions, but in other nests. */
 bool sched_is_inside(const struct sched_walk *, sub_ref, const struct sched_index *);
-/* How many times a value is computed for each element of it that is used: the product of the extents of
- * all surrounding loops, rows excepted, that its index does not depend on. */
+/* How many times a value is computed for each element of it that is used, on average: the product of the
+ * extents of all surrounding loops, rows excepted, that its index does not depend on, times as many
+ * iterations of the others as come to one element, as those of windows that overlap do. */
 double sched_times_computed(const struct sched_walk *, sub_ref, const struct sched_index *);
 
 #endif

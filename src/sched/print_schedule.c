@@ -87,6 +87,7 @@ static void print_fusion(const struct sched_fusion *f, struct str *s)
 	str_printf(s, "%s%s\n", f->profit ? " " : "", f->profit ? words_profit[f->profit] : "");
 	for (int i = 0; i < f->stores; i++)
 		str_printf(s, "%s %.*s\n", sched_spelling(SCHED_STORE), f->store[i].length, f->store[i].name);
+	sched_print_mutants(f, s);
 }
 
 /* A directive that moved nothing is written as off. */

@@ -477,6 +477,13 @@ static bool repeat_store(struct line *l, struct sched *s, const struct sched_pla
 	return !problem || line_refuse(l, 1, problem);
 }
 
+/* Whether a line says another extent than the plan was made by.  A plan that found nothing to move is one that moves nothing; one
+ * that was to move nothing may still look as if something was moved, where the model itself is written so. */
+static bool contradicts_plan(enum move_extent line, enum move_extent plan, bool moved)
+{
+	return line != plan && (line != MOVE_OFF || moved);
+}
+
 static bool repeat_planned(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	(void)s;
@@ -486,7 +493,7 @@ static bool repeat_planned(struct line *l, struct sched *s, const struct sched_p
 	if (!read_planned(l, &f))
 		return false;
 	enum move_extent how = sched_planned_extent(d, &f);
-	if (how == MOVE_OFF ? any : how != sched_planned_extent(d, &plan->fusion))
+	if (contradicts_plan(how, sched_planned_extent(d, &plan->fusion), any))
 		return line_refuse(l, 1, "another line contradicts this one");
 	return how == MOVE_OFF || any || line_refuse(l, 1, d->nothing);
 }
@@ -511,7 +518,7 @@ static bool repeat_moving(struct line *l, struct sched *s, const struct sched_pl
 	if (!read_moving(l, &f))
 		return false;
 	enum move_extent how = sched_extent_of(m, &f);
-	if (how == MOVE_OFF ? moved : how != sched_extent_of(m, &plan->fusion))
+	if (contradicts_plan(how, sched_extent_of(m, &plan->fusion), moved))
 		return line_refuse(l, 1, "another line contradicts this one");
 	return how == MOVE_OFF || moved || line_refuse(l, 1, why_nothing_moves(m, how, plan->p));
 }
@@ -526,11 +533,13 @@ static const struct {
 } readers[SCHED_DIRECTIVES] = {
     [SCHED_FUSE] = {repeat_fuse, read_fuse},
     [SCHED_STORE] = {repeat_store, read_store},
+    [SCHED_MUTATE] = {sched_repeat_mutant, sched_read_mutant},
     [SCHED_LOCAL] = {repeat_planned, read_planned},
     [SCHED_SORT] = {repeat_planned, read_planned},
     [SCHED_ARRANGE] = {repeat_planned, read_planned},
     [SCHED_REFACTOR] = {repeat_moving, read_moving},
     [SCHED_HOIST] = {repeat_moving, read_moving},
+    [SCHED_UNSTACK] = {repeat_moving, read_moving},
     [SCHED_PAD] = {repeat_moving, read_moving},
     [SCHED_DYNAMIC_BATCH] = {.schedule = read_batch},
     [SCHED_DENSE_INDEX] = {.schedule = read_switch},
@@ -557,6 +566,7 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 				   .profit = SCHED_PROFIT_MEASURED,
 				   .refactoring = MOVE_ON,
 				   .hoisting = MOVE_ON,
+				   .unstacking = MOVE_ON,
 				   .padding = MOVE_ON,
 				   .local = MOVE_ON,
 				   .sorting = MOVE_ON,

@@ -9,6 +9,7 @@
 #include "base/target.h"
 #include "image/image.h"
 #include "move/move.h"
+#include "mutate/mutant_lines.h"
 #include "subop/subop.h"
 
 /* --- the plan --- */
@@ -55,6 +56,7 @@ struct sched_group {
 	int products;         /* those that are not over edges */
 	int gates;	      /* the most reductions that share one operand, and so one loop */
 	double operations;    /* of a row, estimated */
+	bool moves;	      /* it only moves elements: a copy with a border, or in another order */
 	VEC(struct sched_loop) loops;
 	bool members;    /* its edges are pairs of a row and a node of its input, or the nodes of an input */
 	bool over_edges; /* products are per edge of a row: the nodes of a tile are the ends of its edges */
@@ -84,18 +86,22 @@ enum sched_planner_name {
  * (fusion.def). */
 enum sched_profit { SCHED_PROFIT_MEASURED, SCHED_PROFIT_ALWAYS, SCHED_PROFIT_NEVER };
 
-enum { SCHED_MAX_STORES = 32 };
+enum { SCHED_MAX_STORES = 32, SCHED_MAX_MUTANTS = 32 };
 
 /* What the schedule's text specifies before a plan is made. */
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_profit profit;
-	enum move_extent refactoring, hoisting, padding, local, sorting, arranging;
+	enum move_extent refactoring, hoisting, unstacking, padding, local, sorting, arranging;
 	int stores; /* values to be stored, by name; the names lie in the schedule's text */
 	struct sched_store {
 		const char *name;
 		int length;
 	} store[SCHED_MAX_STORES];
+	int mutants; /* values of which mutants are computed; the names lie in the schedule's text, too */
+	struct mutate_choice mutant[SCHED_MAX_MUTANTS];
+	int mutant_line[SCHED_MAX_MUTANTS]; /* of the text */
+	int mutants_off; /* the last line that takes back those before it; 0 = none does */
 };
 
 struct sched_plan {
@@ -105,8 +111,14 @@ struct sched_plan {
 	VEC(struct sched_group) groups;	   /* in execution order */
 	VEC(struct sched_sort) sorts;
 	const struct sched_values *values; /* facts about them, by body (plan.h) */
+	const enum dtype *stored_types;	   /* by value: that of an intermediate in memory (stored_types.c) */
 };
 
+/* The pass over programs that follows the lines `mutate`; false after a diagnostic.  `exact`: no bit of a result may change. */
+bool sched_mutate(struct sub_program *to, const struct sub_program *from, const struct sched_fusion *, bool exact, struct diags *);
+/* The same, and now[i], which has an entry for each value of `from`, is what stands in place of value i; there are such lines. */
+bool sched_apply_mutants(struct sub_program *to, const struct sub_program *from, const struct sched_fusion *, bool exact, sub_ref *now,
+			 struct diags *);
 /* Adds the cases that lines `specialize CASE when ...` define to a lowered program; skips all other lines.
  * False after a diagnostic. */
 bool sched_split_cases(struct sub_program *, const char *file, const char *text, size_t length,
@@ -114,7 +126,7 @@ bool sched_split_cases(struct sub_program *, const char *file, const char *text,
 /* Makes the plan.  Results are the same to the bit, whichever planner decides. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
-/* Reads the directives of a schedule's text that the plan depends on: `fuse`, `store`, `local`, `refactor`,
+/* Reads the directives of a schedule's text that the plan depends on: `fuse`, `store`, `mutate`, `local`, `refactor`,
  * `hoist`, `pad` and `arrange`.  All others are read by sched_read.  The plan refers to the text. */
 bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length,
 		       struct diags *);

@@ -178,6 +178,8 @@ static void check_body(struct verifier *v, int body)
 /* What stores a state ahead may read other nodes of the input; a hoisted value may not. */
 static bool needs_state(const struct verifier *v, int body)
 {
+	if (v->p->bodies.at[body].call)
+		return false;
 	if (v->p->bodies.at[body].stores.at[0].to == SUB_TO_STATE)
 		return move_needs_order(v->p, &v->p->bodies.at[body]);
 	const bool *recursive = sub_find_recursive(v->p, v->p->bodies.at[body].traversal);
@@ -190,12 +192,15 @@ static bool needs_state(const struct verifier *v, int body)
 /* The body that computes a hoisted input; -1 = none before body `before`. */
 static int find_writer(const struct verifier *v, int input, int before)
 {
-	for (int b = 0; b < before; b++)
+	for (int b = 0; b < before; b++) {
+		if (sub_call_writes(v->p, &v->p->bodies.at[b], input))
+			return b;
 		for (size_t i = 0; i < v->p->bodies.at[b].stores.n; i++) {
 			const struct sub_store *s = &v->p->bodies.at[b].stores.at[i];
 			if (s->to == SUB_TO_INPUT && s->which == input)
 				return b;
 		}
+	}
 	return -1;
 }
 

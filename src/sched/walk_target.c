@@ -3,6 +3,8 @@
  * on. */
 #include "sched/plan.h"
 
+#include <math.h>
+
 static uint64_t mix_ids(uint64_t a, uint64_t b)
 {
 	uint64_t both[] = {a, b};
@@ -31,17 +33,48 @@ bool sched_is_inside(const struct sched_walk *w, sub_ref r, const struct sched_i
 	return true;
 }
 
-double sched_times_computed(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+/* The iterations of the loops in a mask. */
+static double count_iterations(const struct sched_walk *w, uint64_t loops)
 {
-	const struct sub_value *v = sub_at(w->p, r);
-	uint64_t used = 0;
 	double n = 1;
-	for (int i = 0; i < v->vars; i++)
-		used |= index[i].loops;
 	for (int l = 0; l < w->loops; l++)
-		if (!(used >> l & 1) && w->extent[l])
+		if (loops >> l & 1 && w->extent[l])
 			n *= w->extent[l];
 	return n;
+}
+
+/* Adds to a mask of loops all others that an index has in common with them, and so on. */
+static uint64_t add_common_loops(const struct sched_index *index, int n, uint64_t loops)
+{
+	for (uint64_t before = 0; before != loops;) {
+		before = loops;
+		for (int i = 0; i < n; i++)
+			loops |= index[i].loops & loops ? index[i].loops : 0;
+	}
+	return loops;
+}
+
+/* How many iterations of these loops come to an element, on average: at least one. */
+static double count_visits(const struct sched_walk *w, const struct sched_index *index, int n, uint64_t loops)
+{
+	double elements = 1;
+	for (int i = 0; i < n; i++)
+		elements *= index[i].loops & loops ? index[i].span : 1;
+	return elements ? fmax(1, count_iterations(w, loops) / elements) : 1;
+}
+
+double sched_times_computed(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	int vars = sub_at(w->p, r)->vars;
+	uint64_t used = 0;
+	double n = 1;
+	for (int i = 0; i < vars; i++)
+		if (index[i].loops & ~used) {
+			uint64_t loops = add_common_loops(index, vars, index[i].loops);
+			n *= count_visits(w, index, vars, loops);
+			used |= loops;
+		}
+	return n * count_iterations(w, ~used);
 }
 
 static void walk_value(struct sched_walk *, sub_ref, const struct sched_index *);
@@ -141,7 +174,7 @@ static struct own_indices open_reduced(struct sched_walk *w, const struct sub_va
 	for (int i = 0; i < v->reduced.n; i++, w->loops++) {
 		int var = v->reduced.var[i];
 		int64_t extent = sub_is_ragged(w->p, var) ? 0 : w->p->vars.at[var].extent;
-		own.index[i] = (struct sched_index){1ull << w->loops, mix_ids(w->loops, extent)};
+		own.index[i] = (struct sched_index){1ull << w->loops, 1ull << w->loops, mix_ids(w->loops, extent), (double)extent};
 		w->extent[w->loops] = sub_loop_extent(w->p, var);
 	}
 	return own;
@@ -201,17 +234,34 @@ static void note_windows(const struct sched_walk *w, struct sched_reduction *r,
 	}
 }
 
+/* The span of the index that a map computes. */
+static double span_of_map(const struct sub_value *v, const struct sched_index *index, const struct sub_map *m)
+{
+	double first = m->var < 0 ? 1 : index_of(v, index, m->var).span;
+	double second = m->scale2 ? index_of(v, index, m->var2).span : 1;
+	bool known = (m->function == SUB_AFFINE || m->function == SUB_DIGIT) && first && second;
+	double span = fabs((double)m->scale) * (first - 1) + fabs((double)m->scale2) * (second - 1) + 1;
+	if (known && m->function == SUB_DIGIT)
+		span = fmin((double)m->modulus, floor((span - 1) / (double)m->divisor) + 1);
+	return known ? span : 0;
+}
+
 static struct sched_index index_of_map(const struct sub_value *v, const struct sched_index *index,
 				       const struct sub_map *m)
 {
 	struct sched_index at = index_of(v, index, m->var);
 	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)
 		return at;
+	at.span = span_of_map(v, index, m);
 	at.id = mix_ids(mix_ids(at.id, m->function), mix_ids(m->which, mix_ids(m->scale, m->offset)));
 	if (m->function == SUB_DIGIT)
 		at.id = mix_ids(at.id, mix_ids(m->divisor, m->modulus));
+	at.next = m->function == SUB_AFFINE && m->scale == 1 ? at.next : 0;
 	if (m->scale2) {
 		struct sched_index second = index_of(v, index, m->var2);
+		uint64_t both = at.loops & second.loops;
+		at.next |= m->function == SUB_AFFINE && m->scale2 == 1 ? second.next : 0;
+		at.next &= ~both;
 		at.loops |= second.loops;
 		at.id = mix_ids(at.id, mix_ids(second.id, m->scale2));
 	}
@@ -302,7 +352,7 @@ static void walk_gather(struct sched_walk *w, const struct sub_value *v, const s
 	struct sched_index by[SUB_MAX_VARS] = {{0}}, out[SUB_MAX_VARS] = {{0}};
 	struct own_indices own = {.vars = v->reduced};
 	find_use_index(v, index, &v->arg[1], NULL, by);
-	own.index[0].id = mix_ids(v->arg[1].value.i, v->op);
+	own.index[0].id = mix_ids(v->arg[1].value.i, v->op); /* its span is not known */
 	for (int i = 0; i < v->arg[1].vars; i++) {
 		own.index[0].loops |= by[i].loops;
 		own.index[0].id = mix_ids(own.index[0].id, by[i].id);
@@ -374,8 +424,10 @@ void sched_walk_target(struct sched_walk *w, int body, sub_ref target)
 	w->visited = map_in(w->arena);
 	w->leading = (1ull << sub_leading_dims(w->p, target)) - 1;
 	for (w->loops = 0; w->loops < v->vars; w->loops++) {
-		index[w->loops] = (struct sched_index){1ull << w->loops, w->loops + 1};
-		w->extent[w->loops] = sub_loop_extent(w->p, v->var[w->loops]);
+		int var = v->var[w->loops];
+		w->extent[w->loops] = sub_loop_extent(w->p, var);
+		index[w->loops] = (struct sched_index){1ull << w->loops, 1ull << w->loops, w->loops + 1,
+						       sub_is_ragged(w->p, var) ? 0 : w->extent[w->loops]};
 	}
 	walk_value(w, target, index);
 }

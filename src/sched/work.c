@@ -48,35 +48,41 @@ static void add_need(struct needs *n, sub_ref r)
 	vec_push(n->arena, &n->found, r);
 }
 
-/* The operations of a group, without those of values that other groups have stored. */
-static double group_operations(struct needs *n, int group)
+static bool computes_number(const struct sub_value *v)
+{
+	return sub_class_of(v->op) != SUB_SOURCE && sub_class_of(v->op) != SUB_MOVE;
+}
+
+/* Counts the operations of a group, without those of values that other groups have stored, and finds whether it computes
+ * anything. */
+static void count_group(struct needs *n, struct sched_group *g, int group)
 {
 	const struct sched_plan *plan = n->plan;
-	const struct sched_group *g = &plan->groups.at[group];
-	double operations = 0;
+	g->operations = 0;
+	g->moves = true;
 	n->group = group;
 	n->body = g->body;
 	n->found.n = 0;
 	for (size_t t = 0; t < g->targets.n; t++) {
 		add_need(n, g->targets.at[t]);
-		operations += sub_row_elements(plan->p, sub_at(plan->p, g->targets.at[t]));
+		g->operations += sub_row_elements(plan->p, sub_at(plan->p, g->targets.at[t]));
 	}
 	for (size_t i = 0; i < n->found.n; i++) {
 		const struct sub_value *v = sub_at(plan->p, n->found.at[i]);
-		operations += operations_of(plan->p, n->found.at[i]);
+		g->operations += operations_of(plan->p, n->found.at[i]);
+		g->moves &= !computes_number(v);
 		for (int a = 0; a < v->args; a++)
 			add_need(n, v->arg[a].value);
 	}
 	for (size_t i = 0; i < n->found.n; i++)
 		n->needed[n->found.at[i].i] = false;
-	return operations;
 }
 
 void sched_count_operations(struct sched_plan *plan, struct arena *a, bool *needed)
 {
 	struct needs n = {.plan = plan, .arena = a, .needed = needed};
 	for (size_t g = 0; g < plan->groups.n; g++)
-		plan->groups.at[g].operations = group_operations(&n, (int)g);
+		count_group(&n, &plan->groups.at[g], (int)g);
 }
 
 struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *plan, int group)

@@ -12,7 +12,7 @@ static bool report_no_memory(struct diags *diags)
 			"no memory for a request");
 }
 
-static struct serve_request *new_request(struct serve_engine *e)
+struct serve_request *serve_new_request(struct serve_engine *e)
 {
 	struct serve_request *r = e->spare.first;
 	if (r) {
@@ -57,13 +57,18 @@ static size_t output_row_bytes(const struct image_output *o)
 	return (size_t)o->elements * (size_t)dtype_traits_of(o->dtype)->bytes;
 }
 
+static int64_t count_output_rows(const struct serve_request *r, const struct image_output *o)
+{
+	return o->at_root ? r->minibatch.forest.inputs : r->minibatch.forest.nodes;
+}
+
 /* Each output begins at a cache line. */
-static bool reserve_results(struct serve_engine *e, struct serve_request *r)
+bool serve_reserve_results(const struct serve_engine *e, struct serve_request *r)
 {
 	size_t bytes = 0;
 	for (int i = 0; i < e->image->outputs; i++) {
 		const struct image_output *o = &e->image->output[i];
-		size_t own, rows = o->at_root ? r->order.inputs : r->order.nodes;
+		size_t own, rows = (size_t)count_output_rows(r, o);
 		r->output_at[i] = bytes;
 		if (__builtin_mul_overflow(rows, output_row_bytes(o), &own) ||
 		    __builtin_add_overflow(bytes, own + 63, &bytes))
@@ -139,7 +144,7 @@ static int64_t count_rows(const struct serve_engine *e, struct serve_request *r)
 static int64_t width_of(const struct serve_engine *e, int64_t nodes, int64_t levels)
 {
 	int64_t supersteps = serve_count_supersteps(e, levels);
-	return (nodes * e->steps.traversals + supersteps - 1) / supersteps;
+	return supersteps ? (nodes * e->steps.traversals + supersteps - 1) / supersteps : 0;
 }
 
 /* How long a request takes beside those in flight; 0 = unknown, or there are none. */
@@ -189,10 +194,11 @@ static bool prepare_request(struct serve_engine *e, struct serve_request *r, con
 			    struct diags *diags)
 {
 	const struct rt_minibatch *m = of->minibatch;
+	double seconds = 0;
 	r->minibatch = *m;
-	if (!rt_linearize(&r->order, e->image, e->rules, m, diags) || !rt_need_rows(of->binding, m, diags))
+	if (!rt_linearize(&r->order, e->image, e->rules, m, m, diags) || !rt_need_rows(of->binding, m, &seconds, diags))
 		return false;
-	return (reserve_nodes(e, r, r->order.nodes) && reserve_results(e, r)) || report_no_memory(diags);
+	return (reserve_nodes(e, r, r->order.nodes) && serve_reserve_results(e, r)) || report_no_memory(diags);
 }
 
 /* Refused after a diagnostic, or full for now. */
@@ -252,16 +258,17 @@ static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t
 	e->inputs += r->order.inputs;
 	e->pairs += r->pairs;
 	e->width += r->width;
+	e->nodes_in_flight += r->order.nodes;
 	if (r->carry && r->carry->begun)
 		serve_load_carry(e, r);
 	serve_insert(&e->in_flight, r);
 }
 
-/* Whether requests in flight fill supersteps, and none of them comes behind this one. */
+/* Whether requests in flight fill supersteps, or are to end before a forest, and none of them comes behind this one. */
 static bool must_wait(const struct serve_engine *e, int64_t rank)
 {
 	const struct serve_request *last = e->in_flight.last;
-	return last && last->rank <= rank && serve_is_wide(&e->forecast, e->width);
+	return last && last->rank <= rank && (e->way == SERVE_BY_FOREST || serve_is_wide(&e->forecast, e->width));
 }
 
 enum serve_outcome serve_admit(struct serve_engine *e, const struct serve_entry *of, struct serve_request **out,
@@ -270,7 +277,7 @@ enum serve_outcome serve_admit(struct serve_engine *e, const struct serve_entry 
 	*out = NULL;
 	if (must_wait(e, of->rank))
 		return SERVE_FULL;
-	struct serve_request *r = new_request(e);
+	struct serve_request *r = serve_new_request(e);
 	if (!r) {
 		report_no_memory(diags);
 		return SERVE_REFUSED;
@@ -306,6 +313,7 @@ void serve_end(struct serve_engine *e, struct serve_request *r, enum serve_state
 	e->inputs -= r->order.inputs;
 	e->pairs -= r->pairs;
 	e->width -= r->width;
+	e->nodes_in_flight -= r->order.nodes;
 	serve_remove(&e->in_flight, r);
 	r->state = state;
 }
@@ -339,7 +347,7 @@ const void *serve_row(const struct serve_request *r, int output, int64_t row)
 	if (r->state != SERVE_ENDED || output < 0 || output >= r->image->outputs)
 		return NULL;
 	const struct image_output *o = &r->image->output[output];
-	if (row < 0 || row >= (o->at_root ? r->order.inputs : r->order.nodes))
+	if (row < 0 || row >= count_output_rows(r, o))
 		return NULL;
 	return serve_place(r, output, row);
 }

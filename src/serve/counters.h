@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a service counts.  Written by the thread that drives, or with the service's lock; read by any thread
- * at any time, without a lock: each number is whole, and numbers that belong together may differ by what
- * happens meanwhile. */
+/* What a service counts.  Written with the service's lock; read by any thread at any time, without a lock: each
+ * number is whole, and numbers that belong together may differ by what happens meanwhile.  So no addition needs to
+ * be atomic, but only what it stores, after what was counted before. */
 #ifndef ESPALIER_SERVE_COUNTERS_H
 #define ESPALIER_SERVE_COUNTERS_H
 
@@ -47,7 +47,7 @@ struct serve_counters {
 	_Atomic uint64_t ended[SERVE_ANSWERS]; /* by answer */
 	_Atomic int64_t pending, bytes,
 	    most_bytes; /* that wait or are in flight; their bytes, now and at most */
-	_Atomic uint64_t supersteps, nodes;
+	_Atomic uint64_t supersteps, nodes, forests; /* forests: of the supersteps */
 	_Atomic int64_t rows;		  /* that nodes in flight have */
 	struct serve_histogram step_rows; /* of supersteps: how many nodes each computed */
 	struct serve_histogram queued, computed,
@@ -56,7 +56,13 @@ struct serve_counters {
 
 static inline void serve_add(_Atomic uint64_t *n, uint64_t more)
 {
-	atomic_fetch_add_explicit(n, more, memory_order_relaxed);
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + more, memory_order_release);
+}
+
+/* The same of what also becomes less. */
+static inline void serve_change(_Atomic int64_t *n, int64_t by)
+{
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + by, memory_order_release);
 }
 
 static inline uint64_t serve_read(const _Atomic uint64_t *n)

@@ -47,6 +47,11 @@ static void end_all_early(struct serve_service *s)
 
 /* --- admission --- */
 
+static struct serve_entry entry_of(const struct serve_ticket *t)
+{
+	return (struct serve_entry){t->of.binding, &t->of.minibatch, t->rank, t->of.carry, t->of.deadline};
+}
+
 /* Puts a ticket back that must wait, before those that came meanwhile with its rank. */
 static void put_back(struct serve_service *s, struct serve_ticket *t)
 {
@@ -65,7 +70,7 @@ static bool admit_ticket(struct serve_service *s, struct serve_ticket *t)
 	s->waiting_nodes -= t->of.minibatch.forest.nodes;
 	serve_remove_ticket(&s->waiting, t);
 	pthread_mutex_unlock(&s->lock);
-	const struct serve_entry entry = {t->of.binding, &t->of.minibatch, t->rank, t->of.carry, t->of.deadline};
+	const struct serve_entry entry = entry_of(t);
 	enum serve_outcome outcome = serve_admit(s->engine, &entry, &t->request, &t->diags);
 	if (outcome == SERVE_ADMITTED)
 		*serve_owner(t->request) = t;
@@ -83,11 +88,71 @@ static bool admit_ticket(struct serve_service *s, struct serve_ticket *t)
 	return outcome != SERVE_FULL;
 }
 
+/* --- forests --- */
+
+/* Whether a ticket may be computed together with others as one forest: nothing is carried to it, and none has failed. */
+static bool may_gather(const struct serve_ticket *t)
+{
+	return !t->of.carry && !t->apart;
+}
+
+static bool gather_ticket(struct serve_service *s, struct serve_ticket *t, enum serve_outcome *outcome)
+{
+	const struct serve_entry entry = entry_of(t);
+	*outcome = may_gather(t) ? serve_gather(s->engine, &entry, &t->request) : SERVE_FULL;
+	if (*outcome != SERVE_ADMITTED)
+		return false;
+	*serve_owner(t->request) = t;
+	s->waiting_nodes -= t->of.minibatch.forest.nodes;
+	serve_remove_ticket(&s->waiting, t);
+	t->place = SERVE_COMPUTED;
+	t->joined = s->engine->drive_begin;
+	serve_put_ticket_behind(&s->computed, s->computed.last, t);
+	return true;
+}
+
+/* Puts those back that are gathered. */
+static void put_gathered_back(struct serve_service *s, bool apart)
+{
+	for (struct serve_request *r; (r = serve_drop_gathered(s->engine));) {
+		struct serve_ticket *t = *serve_owner(r);
+		serve_remove_ticket(&s->computed, t);
+		t->request = NULL;
+		t->apart |= apart;
+		put_back(s, t);
+	}
+}
+
+/* Gathers those that wait, in their order, if that is the better way for them; two at least, and none that would be late so. */
+static bool gather_tickets(struct serve_service *s)
+{
+	const struct serve_ticket *first = s->waiting.first;
+	enum serve_outcome outcome = SERVE_ADMITTED;
+	int64_t pending = first && !may_gather(first) ? 0 : s->counters.pending, gathered = 0;
+	if (!serve_prefers_forest(s->engine, pending, s->waiting_nodes, !s->deadlines))
+		return false;
+	while (s->waiting.first && gather_ticket(s, s->waiting.first, &outcome))
+		gathered++;
+	if (gathered > 1 && outcome != SERVE_LATE)
+		return true;
+	put_gathered_back(s, false);
+	return false;
+}
+
+/* Behind the run of a forest, which was one if nothing of it is left. */
+static void note_forest(struct serve_service *s)
+{
+	put_gathered_back(s, true);
+	for (const struct serve_ticket *t = s->computed.first; t; t = t->after)
+		serve_trace_joined(s, t);
+}
+
 /* --- supersteps --- */
 
 /* Ends the tickets whose requests have ended. */
 static void take_ended(struct serve_service *s, const struct diags *why)
 {
+	s->taken = rt_nanoseconds();
 	for (struct serve_request *r; (r = serve_take(s->engine));) {
 		struct serve_ticket *t = *serve_owner(r);
 		bool done = serve_succeeded(r);
@@ -105,11 +170,13 @@ static void note_superstep(struct serve_service *s)
 	uint64_t nodes = n.nodes - serve_read(&c->nodes), steps = n.supersteps - serve_read(&c->supersteps);
 	if (nodes)
 		serve_note_value(&c->step_rows, (int64_t)nodes);
+	bool forest = n.forests > serve_read(&c->forests);
 	serve_add(&c->nodes, nodes);
 	serve_add(&c->supersteps, steps);
+	serve_add(&c->forests, forest);
 	if (steps)
-		serve_trace_superstep(s, n.supersteps, nodes);
-	c->rows = n.rows;
+		serve_trace_superstep(s, n.supersteps, nodes, forest);
+	atomic_store_explicit(&c->rows, n.rows, memory_order_release);
 }
 
 void serve_drive(struct serve_service *s)
@@ -117,7 +184,8 @@ void serve_drive(struct serve_service *s)
 	struct diags diags;
 	s->driving = true;
 	end_all_early(s);
-	while (s->waiting.first && admit_ticket(s, s->waiting.first))
+	bool forest = gather_tickets(s);
+	while (!forest && s->waiting.first && admit_ticket(s, s->waiting.first))
 		;
 	pthread_mutex_unlock(&s->lock);
 	diags_init(&diags, s->allocator);
@@ -128,6 +196,8 @@ void serve_drive(struct serve_service *s)
 			rt_team_leave(s->options.team);
 	}
 	pthread_mutex_lock(&s->lock);
+	if (forest)
+		note_forest(s);
 	note_superstep(s);
 	take_ended(s, &diags);
 	end_all_early(s);

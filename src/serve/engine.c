@@ -164,7 +164,7 @@ enum { FIRST_EDGES = 1024, FIRST_INPUTS = 64 };
 static bool init_engine(struct serve_engine *e, struct diags *diags)
 {
 	if (!serve_find_traversals(e->image, &e->steps, diags) ||
-	    !rt_session_init(&e->session, e->allocator, e->image, diags))
+	    !rt_session_init(&e->session, e->allocator, e->image, diags) || !serve_forest_init(e, diags))
 		return false;
 	e->rules = rules_of(e);
 	e->has_members =
@@ -224,6 +224,8 @@ void serve_free(struct serve_engine *e)
 	free_list(e, &e->in_flight);
 	free_list(e, &e->ended);
 	free_list(e, &e->spare);
+	free_list(e, &e->forest.gathered);
+	serve_forest_free(e);
 	if (e->session.image)
 		rt_session_free(&e->session);
 	serve_rows_free(&e->pool);
@@ -237,13 +239,15 @@ void serve_free(struct serve_engine *e)
 double serve_operations(const struct serve_engine *e)
 {
 	const struct serve_request *r = e->in_flight.first;
+	if (!r)
+		return 0;
 	/* several levels, perhaps all, of one that is alone */
-	return rt_worker_operations(e->image, r && !r->after ? r->order.nodes : e->width);
+	return rt_worker_operations(e->image, !r->after ? r->order.nodes : e->width);
 }
 
 bool serve_is_busy(const struct serve_engine *e)
 {
-	return e->in_flight.first;
+	return e->in_flight.first || e->forest.gathered.first;
 }
 
 struct serve_request *serve_take(struct serve_engine *e)
@@ -256,5 +260,5 @@ struct serve_request *serve_take(struct serve_engine *e)
 
 struct serve_counts serve_count(const struct serve_engine *e)
 {
-	return (struct serve_counts){e->supersteps, e->nodes, e->requests, e->pool.used, e->pool.most};
+	return (struct serve_counts){e->supersteps, e->nodes, e->requests, e->forest.runs, e->pool.used, e->pool.most};
 }

@@ -3,6 +3,7 @@
 #ifndef ESPALIER_SERVE_ENGINE_H
 #define ESPALIER_SERVE_ENGINE_H
 
+#include "serve/choose_way.h"
 #include "serve/forecast.h"
 #include "serve/give_rows.h"
 #include "serve/serve.h"
@@ -22,14 +23,13 @@ enum { SERVE_TRAVERSALS = 64 };
 struct serve_plan_of_steps {
 	struct serve_traversal traversal[SERVE_TRAVERSALS];
 	int traversals;
-	int flat, brief; /* of these */
 	int inputs; /* the first of the steps over inputs, which are the last */
 };
 
 /* Divides the image's table of steps.  False after a diagnostic: it cannot be run by supersteps. */
 bool serve_find_traversals(const struct image *, struct serve_plan_of_steps *, struct diags *);
 
-enum serve_state { SERVE_IN_FLIGHT, SERVE_ENDED, SERVE_FAILED };
+enum serve_state { SERVE_GATHERED, SERVE_IN_FLIGHT, SERVE_ENDED, SERVE_FAILED };
 
 struct serve_request {
 	struct serve_request *before, *after; /* in the list of those in flight, ended or spare */
@@ -73,6 +73,10 @@ struct serve_pick {
  * take [ns]: a request that joins meanwhile waits for them. */
 enum { SERVE_LEVELS = 64, SERVE_LEVELS_TIME = 1000000 };
 
+/* How long a forest may take [ns], for which a request that comes meanwhile waits; and those in flight to end before one,
+ * for which those wait that it is for.  One of two requests that measures anew how long they take may take longer. */
+enum { SERVE_FOREST_TIME = 2000000 };
+
 /* The picks of a traversal, and their rows. */
 struct serve_part {
 	size_t first, next; /* picks */
@@ -82,6 +86,23 @@ struct serve_part {
 	struct lin_order order;
 	int32_t batch_begin[SERVE_LEVELS + 2]; /* one more, as batch 0 is that of leaves */
 	int32_t *case_begin;
+};
+
+/* Requests that are run together as one minibatch, and the arrays of that. */
+struct serve_forest {
+	struct rt_session session;
+	struct serve_list gathered;
+	struct lin_forest forest; /* sums, while requests are gathered */
+	int32_t *index;		  /* memory of its arrays */
+	size_t index_capacity;
+	void **data;	    /* by input of the image: memory, and what the minibatch has */
+	const void **given;
+	size_t *data_capacity;
+	int64_t edges, pairs;
+	int64_t deadline; /* the first of their deadlines [ns]; INT64_MAX = none */
+	struct serve_forecast forecast;
+	int failures; /* attempts to gather a forest since the last one that was run; see gather.c */
+	uint64_t runs;
 };
 
 struct serve_engine {
@@ -99,7 +120,7 @@ struct serve_engine {
 	int *data, data_buffers; /* the buffers of what nodes and edges carry */
 	struct serve_rows pool;
 	int64_t rows, edges, inputs, pairs; /* that are reserved for requests in flight */
-	int64_t width;		     /* of these */
+	int64_t width, nodes_in_flight; /* of these */
 	struct serve_list in_flight, ended, spare;
 	struct serve_pick *pick;
 	size_t picks, pick_capacity;
@@ -107,6 +128,11 @@ struct serve_engine {
 	int32_t *case_begins;
 	double level_time; /* of a request without company [ns], averaged; 0 = unknown */
 	struct serve_forecast forecast;
+	struct serve_ways ways;
+	enum serve_way way; /* that was chosen for requests that have company */
+	bool company;	    /* whether several are pending */
+	int64_t drive_begin; /* when the way was chosen [ns] */
+	struct serve_forest forest;
 	int64_t ended_at;  /* when the last superstep ended, if requests were left in flight [ns]; 0 = none were */
 	int64_t step_begin, step_end; /* of the last superstep [ns] */
 	int64_t next_edge, next_parent, next_input, next_member; /* of the index arrays, in this superstep */
@@ -133,12 +159,19 @@ static inline bool serve_returns_rows(const struct serve_engine *e, int traversa
 	return traversal + 1 == e->steps.traversals && !e->has_members;
 }
 
-/* Supersteps that a request of so many levels takes in company if none of its levels is cut. */
+/* Supersteps that so many levels of a traversal take in company if none of them is cut. */
+static inline int64_t serve_supersteps_of(const struct serve_traversal *t, int64_t levels)
+{
+	return t->flat ? 1 : t->brief ? (levels + SERVE_LEVELS - 1) / SERVE_LEVELS : levels;
+}
+
+/* The same of a request of so many levels. */
 static inline int64_t serve_count_supersteps(const struct serve_engine *e, int64_t levels)
 {
-	const struct serve_plan_of_steps *s = &e->steps;
-	return levels * (s->traversals - s->flat - s->brief) + s->flat +
-	       (levels + SERVE_LEVELS - 1) / SERVE_LEVELS * s->brief;
+	int64_t all = 0;
+	for (int t = 0; t < e->steps.traversals; t++)
+		all += serve_supersteps_of(&e->steps.traversal[t], levels);
+	return all;
 }
 
 static inline const struct serve_traversal *serve_traversal_of(const struct serve_engine *e,
@@ -184,6 +217,24 @@ static inline void serve_visit_read(struct serve_request *r, bool down, int32_t 
 void serve_load_carry(struct serve_engine *, struct serve_request *);
 /* Carries the states of the last node on. */
 void serve_store_carry(const struct serve_engine *, const struct serve_request *);
+
+/* A request that is not used, in no list; NULL when memory is out. */
+struct serve_request *serve_new_request(struct serve_engine *);
+/* Makes memory for the outputs of a request; false when there is none. */
+bool serve_reserve_results(const struct serve_engine *, struct serve_request *);
+/* A pick for each request of a list at most. False after a diagnostic. */
+bool serve_reserve_picks(struct serve_engine *, const struct serve_list *, struct diags *);
+
+bool serve_forest_init(struct serve_engine *, struct diags *);
+void serve_forest_free(struct serve_engine *);
+/* Makes one minibatch of the requests that were gathered, valid until the next one.  False where one of them is not what it
+ * must be, perhaps after a diagnostic. */
+bool serve_merge_requests(struct serve_engine *, struct rt_minibatch *, struct diags *);
+/* Runs them.  False as above: then they are still gathered. */
+bool serve_run_forest(struct serve_engine *, struct rt_team *, struct diags *);
+/* Notes what cells have taken from when the way was chosen until now, if it was this one: called when what has ended has its
+ * results, and rows were returned. */
+void serve_note_drive(struct serve_engine *, enum serve_way, int64_t cells);
 
 /* Chooses another binding than in the last superstep, if a request has one. */
 void serve_choose_binding(struct serve_engine *);

@@ -142,33 +142,34 @@ static bool is_kept(const struct serve_engine *e, const struct image_buffer *b, 
 	return (state && r->carry) || ((state || scratch) && b->first_access < first && b->last_access >= first);
 }
 
-/* In a later traversal a node has another row, as the nodes of a superstep have a range. */
-static void move_row(struct serve_engine *e, const struct serve_request *r, int32_t from, int32_t to)
+/* Copies the rows that nodes have to those from `row` on. */
+static void copy_kept(const struct serve_engine *e, const struct serve_request *r, int buffer, int32_t begin, int32_t end,
+		      int32_t row)
 {
-	for (int i = 0; i < e->image->buffers; i++) {
-		const struct image_buffer *b = &e->image->buffer[i];
-		size_t bytes = (size_t)b->row_elements * (size_t)dtype_traits_of(b->dtype)->bytes;
-		char *at = e->session.buffers[i];
-		if (is_kept(e, b, r))
-			memcpy(at + to * bytes, at + from * bytes, bytes);
+	const struct image_buffer *b = &e->image->buffer[buffer];
+	const size_t bytes = (size_t)b->row_elements * (size_t)dtype_traits_of(b->dtype)->bytes;
+	char *at = e->session.buffers[buffer];
+	for (int32_t n = begin; n < end; n++) {
+		int32_t from = r->row[r->order.order[n]];
+		if (from >= 0)
+			memcpy(at + (size_t)(row + n - begin) * bytes, at + (size_t)from * bytes, bytes);
 	}
-	serve_return_row(&e->pool, from);
 }
 
 /* --- rows --- */
 
-static void place_node(struct serve_engine *e, struct serve_request *r, int32_t number, int32_t row)
-{
-	int32_t id = r->order.order[number];
-	if (r->row[id] >= 0)
-		move_row(e, r, r->row[id], row);
-	r->row[id] = row;
-}
-
+/* In a later traversal nodes have other rows, as those of a superstep have a range. */
 static void place_nodes(struct serve_engine *e, struct serve_request *r, int32_t begin, int32_t end, int32_t row)
 {
-	for (int32_t n = begin; n < end; n++)
-		place_node(e, r, n, row + n - begin);
+	for (int i = 0; i < e->image->buffers; i++)
+		if (is_kept(e, &e->image->buffer[i], r))
+			copy_kept(e, r, i, begin, end, row);
+	for (int32_t n = begin; n < end; n++) {
+		int32_t *at = &r->row[r->order.order[n]];
+		if (*at >= 0)
+			serve_return_row(&e->pool, *at);
+		*at = row + n - begin;
+	}
 }
 
 /* The nodes whose rows these refer to have theirs. */

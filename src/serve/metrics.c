@@ -131,6 +131,8 @@ void serve_print_metrics(const struct serve_counters *c, uint64_t generation, co
 	put_one(&w, "rows", "gauge", "Rows of states that requests have.", (double)atomic_load(&c->rows));
 	put_one(&w, "nodes_total", "counter", "Cells that were computed.", (double)serve_read(&c->nodes));
 	put_one(&w, "supersteps_total", "counter", "Supersteps.", (double)serve_read(&c->supersteps));
+	put_one(&w, "forests_total", "counter", "Supersteps that ran whole requests as one forest.",
+		(double)serve_read(&c->forests));
 	put_one(&w, "generation", "gauge", "Generation of the weights.", (double)generation);
 	put_histogram(&w, &step_rows, &c->step_rows);
 	put_histogram(&w, &queued, &c->queued);

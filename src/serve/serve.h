@@ -7,6 +7,9 @@
  * will read it any more.  So the memory is bounded by what is in flight, and a structure that joins now is
  * computed together with others that joined long ago.
  *
+ * Requests that wait while nothing is in flight may be gathered instead: then they are one minibatch, a *forest*, which is
+ * run as a session runs it, and end together.  Where that takes less for a cell is measured (choose_way.h).
+ *
  * A request has the bits of rt_session_run with the same program, whatever company it had: a row's result
  * does not depend on the rows beside it. */
 #ifndef ESPALIER_SERVE_SERVE_H
@@ -64,17 +67,29 @@ struct serve_entry {
 /* Admits a minibatch into the next superstep.  Requests of several bindings take turns, superstep by superstep. */
 enum serve_outcome serve_admit(struct serve_engine *, const struct serve_entry *, struct serve_request **,
 			       struct diags *);
+/* Chooses how requests are computed that have company, where so many are pending, whose nodes are so many besides those of
+ * requests in flight; 0 = by supersteps.  True: those that wait are to be gathered.  Otherwise they may be admitted, but where
+ * only those in flight keep them from being gathered, and will not for long, those that come behind them find it full; not
+ * when they are not `patient`, as when one has a deadline. */
+bool serve_prefers_forest(struct serve_engine *, int64_t requests, int64_t nodes, bool patient);
+/* Gathers a request into the forest that is run next.  Full: it would not fit, or be no forest's; late: it, or one that was
+ * gathered before, would hardly end before its deadline.  The first may be admitted when none is gathered any more. */
+enum serve_outcome serve_gather(struct serve_engine *, const struct serve_entry *, struct serve_request **);
+/* Releases the request that was gathered last, which may be admitted; NULL = there was none, and requests that wait are admitted
+ * rather than gathered until the next choice. */
+struct serve_request *serve_drop_gathered(struct serve_engine *);
 /* Runs one superstep, on so many threads of a team that was entered; below 2 alone.  False after a
- * diagnostic: then all requests in flight have failed. */
+ * diagnostic: then all requests in flight have failed.  Where requests were gathered, it runs their forest on a team that it
+ * enters itself; what is still gathered behind it can only be admitted one by one, as one of them is to be refused. */
 bool serve_advance(struct serve_engine *, struct rt_team *, int threads, struct diags *);
-/* The operations that workers may do in the next superstep at most. */
+/* The operations that workers may do in the next superstep at most; 0 = a forest is next. */
 double serve_operations(const struct serve_engine *);
 /* Whether sequences of the image can be carried on: nodes have one child, and are traversed once, upwards.
  * False after a diagnostic. */
 bool serve_can_carry(const struct serve_engine *, struct diags *);
 /* Bytes of the states of a carry. */
 size_t serve_carry_bytes(const struct image *);
-/* Whether requests are in flight. */
+/* Whether requests are in flight, or gathered. */
 bool serve_is_busy(const struct serve_engine *);
 /* The request that ended first and was not taken yet; NULL = there is none. */
 struct serve_request *serve_take(struct serve_engine *);
@@ -91,6 +106,7 @@ void **serve_owner(struct serve_request *);
 /* Counts since the engine was made, and of now. */
 struct serve_counts {
 	uint64_t supersteps, nodes, requests;
+	uint64_t forests; /* of the supersteps */
 	int64_t rows, most_rows; /* in use now, and at most at once */
 };
 struct serve_counts serve_count(const struct serve_engine *);

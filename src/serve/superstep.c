@@ -5,11 +5,10 @@
 
 /* --- before the steps --- */
 
-/* A pick for each request that is in flight at most. */
-static bool reserve_picks(struct serve_engine *e, struct diags *diags)
+bool serve_reserve_picks(struct serve_engine *e, const struct serve_list *l, struct diags *diags)
 {
 	size_t wanted = 0;
-	for (const struct serve_request *r = e->in_flight.first; r; r = r->after)
+	for (const struct serve_request *r = l->first; r; r = r->after)
 		wanted++;
 	if (wanted <= e->pick_capacity)
 		return true;
@@ -190,8 +189,8 @@ static void average(double *of, double value)
 }
 
 /* Notes what nodes take, with what the driver does between supersteps if it does not just come late, and averages what
- * a level takes without company. */
-static void note_times(struct serve_engine *e, int64_t begin)
+ * a level takes without company.  Returns how many nodes it had. */
+static int32_t note_times(struct serve_engine *e, int64_t begin)
 {
 	int64_t end = rt_nanoseconds(), since = e->ended_at > 2 * begin - end ? e->ended_at : 2 * begin - end;
 	int32_t levels = serve_levels_alone(e), nodes = 0;
@@ -204,16 +203,21 @@ static void note_times(struct serve_engine *e, int64_t begin)
 	e->ended_at = end;
 	e->step_begin = begin;
 	e->step_end = end;
+	return nodes;
 }
 
 bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, struct diags *diags)
 {
 	struct rt_part part[SERVE_TRAVERSALS + 1];
 	struct lin_order inputs;
+	if (e->forest.gathered.first) {
+		serve_run_forest(e, team, diags);
+		return true;
+	}
 	if (!e->in_flight.first)
 		return true;
 	serve_choose_binding(e);
-	if (!reserve_picks(e, diags) || !rt_reserve_own(&e->session, threads > 1 ? threads : 1, diags))
+	if (!serve_reserve_picks(e, &e->in_flight, diags) || !rt_reserve_own(&e->session, threads > 1 ? threads : 1, diags))
 		return fail_requests(e);
 	int64_t begin = rt_nanoseconds();
 	serve_pick_cells(e);
@@ -225,8 +229,9 @@ bool serve_advance(struct serve_engine *e, struct rt_team *team, int threads, st
 	float_mode_leave(&mode);
 	if (!ok)
 		return fail_requests(e);
-	note_times(e, begin);
+	int32_t nodes = note_times(e, begin);
 	end_superstep(e);
+	serve_note_drive(e, SERVE_BY_CELLS, nodes);
 	e->ended_at = e->in_flight.first ? e->ended_at : 0;
 	return true;
 }

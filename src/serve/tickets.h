@@ -6,7 +6,7 @@
 #ifndef ESPALIER_SERVE_TICKETS_H
 #define ESPALIER_SERVE_TICKETS_H
 
-#include "serve/service.h"
+#include "serve/queue.h"
 #include "serve/trace.h"
 
 #include <pthread.h>
@@ -32,6 +32,7 @@ struct serve_ticket {
 	int64_t submitted, joined, ended; /* when [ns] */
 	bool cancelled, freed;	   /* freed: by its owner, while another thread may use it */
 	bool calling;		   /* `done` runs */
+	bool apart;		   /* a forest that it was gathered into could not be run */
 	int sleepers;		   /* threads that wait for it, or to drive */
 	pthread_cond_t wake;
 };
@@ -63,8 +64,10 @@ struct serve_service {
 	bool driving, cancels; /* cancels: one in flight was cancelled */
 	int finishing;	       /* threads that give back what was freed, without the lock */
 	pthread_cond_t settled; /* no ticket is freed that is not given back */
-	int64_t next_deadline; /* none of those pending is earlier */
+	int64_t next_deadline; /* none of those pending is earlier; INT64_MAX = none has one */
+	int64_t deadlines;     /* how many of those pending have one */
 	int64_t waiting_nodes;
+	int64_t taken; /* when results were last taken from the engine [ns]: when their tickets have ended */
 	int descriptor; /* -1 = none yet */
 	/* the thread */
 	pthread_t thread;
@@ -99,8 +102,8 @@ void serve_hand_over(struct serve_service *);
 void serve_trace_submitted(struct serve_service *, const struct serve_ticket *);
 void serve_trace_joined(struct serve_service *, const struct serve_ticket *);
 void serve_trace_ended(struct serve_service *, const struct serve_ticket *, enum serve_answer);
-/* Of a superstep that the caller has driven, behind it. */
-void serve_trace_superstep(struct serve_service *, uint64_t number, uint64_t nodes);
+/* Of a superstep that the caller has driven, behind it; whether it was a forest. */
+void serve_trace_superstep(struct serve_service *, uint64_t number, uint64_t nodes, bool forest);
 
 /* --- notify.c --- */
 

@@ -16,17 +16,18 @@ enum serve_trace_kind {
 	SERVE_TRACE_JOINED,
 	SERVE_TRACE_ENDED,
 	SERVE_TRACE_SUPERSTEP, /* then a PART for each request that was in it */
+	SERVE_TRACE_FOREST,    /* a superstep that ran whole requests as one forest; otherwise the same */
 	SERVE_TRACE_PART
 };
 
 struct serve_trace_event {
 	enum serve_trace_kind kind;
 	enum serve_answer answer; /* ENDED */
-	uint64_t request;	  /* its number; SUPERSTEP: how many took part */
-	uint64_t superstep;	  /* SUPERSTEP, PART: its number */
+	uint64_t request;	  /* its number; SUPERSTEP, FOREST: how many took part */
+	uint64_t superstep;	  /* SUPERSTEP, FOREST, PART: its number */
 	uint64_t generation;	  /* SUBMITTED: of the weights */
-	int64_t nodes;		  /* SUBMITTED: of the request; SUPERSTEP, PART: that were computed */
-	int64_t time, stop;	  /* [ns]; stop: SUPERSTEP, PART */
+	int64_t nodes;		  /* SUBMITTED: of the request; SUPERSTEP, FOREST, PART: that were computed */
+	int64_t time, stop;	  /* [ns]; stop: SUPERSTEP, FOREST, PART */
 };
 
 struct serve_trace {

@@ -103,10 +103,10 @@ void serve_trace_ended(struct serve_service *s, const struct serve_ticket *t, en
 }
 
 /* Requests whose last superstep it was have not been released yet. */
-void serve_trace_superstep(struct serve_service *s, uint64_t number, uint64_t nodes)
+void serve_trace_superstep(struct serve_service *s, uint64_t number, uint64_t nodes, bool forest)
 {
 	const struct serve_engine *e = s->engine;
-	struct serve_trace_event step = {.kind = SERVE_TRACE_SUPERSTEP,
+	struct serve_trace_event step = {.kind = forest ? SERVE_TRACE_FOREST : SERVE_TRACE_SUPERSTEP,
 					 .request = e->picks,
 					 .superstep = number,
 					 .nodes = (int64_t)nodes,

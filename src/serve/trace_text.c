@@ -114,7 +114,7 @@ static void put_part(struct writer *w, const struct serve_trace_event *e)
 
 static void put_superstep(struct writer *w, const struct serve_trace_event *e)
 {
-	begin_event(w, "superstep", e->superstep, "X", e->time);
+	begin_event(w, e->kind == SERVE_TRACE_FOREST ? "forest" : "superstep", e->superstep, "X", e->time);
 	str_printf(w->to, ",\"cat\":\"superstep\",\"tid\":%d,\"dur\":%lld.%03d", THREADS + w->process,
 		   (long long)((e->stop - e->time) / 1000), (int)((e->stop - e->time) % 1000));
 	put_flow(w, e, "flow_out");
@@ -124,7 +124,7 @@ static void put_superstep(struct writer *w, const struct serve_trace_event *e)
 
 static void put_event(struct writer *w, const struct serve_trace_event *e)
 {
-	if (e->kind == SERVE_TRACE_SUPERSTEP) {
+	if (e->kind == SERVE_TRACE_SUPERSTEP || e->kind == SERVE_TRACE_FOREST) {
 		put_superstep(w, e);
 		return;
 	}

@@ -9,7 +9,7 @@ static bool refuse_step(const struct image *image, int step, struct diags *diags
 	    diags, DIAG_NOT_CONTINUOUS, (struct diag_at){0},
 	    "compile it with the option 'continuous', and without a schedule that sorts rows or tests nodes",
 	    "step '%s' cannot be run for nodes as they become ready",
-	    image->kernel_name ? image->kernel_name[image->step[step].kernel] : "");
+	    image_step_name(image, step));
 }
 
 static bool is_ahead(enum image_domain d)
@@ -115,8 +115,17 @@ static bool is_brief(const struct image *image, const struct serve_traversal *t)
 	return !t->flat && !t->reads_nodes && operations <= BRIEF_OPERATIONS;
 }
 
+/* Requests have rows for their nodes, and nothing that makes several of one. */
+static bool refuse_stack(const struct image *image, struct diags *diags)
+{
+	return diag_add(diags, DIAG_NOT_CONTINUOUS, (struct diag_at){0}, "compile it with the option 'continuous'",
+			"each row is a stack of %lld instances, which were made rows", (long long)image_stack(image));
+}
+
 bool serve_find_traversals(const struct image *image, struct serve_plan_of_steps *s, struct diags *diags)
 {
+	if (image_stack(image) > 1)
+		return refuse_stack(image, diags);
 	if (!begin_traversals(s, image, diags))
 		return false;
 	for (int i = image->folds; i < image->steps; i++) {
@@ -133,10 +142,7 @@ bool serve_find_traversals(const struct image *image, struct serve_plan_of_steps
 			return false;
 		add_step(s, image, i);
 	}
-	for (int t = 0; t < s->traversals; t++) {
+	for (int t = 0; t < s->traversals; t++)
 		s->traversal[t].brief = is_brief(image, &s->traversal[t]);
-		s->flat += s->traversal[t].flat;
-		s->brief += s->traversal[t].brief;
-	}
 	return by_node(image, diags);
 }

@@ -28,7 +28,7 @@ void sub_init(struct sub_program *p, struct arena *a, const char *name)
 void sub_clear(struct sub_program *p)
 {
 	p->vars.n = p->values.n = p->params.n = p->states.n = p->inputs.n = p->outputs.n = 0;
-	p->traversals.n = p->bodies.n = p->cases.n = p->named.n = p->splits.n = 0;
+	p->traversals.n = p->calls.n = p->bodies.n = p->cases.n = p->named.n = p->splits.n = 0;
 	memset(p->hash, 0, p->hash_size * sizeof *p->hash);
 	add_leading_vars(p);
 }
@@ -52,6 +52,7 @@ void sub_copy_structure(struct sub_program *to, const struct sub_program *from)
 {
 	to->children = from->children;
 	to->tree = from->tree;
+	to->stacked = from->stacked;
 	to->traversals.n = to->cases.n = to->named.n = to->splits.n = 0;
 	COPY_LIST(to->arena, &to->traversals, &from->traversals);
 	COPY_LIST(to->arena, &to->cases, &from->cases);
@@ -69,6 +70,7 @@ void sub_copy_declarations(struct sub_program *to, const struct sub_program *fro
 	COPY_LIST(a, &to->states, &from->states);
 	COPY_LIST(a, &to->inputs, &from->inputs);
 	COPY_LIST(a, &to->outputs, &from->outputs);
+	COPY_LIST(a, &to->calls, &from->calls);
 }
 
 /* The names of dimensions are i j k l m, then x5 x6 ... */
@@ -92,6 +94,17 @@ int sub_dim(struct sub_program *p, int64_t extent, int ordinal)
 		dims += v->set == SUB_DIM;
 	}
 	return new_var(p, (struct sub_var){dim_name(p, dims), SUB_DIM, extent, ordinal});
+}
+
+int sub_other_dim(struct sub_program *p, int64_t extent, const int *others, int n)
+{
+	for (int ordinal = 0;; ordinal++) {
+		int var = sub_dim(p, extent, ordinal), i = 0;
+		while (i < n && others[i] != var)
+			i++;
+		if (i == n)
+			return var;
+	}
 }
 
 int sub_row(struct sub_program *p, int64_t extent)

@@ -9,8 +9,7 @@
 
 /* --- arithmetic --- */
 
-/* A prime; products of what is below it fit in 64 bits. */
-static const uint64_t FIELD = (1ull << 31) - 1;
+static const uint64_t FIELD = SUB_FIELD_PRIME;
 
 static double larger(double a, double b)
 {
@@ -69,6 +68,16 @@ double sub_apply_op(enum sub_op op, double a, double b, double c)
 	return functions[op].value(a, b, c);
 }
 
+uint64_t sub_apply_in_field(enum sub_op op, uint64_t a, uint64_t b, uint64_t c, bool *refused)
+{
+	return functions[op].field(a, b, c, refused);
+}
+
+bool sub_takes_integers(enum sub_op op)
+{
+	return functions[op].integer != NULL;
+}
+
 /* A binary64 number in the field, where every finite one has a value: it is dyadic, and 2 has an inverse. */
 static double enter_field(double x, bool *refused)
 {
@@ -119,10 +128,16 @@ static double keep_bits(enum dtype dtype, uint64_t i)
 	return sub_element_of(dtype == DTYPE_I32 ? (int32_t)(uint32_t)i : (int64_t)i);
 }
 
-/* Rounds a number toward zero; a NaN gives 0, and a number out of range the nearest integer of the type. */
-static int64_t truncate_number(enum dtype dtype, double x)
+int64_t sub_apply_to_integers(enum sub_op op, enum dtype to, int64_t a, int64_t b, int64_t c)
+{
+	return sub_integer(keep_bits(to, functions[op].integer(a, b, c)));
+}
+
+int64_t sub_convert_number(enum dtype dtype, double x)
 {
 	double limit = dtype == DTYPE_I32 ? 0x1p31 : 0x1p63;
+	if (dtype == DTYPE_BOOL)
+		return x != 0;
 	if (isnan(x))
 		return 0;
 	if (x <= -limit)
@@ -147,7 +162,7 @@ static double cast_element(struct evaluator *v, enum dtype from, enum dtype to, 
 		return x;
 	v->refused |= v->arithmetic == SUB_FIELD && from == DTYPE_F32;
 	if (from == DTYPE_F32)
-		return sub_element_of(to == DTYPE_BOOL ? x != 0 : truncate_number(to, x));
+		return sub_element_of(sub_convert_number(to, x));
 	if (to == DTYPE_F32)
 		return round_number(v, (float)i);
 	return sub_element_of(to == DTYPE_BOOL ? i != 0 : saturate_integer(to, i));
@@ -173,7 +188,7 @@ static double apply_operator(struct evaluator *v, enum sub_op op, enum dtype fro
 		return sub_integer(a) ? b : c;
 	if (op == SUB_CAST)
 		return cast_element(v, from, to, a);
-	if (from != DTYPE_F32)
+	if (from != DTYPE_F32 && sub_traits_of(op)->types != SUB_WORDS)
 		return keep_bits(to, functions[op].integer(sub_integer(a), sub_integer(b), sub_integer(c)));
 	double x = apply_float(v, op, a, b, c);
 	return to == DTYPE_F32 ? x : sub_element_of((int64_t)x);
@@ -205,7 +220,7 @@ static double read_element(struct evaluator *v, enum dtype dtype, const void *at
 /* A number of the program in a type. */
 static double number_of(struct evaluator *v, enum dtype dtype, double x)
 {
-	return dtype == DTYPE_F32 ? round_number(v, x) : sub_element_of(truncate_number(dtype, x));
+	return dtype == DTYPE_F32 ? round_number(v, x) : sub_element_of(sub_convert_number(dtype, x));
 }
 
 static int64_t first_member(const struct evaluator *v, int64_t input)

@@ -173,6 +173,17 @@ static bool find_source_type(const struct sub_program *p, struct sub_value *v)
 	return true;
 }
 
+/* The f32 that words add to is the last argument of an operator, and the first of a contraction. */
+static bool find_type_of_words(const struct sub_program *p, struct sub_value *v)
+{
+	int sum = sub_class_of(v->op) == SUB_CONTRACTION ? 0 : 2;
+	v->dtype = DTYPE_F32;
+	for (int a = 0; a < v->args; a++)
+		if (type_of(p, v, a) != (a == sum ? DTYPE_F32 : DTYPE_I32))
+			return false;
+	return true;
+}
+
 bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 {
 	if (sub_class_of(v->op) == SUB_SOURCE)
@@ -193,6 +204,11 @@ bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 	case SUB_COMPARE:
 		v->dtype = DTYPE_BOOL;
 		return first != DTYPE_BOOL && have_one_type(p, v, 0);
+	case SUB_BITS:
+		v->dtype = DTYPE_I32;
+		return first == DTYPE_F32;
+	case SUB_WORDS:
+		return find_type_of_words(p, v);
 	case SUB_CASTS:
 		return true;
 	default:

@@ -64,6 +64,24 @@ int *sub_count_uses(const struct sub_program *p, struct arena *a)
 	return uses;
 }
 
+bool sub_call_writes(const struct sub_program *p, const struct sub_body *b, int input)
+{
+	bool writes = false;
+	const struct sub_call *c = b->call ? &p->calls.at[b->call - 1] : NULL;
+	for (int i = 0; c && i < c->operands; i++)
+		writes |= c->operand[i].role == IMAGE_OPERAND_OUTPUT && c->operand[i].which == input;
+	return writes;
+}
+
+bool sub_calls_read(const struct sub_program *p, int input)
+{
+	bool read = false;
+	for (size_t c = 0; c < p->calls.n; c++)
+		for (int i = 0; i < p->calls.at[c].operands; i++)
+			read |= p->calls.at[c].operand[i].role == IMAGE_OPERAND_INPUT && p->calls.at[c].operand[i].which == input;
+	return read;
+}
+
 bool sub_reads_as_is(const struct sub_program *p, const struct sub_value *v, int arg)
 {
 	struct sub_use own = sub_as_is(p, v->arg[arg].value);

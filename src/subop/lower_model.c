@@ -184,6 +184,14 @@ static struct sub_tensor tensor_of(struct lowering *l, const char *name, enum dt
 	return t;
 }
 
+static struct sub_tensor tensor_of_param(struct lowering *l, const struct ra_param *param)
+{
+	struct sub_tensor t = tensor_of(l, param->name, param->dtype, &param->shape);
+	t.declared = param->declared;
+	t.products = param->products;
+	return t;
+}
+
 static void declare_state(struct lowering *l, int state)
 {
 	const struct ra_state *s = &l->model->states.at[state];
@@ -219,6 +227,13 @@ static bool is_looked_up(const struct ra_model *m, size_t input)
 	return false;
 }
 
+static struct sub_tensor tensor_of_input(struct lowering *l, const struct ra_input *in)
+{
+	struct sub_tensor t = tensor_of(l, in->name, in->dtype, &in->shape);
+	t.within = (float)in->within;
+	return t;
+}
+
 static void declare_inputs(struct lowering *l)
 {
 	const struct ra_model *m = l->model;
@@ -228,7 +243,7 @@ static void declare_inputs(struct lowering *l)
 			 (struct sub_input){.name = in->name,
 					    .token = in->token || is_looked_up(m, i),
 					    .on_edge = in->edge,
-					    .row = tensor_of(l, in->name, in->dtype, &in->shape)});
+					    .row = tensor_of_input(l, in)});
 	}
 }
 
@@ -253,8 +268,7 @@ static void declare_model(struct lowering *l, enum sub_outputs_at at)
 	p->children = m->structure.children;
 	p->tree = m->structure.kind != RA_DAG;
 	for (size_t i = 0; i < m->params.n; i++)
-		vec_push(p->arena, &p->params,
-			 tensor_of(l, m->params.at[i].name, m->params.at[i].dtype, &m->params.at[i].shape));
+		vec_push(p->arena, &p->params, tensor_of_param(l, &m->params.at[i]));
 	for (size_t i = 0; i < m->states.n; i++)
 		declare_state(l, (int)i);
 	p->traversals.n = 0;

@@ -240,6 +240,23 @@ static void print_mask(const struct sub_program *p, unsigned cases, struct str *
 				   p->cases.at[c].name);
 }
 
+/* The operands of a call, by the names of their segments: x = hoist0 */
+static void print_call(const struct sub_program *p, const struct sub_call *c, struct str *s)
+{
+	static const char *const words[] = {
+	    [IMAGE_OPERAND_INPUT] = "input", [IMAGE_OPERAND_OUTPUT] = "output", [IMAGE_OPERAND_CONSTANT] = "constant"};
+	str_printf(s, "  call %s\n", c->name);
+	for (int i = 0; i < c->operands; i++) {
+		const struct sub_operand *o = &c->operand[i];
+		bool constant = o->role == IMAGE_OPERAND_CONSTANT;
+		str_printf(s, "    %s %s = %s", words[o->role], o->segment,
+			   constant ? p->params.at[o->which].name : p->inputs.at[o->which].name);
+		if (o->zero)
+			str_printf(s, " less %d", o->zero);
+		str_puts(s, "\n");
+	}
+}
+
 static void print_body(const struct sub_program *p, const struct sub_body *b, struct str *s)
 {
 	static const struct {
@@ -267,6 +284,8 @@ static void print_body(const struct sub_program *p, const struct sub_body *b, st
 			print_value(p, (sub_ref){i}, s);
 	for (size_t i = 0; i < b->stores.n; i++)
 		print_store(p, &b->stores.at[i], domains[b->domain].leading, s);
+	if (b->call)
+		print_call(p, &p->calls.at[b->call - 1], s);
 }
 
 void sub_print(const struct sub_program *p, struct str *s)

@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "image/image.h"
 #include "ra/ra.h"
+#include "vta/vta_generate.h"
 
 /* The most variables of a value: its axes, those of what it is multiplied with, leading dimensions. */
 enum { SUB_MAX_VARS = 2 * TENSOR_MAX_RANK, SUB_MAX_ARITY = 3 };
@@ -45,6 +46,8 @@ enum sub_types {
 	SUB_NUMBER,
 	SUB_INTEGER,
 	SUB_WORD,
+	SUB_BITS,
+	SUB_WORDS,
 	SUB_COMPARE,
 	SUB_LOGIC,
 	SUB_SELECTS,
@@ -175,7 +178,27 @@ struct sub_body {
 	enum sub_domain domain;
 	unsigned cases; /* LEAF, INNER: a mask of the program's cases; 0 = all of the domain */
 	int traversal;	/* the one that the body belongs to; traversals run in the order of their numbers */
+	int call; /* AHEAD: the number + 1 of the call that computes its rows in place of values; 0 = none, and it has stores */
 	VEC(struct sub_store) stores;
+};
+
+/* What a segment of a call's memory holds, and how it lies in a tensor of the program. */
+struct sub_operand {
+	const char *segment;
+	enum image_role role;
+	int which; /* of an input or output of the call the number of an input of the program, of a constant that of a parameter */
+	struct vta_activations extent;
+	int axis[4]; /* of inputs and outputs: the dimensions of the row that are images, channels, rows and columns; -1 = there is one */
+	int zero, planes; /* as in struct image_operand */
+};
+
+/* A function that another target computes, for each node: src/split makes them of values. */
+struct sub_call {
+	const char *name;
+	const struct vta_operation *operation;
+	int operations;
+	const struct sub_operand *operand;
+	int operands;
 };
 
 struct sub_tensor {
@@ -184,6 +207,10 @@ struct sub_tensor {
 	int rank, var[TENSOR_MAX_RANK]; /* the canonical variable of each dimension */
 	int64_t shape[TENSOR_MAX_RANK];
 	int traversal; /* states: the one that computes it */
+	bool declared; /* a parameter of which the model says in what products with it are computed: */
+	enum dtype products; /* f32, bf16, i16, i8 */
+	float within; /* an input whose elements have at most this magnitude, and are numbers, as runs check; 0 = not
+			 known */
 	bool folded; /* a parameter that a body at binding computes; these come after those of the model */
 	bool derived; /* a state that is computed of the node's other states, for its parents alone; these come
 			 after those of the model */
@@ -228,12 +255,14 @@ struct sub_program {
 	const char *name;
 	int children; /* slots of an inner node, -1 = any number */
 	bool tree;    /* no node has two parents */
+	int64_t stacked; /* rows that one row of the model has become (move/unstack.c); below 2: it is one row */
 	VEC(struct sub_var) vars;
 	VEC(struct sub_value) values; /* arguments before users; [0] unused */
 	VEC(struct sub_tensor) params, states;
 	VEC(struct sub_input) inputs;
 	VEC(struct sub_output) outputs;
 	VEC(struct sub_traversal) traversals;
+	VEC(struct sub_call) calls;
 	VEC(struct sub_body) bodies; /* of one traversal after those of another; those of outputs are the last */
 	VEC(struct image_case) cases;	  /* those of leaves first; every node fits one; may be none */
 	VEC(struct sub_named_case) named; /* by enum ra_case: leaf, inner, and those that the model names */
@@ -261,13 +290,20 @@ static inline bool sub_goes_down(const struct sub_program *p, const struct sub_b
 	return p->traversals.at[b->traversal].down;
 }
 
+/* Whether a body is a call that computes this input. */
+bool sub_call_writes(const struct sub_program *, const struct sub_body *, int input);
+
+/* Whether a call reads this input. */
+bool sub_calls_read(const struct sub_program *, int input);
+
 /* The number of children that the cases of a body give each of its nodes; -1 = any number. */
 int sub_children_of(const struct sub_program *, const struct sub_body *);
 
 /* A copy of a body without its stores. */
 static inline struct sub_body sub_body_like(const struct sub_body *b)
 {
-	return (struct sub_body){.name = b->name, .domain = b->domain, .cases = b->cases, .traversal = b->traversal};
+	return (struct sub_body){
+	    .name = b->name, .domain = b->domain, .cases = b->cases, .traversal = b->traversal, .call = b->call};
 }
 
 /* A copy of a body whose stores, in the arena, have now[i] for value i. */
@@ -382,6 +418,8 @@ void sub_init(struct sub_program *, struct arena *, const char *name);
 void sub_clear(struct sub_program *);
 /* The ordinal-th variable of this extent. */
 int sub_dim(struct sub_program *, int64_t extent, int ordinal);
+/* The first variable of this extent that is none of n others. */
+int sub_other_dim(struct sub_program *, int64_t extent, const int *others, int n);
 /* The variable of rows (SUB_ROW) of this extent. */
 int sub_row(struct sub_program *, int64_t extent);
 /* Copies the kind of structure, the traversals and the cases. */
@@ -527,6 +565,18 @@ struct sub_forest {
 
 /* Applies an elementwise operator of f32 in binary64; comparisons give 0 or 1. */
 double sub_apply_op(enum sub_op, double a, double b, double c);
+/* The prime of the field, 2^31 - 1: products of what is below it fit in 64 bits. */
+#define SUB_FIELD_PRIME ((1ull << 31) - 1)
+/* Applies an elementwise operator of f32 in the field, to elements below the prime; sets `refused` where it has no
+ * meaning there, and never clears it. */
+uint64_t sub_apply_in_field(enum sub_op, uint64_t a, uint64_t b, uint64_t c, bool *refused);
+/* Applies an elementwise operator to integers, or bools; the result has type `to`.  The operator must take integers
+ * (sub_takes_integers). */
+int64_t sub_apply_to_integers(enum sub_op, enum dtype to, int64_t a, int64_t b, int64_t c);
+bool sub_takes_integers(enum sub_op);
+/* A number in an integer type: rounded toward zero, 0 if it is a NaN, and the nearest integer of the type if it is out of
+ * range, so that infinities are the least and the largest.  In bool: whether it is not zero. */
+int64_t sub_convert_number(enum dtype, double);
 /* Evaluates in binary64, node by node, value by value, exactly as the text reads.  states[s] has a row per node,
  * outputs[o] a row per node or input; params[p] have the type of the parameter in memory.  Of integers and bool, the eight
  * bytes of an element are an int64_t: sub_integer. */

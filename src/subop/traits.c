@@ -11,6 +11,8 @@ static const struct sub_traits traits[] = {
 #define TYPES_NUMBER SUB_NUMBER
 #define TYPES_INTEGER SUB_INTEGER
 #define TYPES_WORD SUB_WORD
+#define TYPES_BITS SUB_BITS
+#define TYPES_WORDS SUB_WORDS
 #define TYPES_COMPARE SUB_COMPARE
 #define TYPES_LOGIC SUB_LOGIC
 #define TYPES_SELECT SUB_SELECTS

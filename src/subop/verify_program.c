@@ -461,7 +461,7 @@ static void check_store(struct verifier *v, const struct sub_body *b, const stru
 	else if (!has_shape(v->p, s->value.var, s->value.vars, leading, n_leading, t))
 		report_body_fault(v, b, "stores a value of another shape");
 	else if (sub_at(v->p, s->value.value)->dtype !=
-		 (s->to == SUB_TO_PARAM ? ra_widened(t->dtype) : t->dtype))
+		 (s->to == SUB_TO_PARAM || s->to == SUB_TO_INPUT ? ra_widened(t->dtype) : t->dtype))
 		report_body_fault(v, b, "stores a value of another type");
 }
 
@@ -487,6 +487,24 @@ static void check_traversal(struct verifier *v, const struct sub_body *b)
 			report_body_fault(v, b, "stores a state of another traversal");
 }
 
+/* Checks what a call reads and writes: inputs of nodes, and parameters. */
+static void check_call(struct verifier *v, const struct sub_body *b)
+{
+	const struct sub_call *c = b->call > 0 && (size_t)b->call <= v->p->calls.n ? &v->p->calls.at[b->call - 1] : NULL;
+	if (!c || b->stores.n || b->domain != SUB_AHEAD) {
+		report_body_fault(v, b, "is no call of its own, ahead of its traversal");
+		return;
+	}
+	for (int i = 0; i < c->operands && v->ok; i++) {
+		const struct sub_operand *o = &c->operand[i];
+		bool constant = o->role == IMAGE_OPERAND_CONSTANT;
+		if (o->which < 0 || (size_t)o->which >= (constant ? v->p->params.n : v->p->inputs.n))
+			report_body_fault(v, b, "has an operand that is not declared");
+		else if (o->role == IMAGE_OPERAND_OUTPUT && !v->p->inputs.at[o->which].hoisted)
+			report_body_fault(v, b, "writes an input of the model");
+	}
+}
+
 bool sub_verify(const struct sub_program *p, struct diags *diags)
 {
 	struct verifier v = {p, diags, true};
@@ -497,5 +515,8 @@ bool sub_verify(const struct sub_program *p, struct diags *diags)
 			check_masks(&v, b);
 	for (size_t b = 0; b < p->bodies.n && v.ok; b++)
 		check_traversal(&v, &p->bodies.at[b]);
+	for (size_t b = 0; b < p->bodies.n && v.ok; b++)
+		if (p->bodies.at[b].call)
+			check_call(&v, &p->bodies.at[b]);
 	return v.ok;
 }

@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Every argument that the documentation excludes is a `bad-argument` that names the function and the
  * argument. */
+#include "api/espalier_vta.h"
 #include "tests/api/support.h"
 
 static struct kit k;
@@ -128,6 +129,28 @@ static void test_structures(void)
 	esp_forest_free(foreign);
 }
 
+static void test_streams(void)
+{
+	const char *path = write_text("s.vta", "memory 256\ninput x 0 16\nfinish\n");
+	esp_vta_stream *stream = rubbish;
+	char *text = rubbish, memory[256] = {0};
+	refused(esp_vta_open(NULL, path, &stream, &error), &stream, "esp_vta_open", "context");
+	refused(esp_vta_open(k.context, NULL, &stream, &error), &stream, "esp_vta_open", "path");
+	refused(esp_vta_open(k.context, path, NULL, &error), NULL, "esp_vta_open", "out");
+	if (esp_vta_open(k.context, path, &stream, NULL))
+		return;
+	refused(esp_vta_print(NULL, ESP_VTA_TEXT, &text, &error), &text, "esp_vta_print", "stream");
+	refused(esp_vta_print(stream, ESP_VTA_TEXT, NULL, &error), NULL, "esp_vta_print", "text");
+	text = rubbish;
+	refused(esp_vta_print(stream, 2, &text, &error), &text, "esp_vta_print", "form");
+	refused(esp_vta_save(NULL, path, &error), NULL, "esp_vta_save", "stream");
+	refused(esp_vta_save(stream, NULL, &error), NULL, "esp_vta_save", "path");
+	refused(esp_vta_run(NULL, memory, 256, &error), NULL, "esp_vta_run", "stream");
+	refused(esp_vta_run(stream, NULL, 256, &error), NULL, "esp_vta_run", "memory");
+	refused(esp_vta_run(stream, memory, 255, &error), NULL, "esp_vta_run", "bytes");
+	esp_vta_free(stream);
+}
+
 static void test_treebanks(void)
 {
 	const char *trees = write_text("trees.ptb", "(2 (2 a) (2 b))\n"),
@@ -196,6 +219,7 @@ int main(void)
 	test_creation(weights);
 	test_texts();
 	test_structures();
+	test_streams();
 	test_treebanks();
 	test_null();
 	free_kit(&k);

@@ -494,6 +494,18 @@ static void test_keys(void)
 	o.precision = "i8";
 	tap_ok(!share(tiny_model, 2, o), "products in integers have another");
 	o = usual;
+	o.assume = "nothing";
+	tap_ok(share(tiny_model, 2, o), "nothing that is assumed has the same");
+	o.assume = "finite";
+	tap_ok(!share(tiny_model, 2, o), "an assumption has another");
+	o = usual;
+	o.accelerator = "host";
+	tap_ok(share(tiny_model, 2, o), "what the host computes has the same");
+	o.accelerator = "vta";
+	tap_ok(!share(tiny_model, 2, o), "an accelerator has another");
+	o.accelerator = "vta,-1";
+	tap_ok(!share(tiny_model, 2, o), "and one that leaves a product to the host");
+	o = usual;
 	o.rules = "-tables";
 	tap_ok(!share(tiny_model, 2, o), "other rules have another");
 	o = usual;

@@ -48,6 +48,25 @@ static bool saves_the_difference(const json_t *body)
 	return right == COUNTS;
 }
 
+/* Layers after are the groups of all bodies but that at binding; text and JSON say the same. */
+static void test_layers(const struct kit *k, const json_t *all)
+{
+	const json_t *layers = json_object_get(all, "layers");
+	int before = json_integer_value(json_object_get(layers, "before"));
+	int after = json_integer_value(json_object_get(layers, "after")), groups = 0;
+	char *text = NULL, words[100];
+	for (int b = 0; b < BODIES; b++)
+		groups += count_of(find_body(all, bodies[b]), "computed", "groups");
+	tap_ok(after == groups && (int)json_array_size(json_object_get(layers, "groups")) == after, "%d layers are groups", after);
+	tap_ok(before >= after && json_array_size(json_object_get(layers, "operators")) == 0,
+	       "a text has %d operators, and no list of a graph's", before);
+	tap_ok(esp_program_explain(k->program, ESP_FORM_LAYERS, &text, NULL) == ESP_OK, "layers as text");
+	snprintf(words, sizeof words, "layers before  %6d  operators of the text\nlayers after   %6d  ", before, after);
+	tap_ok(strstr(text, words) != NULL, "say the same");
+	esp_text_free(text);
+	tap_ok(esp_program_explain(k->program, ESP_FORM_LAYERS + 1, &text, NULL) == ESP_ERROR_ARGUMENT, "there are no more forms");
+}
+
 static void test_json(const struct kit *k)
 {
 	char *text = NULL;
@@ -57,8 +76,10 @@ static void test_json(const struct kit *k)
 		   strcmp(json_string_value(json_object_get(all, "math")), "reassociate") == 0 &&
 		   json_array_size(json_object_get(all, "rules_off")) == 0 &&
 		   json_is_array(json_object_get(all, "rules")) &&
-		   json_is_array(json_object_get(all, "notes")),
+		   json_is_array(json_object_get(all, "notes")) &&
+		   strcmp(json_string_value(json_object_get(all, "assume")), "nothing") == 0,
 	       "JSON says what it is about");
+	test_layers(k, all);
 	for (int b = 0; b < BODIES; b++) {
 		json_t *body = find_body(all, bodies[b]);
 		int known = 0;
@@ -108,6 +129,30 @@ static void test_none(const struct kit *k)
 	       "no rule was applied, all are off");
 	json_decref(all);
 	esp_text_free(text);
+	esp_program_free(p);
+}
+
+/* The bounds of errors need weights: here no sum is long enough for integers, so nothing changes. */
+static void test_errors(const struct kit *k)
+{
+	esp_program_options o = {.size = sizeof o, .backend = "interpreter", .precision = "i16"};
+	esp_program *p = NULL;
+	char *with = NULL, *without = NULL;
+	bool ok = esp_program_create(k->model, k->weights, &o, &p, NULL) == ESP_OK &&
+		  esp_program_explain_weights(p, k->weights, ESP_FORM_JSON, &with, NULL) == ESP_OK &&
+		  esp_program_explain(p, ESP_FORM_JSON, &without, NULL) == ESP_OK;
+	json_t *a = ok ? json_loads(with, 0, NULL) : NULL, *b = ok ? json_loads(without, 0, NULL) : NULL;
+	const json_t *errors = json_object_get(a, "errors"), *first = json_array_get(errors, 0);
+	tap_ok(json_array_size(errors) == 7 && json_is_null(json_object_get(b, "errors")),
+	       "with weights there is a bound for each height");
+	tap_ok(json_integer_value(json_object_get(first, "height")) == 0 &&
+		   json_number_value(json_object_get(json_object_get(first, "states"), "h")) == 0 &&
+		   json_is_null(json_object_get(first, "unbounded")),
+	       "which is zero where nothing is in integers");
+	json_decref(a);
+	json_decref(b);
+	esp_text_free(with);
+	esp_text_free(without);
 	esp_program_free(p);
 }
 
@@ -167,6 +212,7 @@ int main(void)
 		test_json(&k);
 		test_text(&k);
 		test_none(&k);
+		test_errors(&k);
 		test_refused(&k);
 		test_steps(&k);
 	}

@@ -10,7 +10,9 @@ headers=("$srcdir"/src/api/espalier*.h)
 # Twice, and with a use of what it declares, so that declarations are looked at and not only read.
 cat >"$work/alone.c" <<C
 #include <espalier_profile.h>
+#include <espalier_quantise.h>
 #include <espalier_service.h>
+#include <espalier_vta.h>
 #include <espalier_treebank.h>
 #include <espalier_arrays.h>
 #include <espalier.h>

@@ -124,7 +124,8 @@ static int64_t time_chain(struct place *p, const esp_forest *f, int64_t deadline
 }
 
 /* A request that cannot end in time beside others is dropped before anything is computed of it; alone it has
- * a chance. */
+ * a chance.  An eighth of the time that it took alone is too little however the speed of the machine changes
+ * meanwhile. */
 static void test_hopeless(void)
 {
 	enum { NODES = 20001 };
@@ -136,7 +137,7 @@ static void test_hopeless(void)
 	int64_t alone = time_chain(&p, f, 0, NULL, &nodes);
 	if (esp_service_submit(p.service, f, NULL, &company, NULL))
 		abort();
-	time_chain(&p, f, alone, company, &nodes);
+	time_chain(&p, f, alone / 8, company, &nodes);
 	tap_is(nodes, NODES, "nothing is computed of what cannot end in time");
 	esp_ticket_free(company);
 	time_chain(&p, f, alone, NULL, &nodes);

@@ -286,8 +286,37 @@ static void test_norms(const char *backend)
 	close_run(&r);
 }
 
+/* --- movement --- */
+
+static void test_movement(const char *backend)
+{
+	static const char text[] = "model movement\nstructure none\ninput x[3, 4, 5], w[4, 5], z[5], rows[4] : i32\n"
+				   "output large = resize(x, 2)\noutput some = gather(w, rows)\noutput few = gather(z, rows)\n";
+	static const size_t of_image[] = {C, H, W}, of_rows[] = {H}, of_matrix[] = {H, W}, of_row[] = {W};
+	static const int32_t rows[H] = {3, 0, 3, 1};
+	float x[C * H * W];
+	struct run r;
+	for (int i = 0; i < C * H * W; i++)
+		x[i] = (float)i;
+	const esp_array arrays[] = {{"x", ESP_F32, 3, of_image, x}, {"w", ESP_F32, 2, of_matrix, x}, {"z", ESP_F32, 1, of_row, x}, {"rows", ESP_I32, 1, of_rows, rows}};
+	if (open_run(&r, backend, "exact", text) &&
+	    tap_ok(esp_session_call(r.session, arrays, 4, NULL) == ESP_OK, "%s moves elements", backend)) {
+		const float *large = row_of(&r, "large", 0), *some = row_of(&r, "some", 0), *few = row_of(&r, "few", 0);
+		int wrong = 0;
+		for (int i = 0; i < C * 2 * H * 2 * W; i++)
+			wrong += large[i] != x[i / (4 * H * W) * H * W + i / (2 * W) % (2 * H) / 2 * W + i % (2 * W) / 2];
+		for (int i = 0; i < H * W; i++)
+			wrong += some[i] != x[rows[i / W] * W + i % W];
+		for (int i = 0; i < H; i++)
+			wrong += few[i] != x[rows[i]];
+		tap_ok(wrong == 0, "%s: resize and gather take the elements that they name", backend);
+	}
+	close_run(&r);
+}
+
 static void test_backend(const char *backend)
 {
+	test_movement(backend);
 	test_functions(backend, "exact");
 	test_functions(backend, "reassociate");
 	test_integers(backend, false);

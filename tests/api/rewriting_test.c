@@ -2,7 +2,7 @@
 /* How a program may be rewritten: what the options take and refuse. */
 #include "tests/api/support.h"
 
-static const char *weights_as, *precision; /* of all programs */
+static const char *weights_as, *precision, *assume, *accelerator; /* of all programs */
 
 static esp_status create(const struct kit *k, const char *math, const char *rules, uint64_t table_bytes,
 			 esp_error **error)
@@ -13,7 +13,9 @@ static esp_status create(const struct kit *k, const char *math, const char *rule
 				 .rules = rules,
 				 .table_bytes = table_bytes,
 				 .weights_as = weights_as,
-				 .precision = precision};
+				 .precision = precision,
+				 .assume = assume,
+				 .accelerator = accelerator};
 	esp_program *p = NULL;
 	esp_status status = esp_program_create(k->model, k->weights, &o, &p, error);
 	if (!status)
@@ -79,13 +81,29 @@ int main(void)
 		weights_as = "";
 		refuses(&k, NULL, NULL, "''", "f32, f16, bf16, i8");
 		weights_as = NULL;
-		for (int i = 0; i < 3; i++) {
-			precision = (const char *const[]){"f32", "i16", "i8"}[i];
+		for (int i = 0; i < 4; i++) {
+			precision = (const char *const[]){"f32", "bf16", "i16", "i8"}[i];
 			takes(&k, NULL, NULL, 0);
 		}
 		precision = "f16";
-		refuses(&k, NULL, NULL, "the precision cannot be 'f16'", "f32, i16, i8");
+		refuses(&k, NULL, NULL, "the precision cannot be 'f16'", "f32, bf16, i16, i8");
 		precision = NULL;
+		for (int i = 0; i < 2; i++) {
+			assume = (const char *const[]){"nothing", "finite"}[i];
+			takes(&k, NULL, NULL, 0);
+		}
+		assume = "infinite";
+		refuses(&k, NULL, NULL, "'infinite' cannot be assumed", "nothing, finite");
+		assume = NULL;
+		for (int i = 0; i < 3; i++) {
+			accelerator = (const char *const[]){"host", "vta", "vta,-0,-12"}[i];
+			takes(&k, NULL, NULL, 0);
+		}
+		for (int i = 0; i < 6; i++) {
+			accelerator = (const char *const[]){"gpu", "host,-1", "vta,1", "vta,-", "vta,-1,", "vta,-1234567"}[i];
+			refuses(&k, NULL, NULL, "'options->accelerator' must be one of NULL, \"host\", \"vta\"", "espalier.h");
+		}
+		accelerator = NULL;
 		test_old_caller(&k);
 	}
 	free_kit(&k);

@@ -86,6 +86,50 @@ static void test_refusals(void)
 	close_place(&p);
 }
 
+/* A row of two instances; false with an error. */
+static bool open_stack(struct kit *k, const esp_program_options *o, esp_error **error)
+{
+	static const char text[] = "model stack\nstructure none\ninput x[2, D]\nparam W[D, D]\n"
+				   "output y[b, k] = sum(W[k, d] * x[b, d] for d)\n";
+	memset(k, 0, sizeof *k);
+	return !esp_context_create(NULL, &k->context, error) &&
+	       !esp_model_parse(k->context, "stack.ra", text, strlen(text), &k->model, error) &&
+	       !esp_weights_open(k->context, write_weights("rows.safetensors", tiny_weights + 1, 1), &k->weights, error) &&
+	       !esp_program_create(k->model, k->weights, o, &k->program, error) &&
+	       !esp_binding_create(k->program, k->weights, &k->binding, error) &&
+	       !esp_forest_create(k->program, &k->forest, error);
+}
+
+static void test_stack(void)
+{
+	static const esp_program_options rows = {.size = sizeof rows, .backend = "interpreter", .schedule = "unstack all\n"};
+	static const float x[] = {1, 2, 3, 4};
+	static const void *const data[] = {x};
+	static const int32_t begin[] = {0, 0};
+	static const esp_structure row = {.size = sizeof row, .nodes = 1, .child_begin = begin, .data = data};
+	struct kit k;
+	esp_error *error = NULL;
+	esp_service *s = NULL;
+	esp_ticket *t = NULL;
+	if (tap_ok(open_stack(&k, &rows, &error), "a program for sessions makes rows of instances")) {
+		esp_status status = esp_service_create(k.binding, NULL, &s, &error);
+		const char *hint = error ? esp_error_get(error, 0)->hint : NULL;
+		bool helps = hint && strcmp(hint, "compile it with the option 'continuous'") == 0;
+		tap_ok(refused(status, ESP_ERROR_ARGUMENT, error, "not-continuous") && helps && !s, "which services do not have");
+	}
+	free_kit(&k);
+	bool served = open_stack(&k, &continuous, &error) && !esp_forest_add(k.forest, &row, &error) &&
+		      !esp_service_create(k.binding, NULL, &s, &error) && !esp_service_submit(s, k.forest, NULL, &t, &error) &&
+		      !esp_ticket_wait(t, INT64_MAX, &error);
+	const float *y = served ? esp_ticket_output(t, 0, 0, 0) : NULL;
+	if (!served)
+		printf("# %s\n", esp_error_text(error));
+	tap_ok(y && y[0] == 2 && y[1] == 1 && y[2] == 4 && y[3] == 3, "the same model with the option is served");
+	esp_ticket_free(t);
+	esp_service_free(s);
+	free_kit(&k);
+}
+
 static void test_system(void)
 {
 	struct place p;
@@ -190,13 +234,14 @@ static esp_status serve_once(struct account *account, const esp_context_options 
 
 int main(void)
 {
-	static const char *const names[] = {"w.safetensors", "v.safetensors"};
+	static const char *const names[] = {"w.safetensors", "v.safetensors", "rows.safetensors"};
 	write_generations();
 	test_refusals();
+	test_stack();
 	test_system();
 	test_close();
 	test_fork();
 	test_refusals_of_memory(serve_once, 100);
-	remove_folder(names, 2);
+	remove_folder(names, 3);
 	return tap_done();
 }

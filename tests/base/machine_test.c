@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of machines: the table, caches from folders that look like the system's, measurements that
  * were made up.  Nothing is measured. */
+#include "base/cpu.h"
 #include "base/machine.h"
 #include "tests/tap.h"
 
@@ -29,8 +30,12 @@ static void test_table(void)
 	tap_ok(native && !strstr(native->name, TARGET_NATIVE), "this machine has one of them");
 	tap_ok(!target_find("avx3") && !target_at(TARGETS) && !target_number_at(TARGET_NUMBERS),
 	       "and no other");
-	tap_ok(strcmp(TARGET_NAMES, "native, generic, avx2, avx512, aarch64, zen3, zen4, sapphire-rapids, zen5, zen5-avx2") == 0 &&
-		   strcmp(TARGET_WORDS, "native|generic|avx2|avx512|aarch64|zen3|zen4|sapphire-rapids|zen5|zen5-avx2") == 0,
+	const struct target *amx = target_find("amx");
+	tap_ok(amx && amx->amx_int8 && !target_find("avx512")->amx_int8 && (cpu_permits_matrices() || !target_runs_here(amx)) &&
+		   native->amx_int8 == (target_runs_here(amx) != 0) && !cpu_lacks("amx-int8") == cpu_permits_matrices(),
+	       "matrix registers are used where the process may use them");
+	tap_ok(strcmp(TARGET_NAMES, "native, generic, avx2, avx512, amx, aarch64, zen3, zen4, sapphire-rapids, sapphire-rapids-amx, zen5, zen5-avx2") == 0 &&
+		   strcmp(TARGET_WORDS, "native|generic|avx2|avx512|amx|aarch64|zen3|zen4|sapphire-rapids|sapphire-rapids-amx|zen5|zen5-avx2") == 0,
 	       "their names as texts");
 	struct target zen, typical;
 	tap_ok(target_find_any("zen5-avx2", &zen) && zen.id == TARGET_AVX2 && strcmp(zen.name, "avx2") == 0 &&

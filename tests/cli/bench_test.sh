@@ -71,6 +71,17 @@ tap_is "$status,$(ls "$tmp/kept" | tr '\n' ' ')" "0,structures.txt weights.safet
 tap_is "$(wc -l <"$tmp/kept/structures.txt")" 4 "a structure a line"
 tap_is "$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --weights "$tmp/kept/weights.safetensors")" "$first" \
 	"and are weights as any"
+cat >"$tmp/typed.ra" <<'END'
+model typed
+structure none
+input x[D]
+param W[D, D] : i8, B[D] : i32, U[D, D] : u8, S[D] : i16, N[D] : i64, T[D] : bool, H[D, D] : f16, G[D, D] : bf16
+output y = W @ cast(x, i32) + U @ B + S + cast(N, i32)
+output z = H @ x + G @ where(T, x, -x)
+END
+bench "$tmp/typed.ra" --sizes D=3 --keep "$tmp/types" --batches 1 --minibatches 1 --runs 1 --threads 1
+tap_is "$status,$(head -c 900 "$tmp/types/weights.safetensors" | tr -d '\0' | grep -ao '"dtype":"[A-Z0-9]*"' | cut -d'"' -f4 | sort -u | tr '\n' ' ')" \
+	"0,BF16 BOOL F16 I16 I32 I64 I8 U8 " "weights have the types that the model says" || show
 bench "$model" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 3
 tap_is "$status,$(grep -c '"nodes": 15,' <<<"$out")" "0,1" "a perfect tree has the height that is asked for"
 bench "$srcdir/bench/models/ternarytree.ra" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 \

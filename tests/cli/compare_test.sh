@@ -686,6 +686,25 @@ esp compare "$tmp/twice.ra" "${conllu[@]:1}" --ref "$tmp/both.safetensors" --for
 says '"depth":1,"beyond":1,"file":"'"$tmp"'/twice.ra","line":17,"statement":"g = b","parents":[0],"also":[]' \
 	"JSON has depths and parents"
 
+# --- bounds of integers and bf16 ---
+
+sentences="$example/treelstm.ra $example/sentences.ptb --weights $example/sst-treelstm-small.safetensors --vocab $example/sst-vocab.txt --backend interpreter"
+esp run $sentences --at all --export "$tmp/f32.safetensors"
+esp compare $sentences --ref "$tmp/f32.safetensors"
+says "equal:" "f32 is that of the run"
+case $out in *"from f32"*) tap_ok 1 "f32 has no bound" ;; *) tap_ok 0 "f32 has no bound" ;; esac
+esp compare $sentences --precision i16 --ref "$tmp/f32.safetensors" --atol 0.01 --tensor h
+says "products in i16 may take it at most 2 from f32" "the bound stands beside the difference"
+esp compare $sentences --precision bf16 --ref "$tmp/f32.safetensors" --atol 1 --tensor h
+says "products in bf16 may take it at most 2 from f32" "it names the precision"
+sed 's/^param node\.U_.*\]$/& products i16/' "$example/treelstm.ra" >"$tmp/declared.ra"
+esp compare "$tmp/declared.ra" ${sentences#* } --ref "$tmp/f32.safetensors" --atol 1 --tensor h
+says "products in the precisions that the model and the weights ask for may take it at most" "what the model declares has a bound without the option"
+esp compare $sentences --precision i16 --ref "$tmp/f32.safetensors" --atol 0.01 --format json
+tap_is "$(grep -o '"bound":' <<<"$out" | wc -l)" 4 "JSON has one for each state and output"
+tap_ok "$(grep -oE '"difference":[0-9.e-]+|"bound":[0-9.e+]+' <<<"$out" | sed "s/.*://" | paste - - | awk '$1 > $2 { bad = 1 } END { print bad + 0 }')" \
+	"no difference is larger than its bound"
+
 # --- real references ---
 
 data=${ESPALIER_DATA:-$srcdir/../shared/data}

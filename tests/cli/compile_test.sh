@@ -23,6 +23,19 @@ refused 2 no-code "a program that is interpreted"
 [ ! -e "$tmp/none" ]
 tap_ok $? "nothing is left of them"
 
+
+usage "C under a name that is no identifier" "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --as c -o "$tmp/2b"
+esp compile "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --as c -o "$tmp/tree"
+refused 2 no-source "C of a model with a structure"
+[ ! -e "$tmp/tree" ]
+tap_ok $? "it leaves no folder"
+chain=${srcdir:-.}/tests/tflite/cases/chain.tflite
+esp compile "$chain" --as c -o "$tmp/chain/"
+tap_is "$status,$(cd "$tmp/chain" && echo *),$err" "0,chain.c chain.h chain_arithmetic.h chain_weights.c chain_weights.h," "a graph is written as C to a folder"
+tap_is "$(grep '^int' "$tmp/chain/chain.h")" "int chain_run(int64_t rows, const int8_t *in_x0, int32_t *out_y0);" "its header declares the function"
+esp compile "$chain" --as c --name other -o "$tmp/chain"
+tap_is "$status,$(grep -c '^int other_run' "$tmp/chain/other.h")" "0,1" "which may have another name"
+
 skip_backends
 [ -n "$backend" ] || tap_done
 

@@ -24,7 +24,11 @@ for stage in $stages; do
 	fi
 	dump "$stage"
 	one=$out
-	[ "$status" -eq 0 ] && [ "$(echo "$out" | wc -l)" -gt 10 ] && [ -z "$err" ]
+	case $stage in
+	q | split | packing | *mutants) least=0 ;; # the model has no products of integers and no windows
+	*) least=10 ;;
+	esac
+	[ "$status" -eq 0 ] && [ "$(echo "$out" | wc -l)" -gt $least ] && [ -z "$err" ]
 	tap_ok $? "stage $stage is written" || show
 	dump "$stage" --output "$tmp/stage"
 	[ "$status" -eq 0 ] && [ "$(cat "$tmp/stage")" = "$one" ]
@@ -37,7 +41,7 @@ named=$(grep -oh "espalier dump [a-z_][a-z_]*\|['\`]dump [a-z_][a-z_]*" "$srcdir
 	"$srcdir"/tools/*.def | sed 's/.* //' | sort -u)
 tap_is "$(echo "$named" | grep -vxF "$stages")" "" \
 	"the $(echo "$named" | wc -l) stages that pages and help name are there"
-tap_is "$(sed -n 's/^\(REWRITE\|MOVE\|ILIR\)_PASS(\([a-z_]*\),.*/\2/p' "$srcdir/src/compile/program_passes.def" "$srcdir/src/ilir/passes.def" |
+tap_is "$(sed -n 's/^\(REWRITE\|MOVE\|SCHED\|ILIR\)_PASS(\([a-z_]*\),.*/\2/p' "$srcdir/src/compile/program_passes.def" "$srcdir/src/ilir/passes.def" |
 	awk '!seen[$0]++' | grep -vxF "$stages")" "" "each pass over programs or loops is a stage"
 
 # --- what the kernels store ---

@@ -83,6 +83,18 @@ tap_ok $? "not tokens"
 kinds 'input word : i32' word --vocab "$tmp/words"
 refused 1 "missing-data" "a node without a word carries no integer"
 
+# --- bounds ---
+
+printf '{"children": [[], [], [0, 1]], "data": {"x": [1, -4, 0]}}\n{"children": [[]], "data": {"x": [-5]}}\n' >"$tmp/kinds"
+kinds 'input x within 5' 'cast(x, i32)'
+tap_is "$status $err $(tr -s ' \n' ' ' <<<"$out")" "0  all: -3 all: -5 " "what a model reads within a bound may be at the bound"
+kinds 'input x within 4.5' 'cast(x, i32)'
+tap_is "$status $out" "1 all: -3" "an element beyond it is refused, behind a structure that is not"
+[[ $err == *"kinds:2: error: 'x' of node 0 of structure 1 is -5, but the model declares it within 4.5 [input-beyond-bound]"* ]]
+tap_ok $? "by its line, structure and node"
+esp check "$tmp/kinds.ra" "$tmp/kinds" --weights "$tmp/zero.safetensors"
+tap_is "$status" 1 "also where inputs are only checked"
+
 # --- large structures ---
 
 awk 'BEGIN {

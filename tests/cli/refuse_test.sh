@@ -211,6 +211,45 @@ json '{"children": [[], [0, 0]], "data": {"word": [0, null]}}' \
 json '{"children": [[], [], [0, 1]], "data": {"word": [0, 9, null]}}' \
 	"bad.jsonl:1: error: 'word' of node 1 of structure 0 is 9" "a word that is none"
 
+# --- products in integers ---
+
+# products DECLARATION EXPRESSION TEXT NAME: a model whose one parameter is declared so.
+products()
+{
+	printf 'model m\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D] %s\nstate h[D]\nleaf:\n    h = E[word]\ninner:\n    h = %s\noutput y = h\n' \
+		"$1" "$2" >"$tmp/products.ra"
+	esp run "$tmp/products.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter
+}
+products "products i16" "W @ left.h + right.h"
+refused 1 "products.ra:5:7: error: products with 'W' cannot be computed in i16: no bound is known of what they multiply, here of h [products-refused]" \
+	"a product without a bound that is declared to be in integers"
+products "products i8" "W[0] + left.h + right.h"
+refused 1 "there is no sum of products of floats with it [products-refused]" "and what is no product"
+products "products bf16" "W[0] + left.h + right.h"
+refused 1 "products with 'W' cannot be computed in bf16: there is no sum of products of floats with it [products-refused]" "nor is it one in bf16"
+refused 1 "multiply something that is computed of inputs or states by it" "and no bound is asked for"
+products "products bf16" "W @ left.h + right.h"
+tap_is "$status" 0 "bf16 needs no bound"
+products "products f32" "W @ left.h + right.h"
+tap_is "$status" 0 "f32 needs no bound"
+products "products i16" "W @ tanh(left.h) + right.h"
+tap_is "$status" 0 "with a bound the shortest sum is in integers"
+
+# looked_up OPTION...: explains products with rows that words look up, of which the rules would make a table.
+looked_up()
+{
+	printf 'model m\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D] products bf16\nstate h[D]\nleaf:\n    h = tanh(W @ E[word])\ninner:\n    h = left.h + right.h + sum(tanh(E @ left.h))\noutput y = h\n' >"$tmp/looked_up.ra"
+	esp explain "$tmp/looked_up.ra" --weights "$tmp/tiny.safetensors" "$@"
+}
+looked_up
+tap_is "$status" 0 "no table takes a declared product away"
+[[ $out == *"computed in bf16"* ]]
+tap_ok $? "it is computed as declared"
+[[ $out == *"products E*h are computed in f32: neither the model nor --precision asks for another precision"* ]]
+tap_ok $? "one that is not declared is in f32 since nothing asks for another precision" || printf '# %s\n' "$out"
+looked_up --rules -tables
+tap_is "$status" 0 "as without tables"
+
 # --- back ends and schedules ---
 
 printf 'a\nb\nc\n<unk>\n' >"$tmp/words"

@@ -100,6 +100,24 @@ cyclic["inputs"][2]["data"][0] = 4
 refused(infer(cyclic), 400, "", "400: a cycle")
 refused((*infer("(2 (2 zzz", "/v1/run", {}),), 400, "", "400: a bracket that is not closed")
 refused(infer(b" " * 100001), 413, "100000", "413: a body that is too long")
+bounded = write(
+    tmp + "/bounded.ra",
+    "model bounded\nstructure none\ninput x[D] within 0.5\nparam E[V, D], W[D, D]\noutput y = E @ (W @ x)\n",
+)
+b = Server(models=(bounded, "--weights", tmp + "/tiny.safetensors"))
+
+
+def rows(*numbers):
+    x = {"name": "x", "datatype": "FP32", "shape": [len(numbers) // 2, 2], "data": numbers}
+    status, headers, text = b.ask("POST", "/v2/models/bounded/infer", json.dumps({"inputs": [x]}), as_json)
+    return status, json.loads(text)
+
+
+equal(rows(0.5, -0.5)[0], 200, "what a model reads within a bound may be at the bound")
+refused(rows(0, 0, 0, 0.75), 400, "'x[1]'", "400: an element beyond it is named")
+refused(rows(0, 0, 0, 0.75), 400, "input-beyond-bound", "by the id of the diagnostic")
+equal(rows(0, 0)[0], 200, "and the next request is answered")
+b.stop()
 late = {**tree, "parameters": {"deadline_ms": 0.000001}}
 refused(infer(late), 504, "", "504: a deadline that has passed")
 equal(infer(tree)[1], result, "after all of that it answers as before")

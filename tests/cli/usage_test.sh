@@ -29,6 +29,7 @@ usage "tables of no bytes" run model.ra trees.ptb --table-bytes 0
 usage "arithmetic for a command that does not compile" init --math exact
 usage "weights of a type that there is not" run model.ra trees.ptb --weights-as f64
 usage "a precision that there is not" run model.ra trees.ptb --precision f64
+usage "an assumption that there is not" run model.ra trees.ptb --assume infinite
 usage "minibatches of nothing" run model.ra trees.ptb --batch 0
 usage "minibatches of a word" run model.ra trees.ptb --batch many
 usage "threads of nothing" run model.ra trees.ptb --threads 0
@@ -63,7 +64,7 @@ refused 2 "give --vocab FILE" "words to read without a vocabulary"
 esp check "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
 refused 2 "give --vocab FILE" "words to check without a vocabulary"
 run "$here/tiny.ra" "$tmp/trees" --target-cpu pdp11
-refused 2 "--target-cpu is native|generic|avx2|avx512|aarch64" "a target that does not exist"
+refused 2 "--target-cpu is native|generic|avx2|avx512|amx|aarch64" "a target that does not exist"
 
 run "$here/tiny.ra" "$tmp/trees" --math sloppy
 refused 2 "exact, reassociate, fast" "arithmetic that does not exist"

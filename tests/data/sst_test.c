@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct model {
 	const char *name, *weights, *trees, *nodes, *roots;
@@ -67,6 +68,26 @@ static bool done(esp_status status, esp_error *error)
 	return status == ESP_OK;
 }
 
+static bool open_files(struct variant *w, const struct model *m)
+{
+	esp_error *e = NULL;
+	const char *weights = m->weights[0] == '/' ? m->weights : data_path(m->weights);
+	memset(w, 0, sizeof *w);
+	return done(esp_context_create(NULL, &w->context, &e), e) &&
+	       done(esp_model_read(w->context, model_path(), &w->model, &e), e) &&
+	       done(esp_weights_open(w->context, weights, &w->weights, &e), e) &&
+	       done(esp_vocab_open(w->context, data_path("models/sst-vocab.txt"), &w->vocab, &e), e);
+}
+
+static bool open_variant_with(struct variant *w, const struct model *m, const esp_program_options *options)
+{
+	esp_error *e = NULL;
+	return open_files(w, m) && done(esp_program_create(w->model, w->weights, options, &w->program, &e), e) &&
+	       done(esp_binding_create(w->program, w->weights, &w->binding, &e), e) &&
+	       done(esp_session_create(w->binding, &w->session, &e), e) &&
+	       done(esp_forest_create(w->program, &w->forest, &e), e);
+}
+
 static bool open_variant_as(struct variant *w, const struct model *m, const char *backend,
 			    const char *weights_as, const char *precision)
 {
@@ -75,16 +96,7 @@ static bool open_variant_as(struct variant *w, const struct model *m, const char
 				       .backend = backend,
 				       .weights_as = weights_as,
 				       .precision = precision};
-	esp_error *e = NULL;
-	memset(w, 0, sizeof *w);
-	return done(esp_context_create(NULL, &w->context, &e), e) &&
-	       done(esp_model_read(w->context, model_path(), &w->model, &e), e) &&
-	       done(esp_weights_open(w->context, data_path(m->weights), &w->weights, &e), e) &&
-	       done(esp_vocab_open(w->context, data_path("models/sst-vocab.txt"), &w->vocab, &e), e) &&
-	       done(esp_program_create(w->model, w->weights, &options, &w->program, &e), e) &&
-	       done(esp_binding_create(w->program, w->weights, &w->binding, &e), e) &&
-	       done(esp_session_create(w->binding, &w->session, &e), e) &&
-	       done(esp_forest_create(w->program, &w->forest, &e), e);
+	return open_variant_with(w, m, &options);
 }
 
 static bool open_variant(struct variant *w, const struct model *m, const char *backend)
@@ -343,6 +355,7 @@ static void test_narrow(const struct model *m, const struct results *wide)
 	} types[] = {{"f16", NULL, 0.02, 11},
 		     {"bf16", NULL, 0.15, 11},
 		     {"i8", NULL, 0.5, 11},
+		     {NULL, "bf16", 0.15, 11},
 		     {NULL, "i16", 0.02, 0},
 		     {NULL, "i8", 0.5, 11}};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -367,6 +380,73 @@ static void test_narrow(const struct model *m, const struct results *wide)
 	}
 }
 
+/* --- weights that a calibration quantises --- */
+
+enum { CALIBRATED_TREES = 200, FEW_TREES = 2 };
+
+/* Runs the first trees by an observed program, and writes what they quantise. */
+static bool write_quantised(const struct model *m, const char *path)
+{
+	struct variant w = {0};
+	esp_program_options options = {.size = sizeof options, .rules = "-tables", .backend = usual_backend()};
+	esp_treebank *bank = NULL;
+	esp_calibration *c = NULL;
+	esp_error *e = NULL;
+	int more = 1;
+	bool ok = open_files(&w, m) && done(esp_calibration_create(w.model, w.weights, &options, &c, &e), e);
+	esp_program *p = esp_calibration_program(c);
+	esp_treebank_options reading = {.size = sizeof reading, .vocab = w.vocab};
+	ok = ok && done(esp_binding_create(p, w.weights, &w.binding, &e), e) &&
+	     done(esp_session_create(w.binding, &w.session, &e), e) && done(esp_forest_create(p, &w.forest, &e), e) &&
+	     done(esp_treebank_open(w.context, data_path(m->trees), &reading, &bank, &e), e);
+	while (ok && more && esp_forest_structures(w.forest) < CALIBRATED_TREES)
+		ok = done(esp_treebank_next(bank, w.forest, &more, &e), e);
+	ok = ok && done(esp_session_run(w.session, w.forest, &e), e) && done(esp_calibration_add(c, w.session, &e), e) &&
+	     done(esp_calibration_write(c, NULL, path, &e), e);
+	esp_treebank_free(bank);
+	close_variant(&w);
+	esp_calibration_free(c);
+	return ok;
+}
+
+static bool run_quantised(const struct model *m, const char *path, const char *backend, struct results *r, size_t trees)
+{
+	struct model quantised = *m;
+	struct variant w = {0};
+	quantised.weights = path;
+	bool ok = open_variant_with(&w, &quantised,
+				    &(esp_program_options){.size = sizeof(esp_program_options),
+							   .at = ESP_AT_EVERY_NODE,
+							   .backend = backend,
+							   .rules = "-tables"}) &&
+		  run_trees(r, &w, data_path(m->trees), trees, trees);
+	close_variant(&w);
+	return ok;
+}
+
+static void test_quantised(const struct model *m, const struct results *wide)
+{
+	char path[] = "/tmp/espalier-sst-XXXXXX";
+	struct results all = {0}, some = {0}, other = {0};
+	int fd = mkstemp(path);
+	tap_ok(fd >= 0 && write_quantised(m, path), "%s: weights are quantised by %d trees", m->name, CALIBRATED_TREES);
+	bool ok = run_quantised(m, path, usual_backend(), &all, MAX_TREES);
+	double change = ok ? largest_change(wide, &all) : INFINITY;
+	int right = ok ? count_right(m, &all) : 0;
+	tap_ok(change > 0 && change < 0.5, "%s: quantised weights change a logit by %.2g at most", m->name, change);
+	tap_ok(abs(right - m->right) <= 11, "%s: quantised weights have %d roots right, not %d", m->name, right, m->right);
+	ok = ok && run_quantised(m, path, usual_backend(), &some, FEW_TREES);
+	for (int b = 0; ok && b < 3; b++, free(other.logits), other.logits = NULL) {
+		static const char *const backends[] = {"llvm", "gccjit", "interpreter"};
+		if (b == 2 || has_backend(backends[b]))
+			tap_ok(run_quantised(m, path, backends[b], &other, FEW_TREES) && same_results(&some, &other),
+			       "%s: quantised weights give the same bits by %s", m->name, backends[b]);
+	}
+	close(fd);
+	unlink(path);
+	free(all.logits), free(some.logits);
+}
+
 static void test_model(const struct model *m)
 {
 	struct variant compiled;
@@ -383,6 +463,7 @@ static void test_model(const struct model *m)
 	       "%s: the same bits one by one", m->name);
 	test_oracle(m, &compiled);
 	test_narrow(m, &all);
+	test_quantised(m, &all);
 	if (m->interpreted && !SHADOWED)
 		test_interpreted(m, &compiled);
 	close_variant(&compiled);

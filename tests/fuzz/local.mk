@@ -3,11 +3,11 @@
 # else replay.c, which takes files; replay_test.sh feeds all that lies in the corpora to either.
 fuzz_targets = \
 	%D%/compile_fuzz %D%/conllu_fuzz %D%/drawn_fuzz %D%/forest_fuzz %D%/image_fuzz %D%/infer_fuzz %D%/jit_fuzz %D%/json_fuzz %D%/loops_fuzz \
-	%D%/model_fuzz %D%/object_fuzz %D%/onnx_fuzz %D%/plain_fuzz %D%/reference_fuzz %D%/schedule_fuzz %D%/texts_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
+	%D%/model_fuzz %D%/object_fuzz %D%/onnx_fuzz %D%/plain_fuzz %D%/reference_fuzz %D%/schedule_fuzz %D%/texts_fuzz %D%/tflite_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/vta_fuzz %D%/weights_fuzz
 check_PROGRAMS += $(fuzz_targets)
 check_LTLIBRARIES += %D%/libfuzz.la
 %C%_libfuzz_la_SOURCES = \
-	%D%/drawn.c %D%/drawn.h %D%/fuzz.c %D%/fuzz.h %D%/program.c %D%/program.h %D%/structures.c %D%/structures.h
+	%D%/drawn.c %D%/drawn.h %D%/fuzz.c %D%/fuzz.h %D%/graphs.c %D%/graphs.h %D%/program.c %D%/program.h %D%/structures.c %D%/structures.h
 if !FUZZ
 %C%_libfuzz_la_SOURCES += %D%/replay.c
 endif
@@ -59,10 +59,14 @@ infer_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
 %C%_reference_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_schedule_fuzz_LDADD = $(fuzz_libraries)
 %C%_schedule_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_tflite_fuzz_LDADD = $(fuzz_libraries)
+%C%_tflite_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_tree_fuzz_LDADD = $(fuzz_libraries)
 %C%_tree_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_vocab_fuzz_LDADD = $(fuzz_libraries)
 %C%_vocab_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_vta_fuzz_LDADD = $(fuzz_libraries)
+%C%_vta_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_weights_fuzz_LDADD = $(fuzz_libraries)
 %C%_weights_fuzz_LDFLAGS = $(fuzz_ldflags)
 

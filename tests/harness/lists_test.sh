@@ -41,6 +41,13 @@ absent()
 	done
 }
 
+# Names that two files under src/ have; the back ends of jit/ are made of the same pieces.
+twice()
+{
+	find src -name '*.[ch]' ! -path 'src/jit/*/*' -printf '%f\n' | sort | uniq -d
+}
+
+tap_is "$(twice)" "" "no two files have the same name"
 tap_is "$(missing)" "" "every source and every test is part of the build"
 tap_is "$(unnamed)" "" "what tests read is part of the archive"
 tap_is "$(absent)" "" "what the build names exists"

@@ -89,7 +89,7 @@ static void test_built_module(void)
 	int node = ilir_dim_name(b.m, "node");
 	ilir_buffer h = ilir_new_buffer(
 	    b.m, (struct ilir_buffer_decl){
-		     "h", IMAGE_STATE, ILIR_F32, 0, 1, {{node, IMAGE_NODES, 0, 0}}, NULL, {0}, {0}, false});
+		     "h", IMAGE_STATE, ILIR_F32, 0, 1, {{node, IMAGE_NODES, 0, 0}}, NULL, {0}, {0}, false, false});
 	ilir_var n = ilir_new_var(b.m, "n", (struct ilir_type){ILIR_INDEX, 1});
 	ilir_expr at = ilir_var_ref(b.m, n), value = ilir_unary(b.m, ILIR_TANH, ilir_load(b.m, h, &at, 1));
 	struct ilir_stmt *loop = ilir_for(b.m, n, ilir_var_ref(b.m, ilir_begin), ilir_var_ref(b.m, ilir_end),

@@ -111,6 +111,7 @@ static const struct {
     {"prefetch 1.0", "a prefetch of what is not in memory", 0},
     {"h[0, 0] = within(1.0, 0.0)", "within of something else than a load from memory", 0},
     {"alloc r : f32 [8:lane] h[0, 0] = within(r[0], 0.0)", "within of something else than a load from memory", 0},
+    {"h[0, 0] = to_f32(within(to_i32(h[1, 0]), 0i))", "within of something else than a load from memory", 0},
     {"h[0, 0] = within(h[1, 0], 0.0)", "within is left", ILIR_RESOLVED},
     {"h[0, ramp(8, 0)] = splice(h[1, ramp(8, 0)], h[1, ramp(8, 8)], 16, 1, 8)", "splice of lanes that two vectors have not", 0},
     {"h[0, ramp(8, 0)] = splice(h[1, ramp(8, 0)], h[1, ramp(8, 8)], -8, 1, 8)", "splice of lanes that two vectors have not", 0},

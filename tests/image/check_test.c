@@ -189,6 +189,11 @@ static void unrolled_shared(struct bending *b)
 	b->image.unroll = 2;
 }
 
+static void stacked_tree(struct bending *b)
+{
+	b->image.stacked = 2;
+}
+
 static void place_of_shared(struct bending *b)
 {
 	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
@@ -591,7 +596,13 @@ static const struct bent fold_bendings[] = {
     {"a state that belongs to a binding", state_at_binding, "cannot belong to a binding"},
 };
 
+static void bounded_token(struct bending *b)
+{
+	b->input->within = 1;
+}
+
 static const struct bent bendings[] = {
+    {"a token within a bound", bounded_token, "does not have floats"},
     {"fewer weights than recipes", few_weights, "not as many as recipes"},
     {"weights that a run misses", no_weights, "where a run needs them"},
     {"weights that are too short", short_weights, "not as long as they are laid out"},
@@ -630,6 +641,7 @@ static const struct bent bendings[] = {
     {"a state of another shape", state_shape, "elements of its shape"},
     {"a state by parent where nodes have several", layout_of_shared, "by parent"},
     {"levels unrolled where nodes have several parents", unrolled_shared, "levels are unrolled"},
+    {"a row that is several where there is a structure", stacked_tree, "a row is several"},
     {"places where nodes have several parents", place_of_shared, "something that does not exist"},
     {"places of edges", place_of_edges, "not as its kind must be"},
     {"a state with elements outside of its row", long_stride, "as large as"},
@@ -774,6 +786,79 @@ static void test_given_rows(struct test_run *r)
 	test_bendings(&r->arena, &r->image, given_bendings, sizeof given_bendings / sizeof *given_bendings);
 }
 
+static void other_instances(struct bending *b)
+{
+	b->image.stacked++;
+}
+
+static void input_of_others(struct bending *b)
+{
+	b->input->shape[0] = 2 * b->input->shape[0];
+	b->input->elements *= 2;
+}
+
+static void output_of_others(struct bending *b)
+{
+	b->output->shape[0]++;
+	b->output->elements = b->output->elements / (b->output->shape[0] - 1) * b->output->shape[0];
+}
+
+static void scalar_of_stack(struct bending *b)
+{
+	b->input->rank = 0;
+	b->input->elements = 1;
+}
+
+static void token_of_stack(struct bending *b)
+{
+	b->input->token = true;
+	b->input->dtype = DTYPE_I32;
+	b->input->rank = 0;
+	b->input->elements = 0;
+}
+
+static void edges_of_stack(struct bending *b)
+{
+	b->input->on_edge = true;
+	b->input->at_leaf = b->input->at_inner = false;
+}
+
+static void children_of_stack(struct bending *b)
+{
+	b->image.children = 2;
+}
+
+/* The rows of a program whose rows stay whole. */
+static void whole_rows(struct bending *b)
+{
+	b->image.stacked = 0;
+}
+
+static void wide_instance(struct bending *b)
+{
+	for (int i = 0; i < b->image.buffers; i++)
+		if (b->buffer[i].kind == IMAGE_VECTOR || b->buffer[i].kind == IMAGE_GIVEN)
+			b->buffer[i].shape[0]++;
+}
+
+static const struct bent stack_bendings[] = {
+    {"more instances than inputs have", other_instances, "a row is several"},
+    {"an input of other instances", input_of_others, "a row is several"},
+    {"a result of other instances", output_of_others, "a row is several"},
+    {"an input without instances", scalar_of_stack, "a row is several"},
+    {"a token of instances", token_of_stack, "a row is several"},
+    {"edges that carry instances", edges_of_stack, "a row is several"},
+    {"children of instances", children_of_stack, "a row is several"},
+    {"buffers for instances where rows are whole", whole_rows, "not as large as it must be"},
+    {"a buffer with rows of more than an instance", wide_instance, "not as large as it must be"},
+};
+
+static void test_stacks(struct test_run *r)
+{
+	if (tap_ok(r->image.stacked == 3, "a row is three"))
+		test_bendings(&r->arena, &r->image, stack_bendings, sizeof stack_bendings / sizeof *stack_bendings);
+}
+
 static void test_tables_of_leaves(struct test_run *r)
 {
 	test_rows_to_read(r);
@@ -788,5 +873,6 @@ int main(void)
 	with_model(FOLDING_MODEL, test_folds);
 	with_model("examples/treefc/treefc.ra", "D=8 V=3", test_tables_of_leaves);
 	with_model("examples/gru/gru.ra", "D=64 E=64", test_given_rows);
+	with_model("tests/models/instances.ra", "B=3 C=4 H=6 K=5", test_stacks);
 	return tap_done();
 }

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures as a file or a pipe gives them: the same as of the whole text, however it is cut, and no byte
  * more is waited for than the structure has. */
-#include "io/stream.h"
+#include "io/structure_stream.h"
 
 #include "io/file.h"
 #include "io/reader.h"

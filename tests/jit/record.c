@@ -7,13 +7,20 @@
 
 static const struct {
 	const char *path, *sizes;
+	enum dtype precision;
 } models[] = {
-    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30"},
-    {"examples/childsum/childsum.ra", "D=13 E=10 V=30 C=4"},
-    {"tests/ra/good/gru.ra", "D=18 E=7"},
-    {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4"},
-    {"tests/ra/good/matrix.ra", "D=5 V=30"},
-    {"tests/models/mixed.ra", "D=11 X=5"},
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30", DTYPE_F32},
+    {"examples/childsum/childsum.ra", "D=13 E=10 V=30 C=4", DTYPE_F32},
+    {"tests/ra/good/gru.ra", "D=18 E=7", DTYPE_F32},
+    {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4", DTYPE_F32},
+    {"tests/ra/good/matrix.ra", "D=5 V=30", DTYPE_F32},
+    {"tests/models/mixed.ra", "D=11 X=5", DTYPE_F32},
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30", DTYPE_I16},
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30", DTYPE_I8},
+    {"examples/childsum/childsum.ra", "D=18 E=10 V=30 C=4", DTYPE_I16},
+    {"examples/childsum/childsum.ra", "D=18 E=10 V=30 C=4", DTYPE_I8},
+    {"tests/golden/quantised.ra", "D=35", DTYPE_I16},
+    {"tests/golden/quantised.ra", "D=35", DTYPE_I8},
 };
 
 /* The interpreter, and who listens to it. */
@@ -111,8 +118,9 @@ static void keep_apart(struct image *image, struct arena *a)
 	image->buffer = buffers;
 }
 
-static bool record_model(const char *path, const char *sizes, const char *backend, const char *target)
+static bool record_model(size_t model, const char *backend, const char *target)
 {
+	const char *path = models[model].path, *sizes = models[model].sizes;
 	struct test_model t = {0};
 	struct test_run r = {0};
 	struct recorder recorder;
@@ -124,7 +132,7 @@ static bool record_model(const char *path, const char *sizes, const char *backen
 		return false;
 	sub_init(&p, &t.arena, t.model->name);
 	bool ok = sub_lower_model(&p, t.model, t.sizes, SUB_AT_MODEL, &r.diags) &&
-		  compile_program(&recorder.compiled, &t.arena, &p, limits, "interpreter", target, NULL,
+		  compile_program_in(models[model].precision, &recorder.compiled, &t.arena, &p, limits, "interpreter", target, NULL,
 				  &r.diags) &&
 		  put_code(&recorder.compiled, &t.arena, path, backend, &r.diags);
 	if (ok) {
@@ -145,6 +153,6 @@ int main(int argc, char **argv)
 {
 	bool ok = argc == 3 && target_find(argv[2]);
 	for (size_t i = 0; ok && i < sizeof models / sizeof *models; i++)
-		ok = record_model(models[i].path, models[i].sizes, argv[1], argv[2]);
+		ok = record_model(i, argv[1], argv[2]);
 	return ok && fflush(stdout) == 0 ? 0 : 1;
 }

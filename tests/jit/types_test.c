@@ -172,7 +172,7 @@ static ilir_expr operator_of(struct program *p, const struct row *row, int lanes
 	     quotient = op == ILIR_DIV || op == ILIR_MOD;
 	ilir_expr a[3];
 	for (int i = 0; i < ilir_op_arity(op); i++)
-		a[i] = draw_expr(p, t, lanes, depth - 1);
+		a[i] = draw_expr(p, i == 2 && op == ILIR_DOT_BF16 ? ILIR_F32 : t, lanes, depth - 1);
 	if (shift)
 		a[1] = t == ILIR_I32 ? ilir_i32(m, draw(32)) : ilir_i64(m, draw(64));
 	else if (quotient || (op == ILIR_MUL && t == ILIR_INDEX))

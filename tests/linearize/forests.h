@@ -8,7 +8,12 @@
 
 #include "tests/io/files.h"
 
-static const struct lin_rules any_tree = {.children = -1, .places = true, .parent = true, .parents = true},
+static const struct lin_rules any_tree = {.children = -1,
+					  .places = true,
+					  .parent = true,
+					  .parents = true,
+					  .origins = true,
+					  .edge_nodes = true},
 			      any_dag = {.children = -1,
 					 .shared = true,
 					 .places = true,
@@ -107,6 +112,19 @@ static inline bool parents_right(const struct lin_order *o, const struct lin_for
 	return ok && (!rules.parents || o->parent_begin[0] == 0);
 }
 
+/* Without spans: where the batch of each node begins, and which node each edge is of. */
+static inline bool origins_right(const struct lin_order *o, struct lin_rules rules)
+{
+	bool ok = (o->origin != NULL) == rules.origins && (o->edge_node != NULL) == rules.edge_nodes;
+	for (int32_t b = 0; ok && rules.origins && b < o->batches; b++)
+		for (int32_t n = o->batch_begin[b]; n < o->batch_begin[b + 1]; n++)
+			ok &= o->origin[n] == o->batch_begin[b];
+	for (int32_t n = 0; ok && rules.edge_nodes && n < o->nodes; n++)
+		for (int32_t e = o->child_begin[n]; e < o->child_begin[n + 1]; e++)
+			ok &= o->edge_node[e] == n;
+	return ok;
+}
+
 /* That the index arrays say of the new numbers what the forest says of the ids. */
 static inline bool indices_right(const struct lin_order *o, const struct lin_forest *f,
 				 struct lin_rules rules)
@@ -129,7 +147,7 @@ static inline bool indices_right(const struct lin_order *o, const struct lin_for
 	}
 	for (int64_t i = 0; ok && i < f->inputs; i++)
 		ok = o->root[i] == o->number[f->root[i]];
-	return ok && places_right(o, f, rules) && parents_right(o, f, rules);
+	return ok && places_right(o, f, rules) && parents_right(o, f, rules) && (o->span || origins_right(o, rules));
 }
 
 /* That each case of each batch is where it is said to be. */

@@ -113,6 +113,9 @@ static void test_ranges(void)
 	tap_ok(
 	    is_refused(FOREST(LIST(-1, 0, 0), LIST(0), LIST(0)), binary, DIAG_BAD_CHILD_BEGIN, "begin at -1"),
 	    "a negative child_begin is refused");
+	tap_ok(is_refused(FOREST(LIST(0, INT32_MAX, INT32_MIN, 0), LIST(0), LIST(0)), binary, DIAG_BAD_CHILD_BEGIN,
+			  "children of node 1 begin at 2147483647 and end at -2147483648"),
+	       "a child_begin that descends by more than an int32 is refused");
 }
 
 /* An order that is used again finds any value in its memory, INT32_MAX, too: overflows are for UBSan to see. */

@@ -276,6 +276,7 @@ int main(void)
 	lin_order_init(&order, &allocator_default);
 	test_agreement(any_tree, "trees of any arity");
 	test_agreement(binary, "binary trees");
+	test_agreement((struct lin_rules){.children = 2}, "plain binary trees");
 	test_agreement(chain_rules, "sequences");
 	test_agreement((struct lin_rules){.children = 3, .places = true}, "ternary trees");
 	test_agreement(
@@ -298,6 +299,8 @@ int main(void)
 	agrees_typed(any_dag, false, "DAGs of typed nodes");
 	agrees_typed(binary, true, "typed, with places and parents");
 	agrees_typed((struct lin_rules){.children = 2}, true, "typed");
+	agrees_typed(any_tree, true, "typed lists with all arrays");
+	agrees_typed((struct lin_rules){.children = -1}, true, "typed lists");
 	for (int disturb = 0; disturb < 2; disturb++) {
 		test_post_order((struct lin_rules){.children = 2}, disturb, "plain");
 		test_post_order(binary, disturb, "with places and parents");
@@ -305,6 +308,10 @@ int main(void)
 		test_post_order((struct lin_rules){.children = 2, .edges = true, .parents = true}, disturb,
 				"with lists");
 		test_post_order((struct lin_rules){.children = 2, .unlinked = true}, disturb, "unlinked");
+		test_post_order((struct lin_rules){.children = -1}, disturb, "as lists");
+		test_post_order(any_tree, disturb, "as lists with all arrays");
+		test_post_order((struct lin_rules){.children = -1, .places = true, .unlinked = true}, disturb,
+				"as unlinked lists");
 	}
 	refuses_child_below_stack();
 	struct target machine = *target_at(0);

@@ -77,6 +77,8 @@ static const struct {
     {"tests/models/scan.ra", "T=9 B=2 D=33 S=1"},
     {"tests/models/looked.ra", "T=3 D=5 N=7"},
     {"tests/models/columns.ra", "T=5 D=17"},
+    {"tests/models/sides.ra", "T=3 D=5 E=4"},
+    {"tests/models/sides.ra", "T=2 D=17 E=16"},
     {"tests/models/reshape.ra", "D=8"},
     {"tests/models/reshape.ra", "D=1"},
     {"tests/models/reshape.ra", "D=5"},

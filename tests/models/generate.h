@@ -351,6 +351,14 @@ static inline void drop_unused_locals(struct text *t)
 	}
 }
 
+/* A bound of some inputs of floats, by the length of the text before it: no other draw depends on it. */
+static inline void put_bound(struct generator *g, enum dtype stored, int which)
+{
+	static const char *const bounds[] = {"", " within 0.3", "", " within 0.4", ""};
+	if (dtype_traits_of(stored)->kind == DTYPE_FLOAT)
+		put(&g->body, "%s", bounds[(g->body.n + which) % (sizeof bounds / sizeof *bounds)]);
+}
+
 /* The inputs and parameters that something uses. */
 static inline void put_used(struct generator *g)
 {
@@ -364,12 +372,15 @@ static inline void put_used(struct generator *g)
 		put(&g->body, "input %s", g->vector[i].name);
 		put_form(&g->body, &g->vector[i].form);
 		put_type(&g->body, g->vector[i].stored);
+		put_bound(g, g->vector[i].stored, i);
 		put(&g->body, "\n");
 	}
 	if (g->has_edge && has_word(g->body.at, "e")) {
 		put(&g->body, "edge e");
 		put_form(&g->body, g->edge_token ? &(struct form){0} : &g->edge);
 		put_type(&g->body, g->edge_token ? DTYPE_F32 : g->edge_stored);
+		if (!g->edge_token)
+			put_bound(g, g->edge_stored, g->vectors);
 		put(&g->body, !g->edge_token ? "\n" : g->edge_number ? " : i32\n" : " : token\n");
 	}
 	put(&g->body, "output total = sum(sum(max(z)))\nparam z[A, B, C]\n");

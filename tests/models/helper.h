@@ -241,6 +241,20 @@ static inline void add_structure(struct test_forest *f, int arity, bool shared, 
 	diags_free(&d);
 }
 
+/* Makes what is beyond the bound of an input, or not a number, zero. */
+static inline void keep_within(const struct image_input *in, int64_t n, void *data)
+{
+	for (int64_t i = 0; in->within > 0 && i < n; i++) {
+		size_t bytes = dtype_traits_of(in->dtype)->bytes;
+		char *at = (char *)data + i * bytes;
+		float x = in->dtype == DTYPE_F16    ? f32_of_f16(*(uint16_t *)at)
+			  : in->dtype == DTYPE_BF16 ? f32_of_bf16(*(uint16_t *)at)
+						    : *(float *)at;
+		if (!(fabsf(x) <= in->within))
+			memset(at, 0, bytes);
+	}
+}
+
 /* A sequence is a chain; other structures by the image's rules; without a structure as many rows as there are nodes at
  * most. */
 static inline void make_shaped_forest(struct test_forest *f, const struct image *image, int inputs, int size,
@@ -262,7 +276,7 @@ static inline void make_shaped_forest(struct test_forest *f, const struct image 
 		int32_t *index = malloc((n + 1) * sizeof(int64_t));
 		f->data[i] = f->owned[i] = index;
 		if (!in->token && !in->limit)
-			put_elements(in->dtype, FIRST_CARRIED + i, 0, n, index);
+			put_elements(in->dtype, FIRST_CARRIED + i, 0, n, index), keep_within(in, n, index);
 		else
 			for (int64_t k = 0; k < n; k++)
 				index[k] = random_below(in->limit ? in->limit : 4);
@@ -404,14 +418,10 @@ static inline void end_run(struct test_run *r)
 	arena_free(&r->arena);
 }
 
-/* Elements of a row of an output. */
+/* Elements of a row of an output, as the caller counts rows. */
 static inline int64_t output_elements(const struct image *image, int o)
 {
-	const struct image_buffer *b = &image->buffer[image->output[o].buffer];
-	int64_t n = 1;
-	for (int d = 0; d < b->rank; d++)
-		n *= b->shape[d];
-	return n;
+	return image->output[o].elements;
 }
 
 /* An element as the oracle holds it. */

@@ -4,6 +4,7 @@
  * lowering. */
 #include "tests/models/agree.h"
 
+#include "base/convert.h"
 #include "jit/jit.h"
 
 enum { D = 5, V = 7 };
@@ -179,6 +180,15 @@ static double half_products(const struct place *p, int i)
 	return 1e-7 * sum;
 }
 
+static double bf16_products(const struct place *p, int i)
+{
+	double sum = 0;
+	for (int k = 0; k < D; k++)
+		sum += (double)f32_of_bf16(bf16_of_f32((float)p->W[i][k])) *
+		       f32_of_bf16(bf16_of_f32((float)p->h[0][k]));
+	return sum;
+}
+
 /* --- the models --- */
 
 #define BYTE_PRODUCTS                                                                                        \
@@ -214,6 +224,8 @@ static const struct row {
     {RA_MATMUL, SUB_APPEND8, BYTE_PRODUCTS, byte_products},
     {RA_MATMUL, SUB_ACCUMULATE2, HALF_PRODUCTS, half_products},
     {RA_MATMUL, SUB_APPEND16, HALF_PRODUCTS, half_products},
+    {RA_MATMUL, SUB_BF16_BITS, "B @ left.h", bf16_products},
+    {RA_MATMUL, SUB_ACCUMULATE_BF16, "B @ left.h", bf16_products},
     {RA_MUL, SUB_FMA, "left.h * right.h + x", multiply_add},
     {RA_MAXIMUM, SUB_SMAX, "maximum(left.h, right.h)", larger},
     {RA_MINIMUM, SUB_SMIN, "minimum(left.h, right.h)", smaller},
@@ -285,6 +297,7 @@ static void put_model(struct str *s, const struct row *row)
 	} declarations[] = {{"word", "input word : token\n"},
 			    {"P", "param P[D]\n"},
 			    {"W", "param W[D, D]\n"},
+			    {"B", "param B[D, D] products bf16\n"},
 			    {"E[", "param E[V, D]\n"}};
 	str_puts(s, "model one\nstructure tree(left, right)\ninput x[D]\n");
 	for (size_t i = 0; i < sizeof declarations / sizeof *declarations; i++)
@@ -323,18 +336,20 @@ static bool has_sub_op(const struct sub_program *p, bool down, enum sub_op op)
 	return found;
 }
 
-/* As it is lowered, or once sums are contracted or products grouped. */
+/* As it is lowered, or once sums are contracted, products in bf16 or grouped. */
 static bool needs_sub_op(struct test_model *t, bool down, enum sub_op op)
 {
-	struct sub_program p, contracted, grouped;
+	struct sub_program p, contracted, quantised, grouped;
 	struct rewrite_options options = {.math = REWRITE_REASSOCIATE};
 	sub_init(&p, &t->arena, "one");
 	sub_init(&contracted, &t->arena, "one");
+	sub_init(&quantised, &t->arena, "one");
 	sub_init(&grouped, &t->arena, "one");
 	if (!sub_lower_model(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags))
 		return false;
 	rewrite_contract(&contracted, &p, NULL, NULL);
-	rewrite_group(&grouped, &contracted, &options, NULL);
+	rewrite_quantise(&quantised, &contracted, &options, NULL);
+	rewrite_group(&grouped, &quantised, &options, NULL);
 	return has_sub_op(&p, down, op) || has_sub_op(&contracted, down, op) ||
 	       has_sub_op(&grouped, down, op);
 }

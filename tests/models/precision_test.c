@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Products in integers: the same bits however the program is run, those of the oracle, near to the results in
+/* Products in integers and in bf16: the same bits however the program is run, those of the oracle, near to the results in
  * f32; and what becomes of weights that have no scale. */
 #include "tests/models/variants.h"
 #include "tests/sanitizers.h"
@@ -16,13 +16,15 @@ static const struct {
     {"examples/gru/gru.ra", "E=5 D=16"},
     {"tests/models/parents.ra", "X=5 D=16"},
     {"tests/golden/quantised.ra", "D=16"},
+    {"tests/models/bounded.ra", "X=16 D=16"},
+    {"tests/models/boundedtree.ra", "X=17 D=16"},
 };
 
 /* How far results of these models may be from those in f32: some times what was found. */
 static const struct {
 	const char *name;
 	double change;
-} precisions[] = {{"i16", 2e-3}, {"i8", 0.1}};
+} precisions[] = {{"i16", 2e-3}, {"i8", 0.1}, {"bf16", 0.1}};
 
 static bool find_results(struct setting *s, struct test_run *r, const struct test_model *m,
 			 const char *precision)
@@ -92,6 +94,46 @@ static void test_model(size_t model, size_t precision)
 	free_model(&m);
 }
 
+/* --- what the model declares --- */
+
+/* Sets `all` to the outputs of a model, which are `count`. */
+static double *run_model(const char *path, const char *precision, int64_t *count)
+{
+	struct test_model m = {0};
+	struct test_run r = {0};
+	struct setting s = {0};
+	random_state = 5;
+	bool ok = load_model(&m, path, "D=16") && find_results(&s, &r, &m, precision);
+	double *all = ok ? s.expected : NULL;
+	*count = s.count;
+	if (ok)
+		s.expected = NULL;
+	end_setting(&s);
+	end_run(&r);
+	free_model(&m);
+	return all;
+}
+
+/* Whether two models, or one with two options, give the same bits. */
+static bool are_same(const char *path, const char *precision, const char *other_path, const char *other)
+{
+	int64_t n, m;
+	double *a = run_model(path, precision, &n), *b = run_model(other_path, other, &m);
+	bool same = a && b && n == m && memcmp(a, b, n * sizeof *a) == 0;
+	free(a);
+	free(b);
+	return same;
+}
+
+static void test_declared(void)
+{
+	const char *plain = "tests/golden/quantised.ra", *declared = "tests/models/declared.ra";
+	tap_ok(are_same(declared, NULL, plain, "i16"), "products that a model declares are as those of the option");
+	tap_ok(!are_same(declared, NULL, plain, NULL) && !are_same(declared, NULL, plain, "i8"),
+	       "and not as those in f32 or of another option");
+	tap_ok(are_same(declared, "i8", plain, "i16"), "what it declares goes before the option");
+}
+
 /* --- weights without a scale --- */
 
 static float replaced; /* the weight that stands at row 3, column 2, of W; row 5 is zero */
@@ -147,6 +189,7 @@ int main(void)
 		test_special(precisions[k].name, -0x1p127f, true);
 		test_special(precisions[k].name, 0x1p-149f, true);
 	}
+	test_declared();
 	skip_backends();
 	return tap_done();
 }

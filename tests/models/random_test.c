@@ -8,6 +8,7 @@
  * that are always the same. */
 #include "ilir/passes.h"
 #include "tests/models/agree.h"
+#include "tests/models/bounded_input.h"
 #include "tests/models/checked.h"
 #include "tests/models/schedules.h"
 #include "tests/sanitizers.h"
@@ -21,6 +22,8 @@ static int programs, compiled; /* that ran; of these, by a back end */
 static int typed, compared;    /* models that have types; of all, those that the oracle computed as well */
 /* Lines that were drawn: that were taken, that were refused. */
 static int taken, refused;
+static int in_bf16, integral; /* models that have products in bf16, in integers */
+static int bounded;	      /* of the latter, those that have an input within a bound */
 /* Models of which something left the recursion, or went to the children. */
 static int hoisted, refactored, localised;
 
@@ -186,6 +189,7 @@ static void check_variants(struct subject *s, bool compile)
 		check(s, (struct option_texts){
 			     .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name});
 	check(s, (struct option_texts){.backend = "interpreter", .target = "avx512"});
+	check(s, (struct option_texts){.backend = "interpreter", .target = "amx"});
 	check(s, (struct option_texts){.backend = "interpreter", .target = "generic"});
 	if (compile) {
 		check_compiled(s, (struct option_texts){.target = "native"});
@@ -277,14 +281,84 @@ static void check_run(struct subject *s, bool compile)
 	end_run(&r);
 }
 
+/* --- declared products --- */
+
+/* Whether the model with a text can be compiled. */
+static bool compiles(const char *text, const char *sizes)
+{
+	struct subject s = {.sizes = sizes};
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	bool ok = load_text(&s.model, "random", text, strlen(text), sizes) && !arena_guard(&a, &jump) &&
+		  planned(&s, &a, NULL, "avx2");
+	free_model(&s.model);
+	arena_free(&a);
+	return ok;
+}
+
+/* In what the products of the model of a seed are declared, NULL = in nothing: half of the models, also those without a
+ * structure. */
+static const char *draw_products(uint64_t seed)
+{
+	static const char *const drawn[] = {" products i16", " products bf16", " products i8",  " products i16",
+					    " products i8",  " products bf16", " products i16", " products i8"};
+	return seed % 2 ? drawn[seed / 2 % (sizeof drawn / sizeof *drawn)] : NULL;
+}
+
+/* Whether products are declared in integers, which need a bound of what they multiply. */
+static bool is_integral(const char *products)
+{
+	return strstr(products, " i");
+}
+
+/* Declares in what products with each parameter are, where they can be; returns how many are. */
+static int declare_products(struct text *t, const char *products, const char *sizes)
+{
+	int declared = 0;
+	for (char *line = strstr(t->at, "\nparam "); line; line = strstr(line + 1, "\nparam ")) {
+		size_t end = line + 1 + strcspn(line + 1, "\n") - t->at, n = strlen(products);
+		if (!insert_text(t, end, products))
+			break;
+		if (compiles(t->at, sizes)) {
+			declared++;
+			continue;
+		}
+		memmove(t->at + end, t->at + end + n, t->n + 1 - end - n);
+		t->n -= n;
+	}
+	return declared;
+}
+
+/* Declares products as the seed says, in integers beside an input within a bound; false where none can be. */
+static bool draw_declared(struct text *t, const char *text, uint64_t seed, const char *sizes)
+{
+	const char *products = draw_products(seed);
+	t->n = 0;
+	put(t, "%s", text);
+	if (products && is_integral(products))
+		put_bounded_input(t, seed, RA_MAX_RANK - 1);
+	if (!products || !declare_products(t, products, sizes))
+		return false;
+	in_bf16 += !is_integral(products);
+	integral += is_integral(products);
+	bounded += is_integral(products) && strstr(t->at, "input bounded");
+	return true;
+}
+
 static bool check_seed(uint64_t seed, bool compile)
 {
 	static struct generator g;
+	static struct text declared;
 	char sizes[64];
 	struct subject s = {.seed = seed, .sizes = sizes};
 	s.text = generate_model(&g, seed, sizes);
 	s.jumps = g.jumps;
 	typed += g.typed;
+	if (draw_declared(&declared, s.text, seed, sizes)) {
+		s.text = declared.at;
+		s.jumps = true; /* what the oracle computes is far from products that are rounded */
+	}
 	s.setting.model = &s.model;
 	if (load_text(&s.model, "random", s.text, strlen(s.text), sizes))
 		check_run(&s, compile);
@@ -318,10 +392,14 @@ int main(int argc, char **argv)
 		right += check_seed(i, s.each && i % s.each == 0);
 	tap_ok(right == s.count,
 	       "%llu of %llu random models from seed %llu on agree in all variants, %d typed, "
-	       "%d computed by the oracle: %d programs ran, %d of them compiled",
-	       (unsigned long long)right, s.count, s.first, typed, compared, programs, compiled);
+	       "%d computed by the oracle, %d with products in bf16, %d in integers (%d of an input within a bound): "
+	       "%d programs ran, %d of them compiled",
+	       (unsigned long long)right, s.count, s.first, typed, compared, in_bf16, integral, bounded, programs,
+	       compiled);
 	tap_ok(taken && refused, "of the lines that are drawn from directives %d are taken, %d refused",
 	       taken, refused);
+	if (SAMPLE == 1 && s.first == FIRST && s.count == SEEDS)
+		tap_ok(in_bf16 && integral && bounded, "products in bf16 and in integers are drawn, also of inputs within bounds");
 	if (SAMPLE == 1 && s.first == FIRST && s.count == SEEDS)
 		tap_ok(hoisted && refactored && localised,
 		       "%d programs were hoisted, %d refactored, %d have local groups", hoisted, refactored,

@@ -230,6 +230,8 @@ static bool is_near(const struct typed *t, const struct lin_order *order)
 	return ok;
 }
 
+#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+
 /* --- one model --- */
 
 static void test_backends(struct typed *t, const char *name)
@@ -274,6 +276,30 @@ static void test_model(struct typed *t, const char *name, void (*test)(struct ty
 	end_run(&r);
 }
 
+/* What windows read is the same whether it is copied with a border, stored or read in place. */
+static void test_schedules(struct typed *t, const char *name)
+{
+	static const char *const schedules[] = {"pad off\n", "pad off\nlocal off\nvectorize 8\n", "pad off\nfuse none\nvectorize off\n"};
+	for (int i = 0; i < COUNT(schedules); i++)
+		for (int b = 0; backend_at(b); b++) {
+			struct option_texts o = {.backend = backend_at(b), .target = "native", .schedule = schedules[i]};
+			tap_ok(run_typed(t, o), "%s, %s: compiled by %s as schedule %d says", name, t->math, o.backend, i);
+		}
+	test_backends(t, name);
+}
+
+/* The same where rewriting keeps sums as they are written, and where it does not. */
+static void test_windows(const char *path, const char *sizes)
+{
+	static const char *const maths[] = {"exact", "reassociate"};
+	for (int i = 0; i < COUNT(maths); i++) {
+		struct typed t = {.math = maths[i]};
+		if (tap_ok(load_model(&t.model, path, sizes), "%s, %s", path, sizes))
+			test_model(&t, path, test_schedules);
+		free_model(&t.model);
+	}
+}
+
 static void test_file(const char *path, const char *sizes)
 {
 	struct typed t = {0};
@@ -305,8 +331,6 @@ static void put_text(struct str *s, const char *text, int depth, bool inner)
 		    depth - 1, inner);
 	}
 }
-
-#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
 static void put_leaf(struct str *s, enum dtype dtype, bool inner)
 {
@@ -418,6 +442,15 @@ int main(void)
 	test_file("tests/models/dots.ra", "K=22 N=19");
 	test_file("tests/models/dots.ra", "K=1 N=33");
 	test_file("tests/models/dots.ra", "K=40 N=16");
+	test_file("tests/golden/bytes.ra", "C=5 H=7 K=18");
+	test_file("tests/models/byte_windows.ra", "K=19 H=9 M=18 L=37 N=21");
+	test_file("tests/models/byte_windows.ra", "K=32 H=10 M=16 L=64 N=32");
+	test_file("tests/models/borders.ra", "N=9");
+	test_windows("tests/models/borders.ra", "N=6");
+	test_windows("tests/models/borders.ra", "N=19");
+	test_windows("tests/models/outside_sums.ra", "N=2");
+	test_file("tests/models/integer_borders.ra", "N=5 L=8");
+	test_file("tests/models/integer_borders.ra", "N=7 L=37");
 	test_file("tests/models/types.ra", "D=1 V=1 K=1");
 	test_file("tests/models/types.ra", "D=16 V=30 K=8");
 	test_file("tests/ra/good/types.ra", "D=17 V=30 K=6");

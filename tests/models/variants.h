@@ -33,7 +33,7 @@ static inline double *evaluate_rounded(const struct setting *s, const struct sub
 												       : NULL;
 }
 
-/* Interpreted after each pass, and by each back end, for each target that runs here: the bits of the setting.
+/* Interpreted after each pass and for a machine with matrix registers, and by each back end, for each target that runs here: the bits of the setting.
  */
 static inline void test_variants(struct setting *s, const char *name, struct option_texts o)
 {
@@ -43,7 +43,11 @@ static inline void test_variants(struct setting *s, const char *name, struct opt
 		ok &= agrees(s, &o);
 	}
 	tap_ok(ok, "%s: the same bits interpreted after each pass", name);
-	o.last_pass = NULL; /* one back end for all targets, others for the first */
+	o.last_pass = NULL;
+	const char *target = o.target;
+	o.target = "amx";
+	tap_ok(agrees(s, &o), "%s: the same bits interpreted for a machine with matrix registers", name);
+	o.target = target; /* one back end for all targets, others for the first */
 	for (int b = 0; backend_at(b); b++)
 		for (int i = 0; target_at(i); i++) {
 			o.backend = backend_at(b);

@@ -88,12 +88,13 @@ static const struct {
      "i32\nnode:\n"
      " h = W @ x + U @ previous.h\noutput y = h at every node\n",
      "D=11 E=32", 1, 0},
+    /* Leaves multiply it by the sum over no children, which is 0. */
     {"a product of narrow integers, as long ones",
      "model m\nstructure tree(*)\ninput x[E] : i64\nparam W[D, E] : i8, U[D, D] : i64\nstate h[D] : "
      "i64\nnode:\n"
      " h = cast(W, i64) @ x * sum(k.h for k in children) + U @ sum(k.h for k in children)\noutput y = h at "
      "every node\n",
-     "D=9 E=20", 1, 0},
+     "D=9 E=20", 0, 1},
     {"the largest sum of pairs",
      "model m\n" SEQUENCE "param W[D, E], U[D, D]\nstate h[D]\nnode:\n"
      " m[i] = max(W[i, j] + x[j] for j)\n h = tanh(m + U @ previous.h)\noutput y = h at every node\n",

@@ -77,7 +77,7 @@ static inline bool explains(struct test_model *t, const char *line)
 	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
 	const struct compile_options *options = read_option_texts(&t->arena, &t->diags, &o);
 	struct str s = str_in(&t->arena);
-	bool ok = options && compile_explain(&t->arena, &t->diags, t->model, t->sizes, options, false, &s) &&
+	bool ok = options && compile_explain(&t->arena, &t->diags, t->model, t->sizes, options, NULL, false, &s) &&
 		  strstr(str_text(&s), line);
 	print_diags(&t->diags);
 	return ok;

@@ -114,6 +114,21 @@ static void test_layers(void)
 	free_model(&t);
 }
 
+/* A model may itself read windows of a value that begins before what it moves: then `pad off` contradicts nothing. */
+static void test_written(void)
+{
+	static const char text[] = "model m\nstructure none\ninput x[4] : i32\nnode:\n"
+				   " v[a in 4] = min(x[a - 1] for u in 2)\noutput y = v + x\n";
+	struct test_model t = {0};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = "pad off\n"};
+	struct test_run r;
+	bool ok = tap_ok(load_text(&t, "m", text, strlen(text), ""), "parsed") && start_run(&r, &t, &o);
+	print_diags(&t.diags);
+	if (tap_ok(ok, "pad off is taken where the model itself moves what has a border"))
+		end_run(&r);
+	free_model(&t);
+}
+
 static void test_refusals(struct test_model *t)
 {
 	tap_ok(refuses(t, "pad\n", "wrong argument") && refuses(t, "pad often\n", "wrong argument"),
@@ -136,6 +151,7 @@ int main(void)
 	}
 	test_images();
 	test_layers();
+	test_written();
 	static const char once[] =
 	    "model m\nstructure tree(left, right)\ninput x[C, H, X]\nparam W[K, C, 3, 3]\nstate h[K, H/3, X/3]\n"
 	    "leaf:\n h[k, i in H/3, j in X/3] = sum(W[k, c, u, v] * x[c, 3*i + u - 1, 3*j + v - 1] for c, u, v)\n"

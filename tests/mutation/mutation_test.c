@@ -114,7 +114,7 @@ static bool plan_mutant(struct mutant *m)
 		return false;
 	c->fusion.refactoring = c->fusion.hoisting = MOVE_ALL;
 	for (int i = 0; program_pass_at(i); i++)
-		if (program_pass_at(i)->when(c->options) &&
+		if (program_pass_at(i)->when(c) &&
 		    !(compile_run_program_pass(c, program_pass_at(i)) &&
 		      program_is_legal(m, &c->program, program_pass_at(i)->name)))
 			return false;

@@ -119,10 +119,10 @@ static bool read_case(struct trial *t)
 	return n && !fails(t, read_model_with(t, n, constant, &error), &error);
 }
 
-static bool prepare(struct trial *t, const char *backend)
+static bool prepare(struct trial *t, const char *backend, const char *accelerator)
 {
 	esp_error *error = NULL;
-	const esp_program_options o = {.size = sizeof o, .backend = backend};
+	const esp_program_options o = {.size = sizeof o, .backend = backend, .accelerator = accelerator};
 	return !fails(t, esp_model_weights(t->model, &t->weights, &error), &error) &&
 	       !fails(t, esp_program_create(t->model, t->weights, &o, &t->program, &error), &error) &&
 	       !fails(t, esp_binding_create(t->program, t->weights, &t->binding, &error), &error) &&
@@ -249,14 +249,19 @@ static void free_trial(struct trial *t)
 	}
 }
 
-static struct verdict run_case(esp_context *context, const char *path, const char *backend)
+static struct verdict run_case_on(const char *accelerator, esp_context *context, const char *path, const char *backend)
 {
 	struct verdict v = {"unknown", ""};
 	struct trial t = {.context = context, .path = path, .verdict = &v};
-	if (read_case(&t) && prepare(&t, backend) && call_case(&t))
+	if (read_case(&t) && prepare(&t, backend, accelerator) && call_case(&t))
 		compare_case(&t);
 	free_trial(&t);
 	return v;
+}
+
+static struct verdict run_case(esp_context *context, const char *path, const char *backend)
+{
+	return run_case_on(NULL, context, path, backend);
 }
 
 /* --- the table: a glob of names, an id, a reason --- */
@@ -327,17 +332,19 @@ static void compare_with_table(esp_context *context, const glob_t *all)
 /* Cases of the repository: all are equal. */
 static void compare_own(esp_context *context)
 {
-	static const char *const backends[] = {"interpreter", NULL};
+	static const struct {
+		const char *name, *backend, *accelerator;
+	} ways[] = {{"interpreter", "interpreter", NULL}, {"the default back end", NULL, NULL}, {"an accelerator", NULL, "vta"}};
 	glob_t all = {0};
 	char pattern[4096];
 	snprintf(pattern, sizeof pattern, "%s", source_path("tests/onnx/qlinear/*/test_data_set_0"));
 	tap_ok(glob(pattern, 0, NULL, &all) == 0 && all.gl_pathc > 0, "there are %zu cases in the repository", all.gl_pathc);
 	for (size_t i = 0; i < all.gl_pathc; i++) {
 		*strrchr(all.gl_pathv[i], '/') = 0;
-		for (int b = 0; b < 2; b++) {
-			struct verdict v = run_case(context, all.gl_pathv[i], backends[b]);
+		for (size_t b = 0; b < sizeof ways / sizeof *ways; b++) {
+			struct verdict v = run_case_on(ways[b].accelerator, context, all.gl_pathv[i], ways[b].backend);
 			if (!tap_ok(strcmp(v.id, "equal") == 0, "%s is equal by %s", strrchr(all.gl_pathv[i], '/') + 1,
-				    backends[b] ? backends[b] : "the default back end"))
+				    ways[b].name))
 				printf("# %s: %s\n", v.id, v.what);
 		}
 	}

@@ -341,6 +341,26 @@ static void test_branches(void)
 		      "a branch that is missing is told");
 }
 
+/* What is computed of z and a weight for the second branch alone. */
+static void test_branch_not_taken(void)
+{
+	static struct parts p, branch[2];
+	static const bool truth = true, lie = false;
+	for (int taken = 0; taken < 2; taken++) {
+		build_if(&p, branch, taken ? &lie : &truth);
+		int z = put_input(&p, "z", ONNX_FLOAT, 2, 2), w = put_input(&p, "w", ONNX_FLOAT, 0, 0),
+		    sum = put_value(&p, "sum", ONNX_UNKNOWN_TYPE);
+		put_node(&p, "Add", 2, (int[]){z, w}, 1, &sum);
+		p.node[2] = p.node[0], p.node[0] = p.node[1], p.node[1] = p.node[2];
+		p.value[sum].producer = 0, p.value[p.graph.output[0]].producer = 1;
+		branch[1].value[0].outer = sum;
+		check_text(&p.graph, "input z", taken,
+			   taken ? "a branch that is taken needs what is computed for it"
+				 : "inputs that only the other branch needs are none of the model");
+		check_text(&p.graph, "input w", taken, "nor is the second one there without need");
+	}
+}
+
 static void test_types(void)
 {
 	static struct parts p, body, branch[2];
@@ -390,7 +410,7 @@ static void test_scan_without_batch(void)
 
 int main(void)
 {
-	static void (*const tests[])(void) = {test_loops, test_scans, test_unrolled, test_constant_loops, test_memory, test_run_time_ends, test_branches,
+	static void (*const tests[])(void) = {test_loops, test_scans, test_unrolled, test_constant_loops, test_memory, test_run_time_ends, test_branches, test_branch_not_taken,
 					      test_types, test_outputs,	      test_scan_without_batch};
 	return run_imports(tests, sizeof tests / sizeof *tests);
 }

@@ -281,6 +281,10 @@ static void refuses_all_bytes(void)
 	refuses_bytes("\x38\1", 2, "of another type", "and a graph that is a number");
 	refuses_bytes("\x08\1\x08\1", 4, "comes twice", "and a field that comes twice");
 	refuses_bytes("\x12\2\xff\xfe", 4, "UTF-8", "and a text that is none");
+	refuses_bytes("\x3a\x09\x2a\7\x10\x80\xa0\x94\xa5\x8d\x1d", 11, "'data_type' has a number that does not fit 32 bits",
+		      "and a type number of 10^12, which is not cut to another one");
+	refuses_bytes("\x3a\x0b\x2a\x09\x2a\7\1\x80\xa0\x94\xa5\x8d\x1d", 13,
+		      "'int32_data' has a number that does not fit 32 bits", "and such a number among those that stand together");
 	refuses_bytes("\xf8\x07\1", 3, "number 127 is not known", "and a field that is not known");
 	refuses_bytes("\x3a\7\x0a\5\x42\3new", 9, "'overload', of version 10",
 		      "a newer field is refused by its name");

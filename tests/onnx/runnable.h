@@ -5,6 +5,7 @@
 
 #include "api/espalier.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct runnable {
@@ -16,10 +17,10 @@ struct runnable {
 };
 
 /* False after it has printed why; what was opened is to be closed either way. */
-static inline bool open_runnable(esp_context *context, struct runnable *r, const char *path,
-				 const esp_read_options *read, const char *backend)
+static inline bool open_runnable_on(const char *accelerator, esp_context *context, struct runnable *r, const char *path,
+				    const esp_read_options *read, const char *backend)
 {
-	const esp_program_options o = {.size = sizeof o, .backend = backend};
+	const esp_program_options o = {.size = sizeof o, .backend = backend, .accelerator = accelerator};
 	esp_error *error = NULL;
 	*r = (struct runnable){0};
 	bool ok = !esp_model_read_with(context, path, read, &r->model, &error) &&
@@ -31,6 +32,12 @@ static inline bool open_runnable(esp_context *context, struct runnable *r, const
 		printf("# %s", error ? esp_error_text(error) : "no error\n");
 	esp_error_free(error);
 	return ok;
+}
+
+static inline bool open_runnable(esp_context *context, struct runnable *r, const char *path,
+				 const esp_read_options *read, const char *backend)
+{
+	return open_runnable_on(NULL, context, r, path, read, backend);
 }
 
 static inline void close_runnable(struct runnable *r)

@@ -42,6 +42,29 @@ static char *shape_text(struct rebuild *r, const struct ra_shape *shape, enum dt
 	return arena_text(r->arena, str_text(&s) + 1, s.n - 1);
 }
 
+/* The same of a parameter, with what is declared of products with it. */
+static const char *param_text(struct rebuild *r, const struct ra_param *param)
+{
+	struct str s = str_in(r->arena);
+	const char *shape = shape_text(r, &param->shape, param->dtype);
+	if (!param->declared)
+		return shape;
+	str_printf(&s, "%s products %s", shape ? shape : "", dtype_traits_of(param->products)->spelling);
+	return str_text(&s);
+}
+
+/* The same of an input, with its bound. */
+static const char *input_text(struct rebuild *r, const struct ra_input *in)
+{
+	struct str s = str_in(r->arena);
+	const char *shape = shape_text(r, &in->shape, in->dtype);
+	if (!in->within)
+		return shape;
+	str_printf(&s, "%s within ", shape ? shape : "");
+	str_double(&s, in->within);
+	return str_text(&s);
+}
+
 static const char *structure_text(struct rebuild *r)
 {
 	static const char *const kinds[] = {
@@ -71,15 +94,13 @@ static void rebuild_declarations(struct rebuild *r)
 		if (in->edge && in->token)
 			ra_builder_edge_token(r->b, in->name);
 		else if (in->edge)
-			ra_builder_edge(r->b, in->name, shape_text(r, &in->shape, in->dtype));
+			ra_builder_edge(r->b, in->name, input_text(r, in));
 		else
 			r->inputs[i] = in->token ? ra_builder_token(r->b, in->name)
-						 : ra_builder_input(r->b, in->name,
-								    shape_text(r, &in->shape, in->dtype));
+						 : ra_builder_input(r->b, in->name, input_text(r, in));
 	}
 	for (size_t i = 0; i < m->params.n; i++)
-		r->params[i] = ra_builder_param(r->b, m->params.at[i].name,
-						shape_text(r, &m->params.at[i].shape, m->params.at[i].dtype));
+		r->params[i] = ra_builder_param(r->b, m->params.at[i].name, param_text(r, &m->params.at[i]));
 }
 
 static bool is_of(const struct rebuild *r, size_t state, int traversal)

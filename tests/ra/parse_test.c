@@ -193,7 +193,7 @@ static void check_numbers(void)
 
 int main(void)
 {
-	static const char *const models[] = {"treelstm", "childsum", "gru",   "lstm",	"dag",	   "matrix",
+	static const char *const models[] = {"products", "within", "treelstm", "childsum", "gru",   "lstm",	"dag",	   "matrix",
 					     "nests",	 "tensor",   "edges", "updown", "down",	   "members",
 					     "ones",	 "types",    "axes",  "graph",	"reshape", "gather", "among",  "arguments"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)

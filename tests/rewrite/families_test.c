@@ -54,6 +54,10 @@ int main(void)
 			   d.at[i].id == DIAG_BAD_ARGUMENT,
 		       "'%s' is refused", refused[i]);
 	tap_ok(!rewrite_read_math("fastest", &math, &d), "'fastest' is no math");
+	bool finite = true;
+	tap_ok(rewrite_read_assumption("nothing", &finite, &d) && !finite, "nothing is assumed");
+	tap_ok(rewrite_read_assumption("finite", &finite, &d) && finite, "or that numbers are finite");
+	tap_ok(!rewrite_read_assumption("normal", &finite, &d), "'normal' is no assumption");
 	diags_free(&d);
 	return tap_done();
 }

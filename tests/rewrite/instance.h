@@ -4,7 +4,7 @@
 #ifndef ESPALIER_TESTS_SUBOP_INSTANCE_H
 #define ESPALIER_TESTS_SUBOP_INSTANCE_H
 
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 #include "tests/subop/random.h"
 
 enum { MOST_AVAILABLE = 6 };
@@ -359,8 +359,88 @@ static inline void add_inside(struct instance *in, struct instance_move *m, int 
 	m->inside.dim[m->inside.n++] = new_dim(in, extent);
 }
 
+/* --- windows, for rules that put the kernel of one product into that of another --- */
+
+static inline bool wants_windows(const struct instance *in)
+{
+	return strstr(in->rule->rule->replacement, "embed(") != NULL;
+}
+
+/* A dimension around that has the extent of one inside; -1 = there is none. */
+static inline int find_alike(struct instance *in, const struct scene *s, int64_t extent)
+{
+	for (int i = 0, first = s->n ? random_below(s->n) : 0; i < s->n; i++)
+		if (extent_of(&in->g, s->dim[(first + i) % s->n]) == extent)
+			return s->dim[(first + i) % s->n];
+	return -1;
+}
+
+/* Dimensions that are read through a window of two variables, or as one; or each by one of the two that are reduced. */
+static inline void bind_window(struct instance *in, struct instance_move *m, const struct scene *s)
+{
+	*m = (struct instance_move){.bound = true, .around = *s, .repeated = -1, .fills = true, .fill = ANY(0, 0, 0, 1)};
+	m->inside.rows = s->rows && random_below(2) == 0;
+	bool plane = in->index[0].n == 2 && random_below(2);
+	for (int n = plane ? 2 : 1 + random_below(2); s->n && m->inside.n < n;) {
+		int at = plane ? in->index[0].var[m->inside.n] : s->dim[random_below(s->n)], by = s->dim[random_below(s->n)], d = m->inside.n;
+		m->map[d] = map_of(at, 1, 0);
+		if (at != by && random_below(2)) {
+			m->map[d].var2 = by;
+			m->map[d].scale2 = ANY(1, 1, -1);
+			m->map[d].offset = -random_below(extent_of(&in->g, by));
+		}
+		m->inside.dim[m->inside.n++] = new_dim(in, extent_of(&in->g, at));
+	}
+}
+
+/* Dimensions like those of the first move: windows of another variable, or of none; or all by the one that is reduced, as on a
+ * diagonal. */
+static inline void bind_smaller_window(struct instance *in, struct instance_move *m, const struct scene *s)
+{
+	const struct instance_move *first = &in->move[0];
+	*m = (struct instance_move){.bound = true, .around = *s, .repeated = -1, .fills = true, .fill = first->fill};
+	m->inside.rows = first->inside.rows;
+	bool diagonal = in->index[1].n == 1 && is_dim(&in->g, in->index[1].var[0]) && random_below(3) == 0;
+	for (int d = 0; d < first->inside.n; d++) {
+		int64_t extent = extent_of(&in->g, first->inside.dim[d]);
+		int at = diagonal ? in->index[1].var[0] : find_alike(in, s, extent), by = s->dim[random_below(s->n)];
+		m->map[d] = map_of(at, at >= 0, 0);
+		if (at >= 0 && at != by && random_below(2)) {
+			m->map[d].var2 = by;
+			m->map[d].scale2 = 1;
+			m->map[d].offset = -random_below(extent_of(&in->g, by));
+		}
+		in->failed |= at < 0;
+		m->inside.dim[m->inside.n++] = new_dim(in, extent);
+	}
+}
+
+/* The value x under the variables that a scene has for its dimensions: those inside of the second move, or others of their
+ * extents, at times one for two. */
+static inline struct sub_use twin_of(struct instance *in, const struct scene *s)
+{
+	struct sub_use u = in->value[0];
+	for (int i = 0; i < u.vars; i++) {
+		int d = 0, alike;
+		while (d < in->move[0].inside.n && in->move[0].inside.dim[d] != u.var[i])
+			d++;
+		if (d == in->move[0].inside.n)
+			continue;
+		alike = s->n == in->move[1].inside.n && s->dim[d] == in->move[1].inside.dim[d]
+			    ? s->dim[d]
+			    : find_alike(in, s, extent_of(&in->g, u.var[i]));
+		bool again = uses_var(&(struct sub_use){.vars = i, .var = {u.var[0], u.var[1], u.var[2]}}, alike);
+		if (alike < 0 || (again && random_below(2)))
+			return give_up(in);
+		u.var[i] = alike;
+	}
+	return sees(in, s, &u) ? u : give_up(in);
+}
+
 static inline void bind_instance_move(struct instance *in, struct instance_move *m, const struct scene *s)
 {
+	if (wants_windows(in) && s->n)
+		return m == in->move ? bind_window(in, m, s) : bind_smaller_window(in, m, s);
 	bool token = s->rows && in->g.token >= 0 && random_below(3) == 0;
 	int kind = random_below(3);
 	*m = (struct instance_move){.bound = true, .around = *s, .repeated = -1, .fills = true};
@@ -373,7 +453,7 @@ static inline void bind_instance_move(struct instance *in, struct instance_move 
 		m->repeated = in->b->p.edge;
 	m->fill = ANY(0, 0, 0, 1, -2);
 	if (random_below(6) == 0)
-		m->fill = -INFINITY;
+		m->fill = random_below(3) ? -INFINITY : INFINITY;
 }
 
 /* Under the other side of a cond the axis is another variable, and so is a dimension inside that follows it.
@@ -429,13 +509,13 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 	for (int k = 0; k < s->n; k++)
 		if (wanted[k])
 			v.var[v.vars++] = s->dim[k];
-	for (int i = 0; i < v.arg[0].vars; i++)
-		if (v.map[i].function == SUB_AFFINE && v.map[i].scale &&
-		    !uses_var(&(struct sub_use){.vars = v.vars,
-						.var = {v.var[0], v.var[1], v.var[2], v.var[3], v.var[4],
-							v.var[5]}},
-			      v.map[i].var))
+	const struct sub_use around = {.vars = v.vars, .var = {v.var[0], v.var[1], v.var[2], v.var[3], v.var[4], v.var[5]}};
+	for (int i = 0; i < v.arg[0].vars; i++) {
+		const struct sub_map *by = &v.map[i];
+		bool affine = by->function == SUB_AFFINE;
+		if (affine && ((by->scale && !uses_var(&around, by->var)) || (by->scale2 && !uses_var(&around, by->var2))))
 			return give_up(in);
+	}
 	v.fills = m->fills;
 	v.fill = m->fill;
 	return made(in, v);
@@ -445,7 +525,8 @@ static inline struct sub_use instantiate_name(struct instance *in, int name, con
 {
 	if (in->value_bound[name])
 		return sees(in, s, &in->value[name]) ? in->value[name] : give_up(in);
-	struct sub_use u = leaf(in, s);
+	bool twin = wants_windows(in) && in->rule->value[name] == 'y' && random_below(8);
+	struct sub_use u = twin ? twin_of(in, s) : leaf(in, s);
 	in->value_bound[name] = !in->failed;
 	in->value[name] = u;
 	return u;

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Ranges of states that follow by induction: which states have one, and that what is computed keeps to it. */
-#include "rewrite/engine.h"
+#include "rewrite/rule_engine.h"
 #include "tests/models/helper.h"
 
 #include <math.h>
@@ -35,6 +35,14 @@ static const struct {
     {"a sum over children", SUMS "    h = sum(k.h for k in children)\n", -INFINITY, INFINITY},
     {"a mean of a tanh and of a sum over children",
      SUMS "    z = sigmoid(x)\n    h = z * sum(k.h for k in children) + (1 - z) * tanh(x)\n", -INFINITY, INFINITY},
+    {"an input that is declared within a bound",
+     "model test\nstructure sequence\ninput x[D] within 1.5\nstate h[D]\nnode:\n    h = x\n", -1.5, 1.5},
+    {"a state that is halved before such an input is added",
+     "model test\nstructure sequence\ninput x[D] : f16 within 2\nstate h[D]\nnode:\n    h = 0.5 * previous.h + x\n", -4, 4},
+    {"what edges carry within a bound",
+     "model test\nstructure tree(2)\nedge w[D] within 3\nstate h[D]\nleaf:\n    h = zeros(D)\ninner:\n    h = "
+     "maximum(children[0].w, children[1].w)\n",
+     -3, 3},
     {"the bounds of `clamp`", SUMS "    h = minimum(maximum(sum(k.h for k in children), -3), 2)\n", -3, 2},
 };
 

@@ -417,7 +417,8 @@ static void look_by_hand(struct checks *c)
 static bool is_cautious(const struct rewrite_rule *rule)
 {
 	static const char *const names[] = {"smax_exp_both", "exp_smax", "max_exp",	"smax_log_both",
-					    "log_smax",	     "max_log",	 "max_sigmoid", "smax_sigmoid_both"};
+					    "log_smax",	     "max_log",	 "max_sigmoid", "smax_sigmoid_both",
+					    "smin_exp_both", "min_exp",	 "min_sigmoid", "smin_sigmoid_both"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(rule->name, names[i]) == 0)
 			return true;

@@ -199,6 +199,56 @@ static void test_busy(void)
 	rt_team_stop(&team);
 }
 
+/* --- rows of tables that are read late --- */
+
+static int64_t late[2]; /* how often the source was asked, and where last */
+
+static bool count_reads(void *context, int param, int64_t first, int64_t count, void *out, struct diags *diags)
+{
+	late[0]++, late[1] = first;
+	return read_param(context, param, first, count, out, diags);
+}
+
+static const struct rt_source counting = {count_reads, NULL};
+static const struct image_recipe table[] = {{2, 1, {{0, ROWS, 1}, {1, COLUMNS, 1}}, of_w, DTYPE_F32, .selected_by = 1}};
+static const struct image_input token[] = {{.token = true}};
+static const struct image_buffer looked_up[] = {{.name = "W", .which = 0, .row_elements = ROWS * COLUMNS}};
+static const struct image late_image = {.params = 1,
+					.param = params,
+					.recipes = 1,
+					.recipe = table,
+					.buffers = 1,
+					.buffer = looked_up,
+					.inputs = 1,
+					.input = token};
+
+/* Whether a minibatch of one node, which selects a row unless it is below zero, makes the source be asked so many times, and time
+ * is counted if and only if it is. */
+static bool asks(const struct rt_binding *b, int32_t row, int times, struct diags *d)
+{
+	struct rt_minibatch m = one_node;
+	m.data = (const void *[]){&row};
+	double seconds = 0;
+	late[0] = 0;
+	return rt_need_rows(b, &m, &seconds, d) && late[0] == times && (seconds > 0) == (times > 0);
+}
+
+static void test_late_rows(struct diags *d)
+{
+	struct rt_binding b;
+	bool ok = tap_ok(rt_bind_lazily(&b, &allocator_default, &late_image, &counting, NULL, d) && !late[0], "no row of a table is read at binding");
+	if (!ok)
+		return;
+	tap_ok(asks(&b, ROWS - 1, 2, d) && late[1] > 0 && late[1] <= (ROWS - 1) * COLUMNS,
+	       "a run reads the row that it selects, and the first one, which nodes select that do not read the input");
+	tap_ok(asks(&b, ROWS - 1, 0, d) && asks(&b, -1, 0, d), "no other run reads them, or counts time for that");
+	tap_ok(asks(&b, 1, 0, d) && asks(&b, ROWS / 2, 1, d), "whether a row near the first one was selected, or none");
+	rt_binding_free(&b);
+	tap_ok(rt_bind_lazily(&b, &allocator_default, &late_image, &counting, NULL, d) && asks(&b, -1, 1, d) && !late[1] && asks(&b, -1, 0, d),
+	       "nodes that do not read the input have the first row read once");
+	rt_binding_free(&b);
+}
+
 /* --- what goes wrong --- */
 
 static bool fail_second(void *self, int kernel, const struct image_frame *f, const struct image_range *range,
@@ -249,6 +299,7 @@ int main(void)
 	test_result(&d);
 	test_threads(&d);
 	test_busy();
+	test_late_rows(&d);
 	test_failures();
 	diags_free(&d);
 	return tap_done();

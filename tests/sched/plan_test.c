@@ -174,6 +174,28 @@ static void test_gathered(void)
 	free_model(&p.model);
 }
 
+/* A sum behind a border is computed once for all iterations of the sum that reads it, although that reads the element that it
+ * computes: by a group of its own, as one that both were in would not store it. */
+static void test_apart(void)
+{
+	static const char *const types[] = {"f32", "i32", "i64"};
+	for (int i = 0; i < 3; i++) {
+		struct planned p;
+		struct sched_counts c = {0};
+		char text[250];
+		snprintf(text, sizeof text,
+			 "model m\nstructure none\ninput x[N] : %s\nparam p[4] : %s\n"
+			 "node:\n v[a in 4, b in N] = sum(x[b + u] for u in 1)\n"
+			 "output y[b in N] = sum(v[u + 1, b] * p[u] for u in 4)\n",
+			 types[i], types[i]);
+		if (tap_ok(plan_text(&p, text, "N=2"), "planned: a sum of %s behind a border", types[i]))
+			c = sched_count(&p.plan, body_of(&p, SUB_EVERY_NODE));
+		tap_ok(c.groups == 2 && c.stored == 1, "it is stored by a group of its own: %d groups, %d stored", c.groups,
+		       c.stored);
+		free_model(&p.model);
+	}
+}
+
 /* A product whose result is reshaped is stored where the weights that it reads are to be packed, and copied:
  * reshaped as it is computed, neighbours would read elements that lie apart. */
 static void test_reshaped_product(void)
@@ -284,6 +306,61 @@ static void test_table(void)
 	tap_ok(!sched_is_fusing_profitable(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1e9) &&
 		   !sched_is_fusing_profitable(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1),
 	       "volumes beyond those that were measured are as the last");
+}
+
+/* --- the costs that doc/algebra.md lists --- */
+
+static const char *spelling_of_mapping(enum sched_mapping m)
+{
+	static const char *const spellings[] = {
+#define SCHED_MAPPING(name, spelling, meaning) spelling,
+#include "sched/mapping.def"
+#undef SCHED_MAPPING
+	};
+	return spellings[m];
+}
+
+/* The costs of fusing a pair on a processor, for results of 1, 4 and 16 vectors. */
+static void put_costs(const struct target *t, enum sched_mapping first, enum sched_mapping second, struct str *row)
+{
+	for (int vectors = 1; vectors <= 16; vectors *= 4) {
+		double volume = (double)vectors * t->lanes;
+		bool fused = sched_is_fusing_profitable(t, first, second, volume);
+		str_printf(row, " %.3f %s |", sched_fusion_cost(t, first, second, volume), fused ? "fuse" : "store");
+	}
+}
+
+static void is_cost_on_page(const char *page, enum sched_mapping first, enum sched_mapping second)
+{
+	struct arena a;
+	static jmp_buf jump;
+	struct target zen5;
+	arena_init(&a, &allocator_default);
+	a.escape = &jump;
+	struct str row = str_in(&a);
+	target_find_any("zen5", &zen5);
+	str_printf(&row, "| %s | %s |", spelling_of_mapping(first), spelling_of_mapping(second));
+	put_costs(&zen5, first, second, &row);
+	put_costs(target_find("avx512"), first, second, &row);
+	if (!tap_ok(strstr(page, str_text(&row)), "a row of doc/algebra.md: %s into %s", spelling_of_mapping(first),
+		    spelling_of_mapping(second)))
+		printf("# %s\n", str_text(&row));
+	arena_free(&a);
+}
+
+/* The pairs that the table of mapping types leaves open, and the two that are measured although it fuses them. */
+static void test_costs_on_page(void)
+{
+	size_t length;
+	char *page = read_text(source_path("doc/algebra.md"), &length);
+	if (!tap_ok(page, "the page is there"))
+		return;
+	for (int first = 0; first < SCHED_MAPPINGS; first++)
+		for (int second = 0; second < SCHED_MAPPINGS; second++)
+			if (sched_relation_of(first, second) == SCHED_MAY ||
+			    (first == SCHED_ONE_TO_ONE && second == SCHED_MANY_TO_MANY))
+				is_cost_on_page(page, first, second);
+	free(page);
 }
 
 /* --- broken plans --- */
@@ -463,11 +540,13 @@ int main(void)
 	test_released();
 	test_bytes();
 	test_gathered();
+	test_apart();
 	test_reshaped_product();
 	test_shared_operand();
 	test_typed_bytes();
 	test_mappings();
 	test_table();
+	test_costs_on_page();
 	test_broken();
 	return tap_done();
 }

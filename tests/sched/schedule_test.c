@@ -183,7 +183,7 @@ static void test_text(void)
 	    {"tile inner.0 block 4", "nodes are in no blocks"},
 	    {"tile inner.0 by", "expects rows or columns"},
 	    {"tile inner.0 nodes 2 1 by rows", "one node at a time"},
-	    {"tile a a a a a a a a a a a a a a a a a a a a a", "too many words"},
+	    {"tile a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a", "too many words"},
 	};
 	struct planned p;
 	struct str first, second;
@@ -240,7 +240,7 @@ static void test_hints(void)
 		tap_ok(hints(&p, "hoist sometimes", "write 'hoist on | all | off', or take out the line"),
 		       "with all its arguments");
 		tap_ok(hints(&p, "unrol 2",
-			     "directives are fuse, store, local, sort, arrange, refactor, hoist, pad, dynamic_batch, "
+			     "directives are fuse, store, mutate, local, sort, arrange, refactor, hoist, unstack, pad, dynamic_batch, "
 			     "dense_index, peel, align, persist, barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, "
 			     "vectors, accumulators"),
 		       "or the directives that there are");

@@ -3,7 +3,7 @@
 #ifndef ESPALIER_TESTS_SERVE_COMPANY_H
 #define ESPALIER_TESTS_SERVE_COMPANY_H
 
-#include "serve/serve.h"
+#include "serve/engine.h"
 #include "tests/models/agree.h"
 
 #include <stdlib.h>
@@ -93,12 +93,14 @@ struct service {
 	bool leave; /* some leave while they are computed */
 	struct rt_team *team;
 	const char *how;
+	bool gather; /* requests join while nothing is in flight, twice in three times as one forest */
 };
 
 /* Requests in flight, and of all how many joined, ended and left. */
 struct attendance {
 	struct serve_request *in_flight[REQUESTS];
 	int now, joined, ended, left;
+	int idle; /* how often nothing was in flight */
 };
 
 /* How many join before the next superstep: `each` at most; 0 = one, when the one before has ended. */
@@ -107,15 +109,28 @@ static inline int draw_joining(const struct serve_engine *e, int each)
 	return each ? random_below(each + 1) : !serve_is_busy(e);
 }
 
-/* Some join, when there are rows for them. */
-static inline bool let_join(struct company *c, struct serve_engine *e, int each, struct attendance *a)
+/* One joins, or is gathered: with those that were, or when it is the first of some. */
+static inline enum serve_outcome let_in(struct company *c, struct serve_engine *e, const struct serve_entry *entry,
+					bool gather, struct serve_request **r)
 {
-	for (int n = draw_joining(e, each); n > 0 && a->joined < c->made; n--) {
+	enum serve_outcome outcome = gather ? serve_gather(e, entry, r) : SERVE_FULL;
+	bool gathered = e->forest.gathered.first;
+	return gathered || outcome != SERVE_FULL ? outcome : serve_admit(e, entry, r, &c->joined.diags);
+}
+
+/* Some join, when there are rows for them. */
+static inline bool let_join(struct company *c, struct serve_engine *e, const struct service *s, struct attendance *a)
+{
+	enum { EACH = 3 };
+	if (s->gather && serve_is_busy(e))
+		return true;
+	bool gather = s->gather && ++a->idle % EACH;
+	for (int n = draw_joining(e, s->each); n > 0 && a->joined < c->made; n--) {
 		struct test_forest *f = &c->forest[a->joined];
 		struct serve_request *r;
 		const struct serve_entry entry = {&c->joined.binding, &f->minibatch, random_below(3), NULL,
 						  0};
-		enum serve_outcome outcome = serve_admit(e, &entry, &r, &c->joined.diags);
+		enum serve_outcome outcome = let_in(c, e, &entry, gather, &r);
 		if (outcome == SERVE_REFUSED)
 			return print_diags(&c->joined.diags), false;
 		if (outcome == SERVE_FULL)
@@ -166,8 +181,8 @@ static inline bool serve_all(struct company *c, struct serve_engine *e, const st
 	bool ok = true;
 	*a = (struct attendance){.now = 0};
 	while (ok && a->ended + a->left < c->made) {
-		ok = let_join(c, e, s->each, a);
-		if (s->leave)
+		ok = let_join(c, e, s, a);
+		if (s->leave && !e->forest.gathered.first)
 			let_leave(e, a);
 		ok = ok && serve_advance(e, s->team, threads, &c->joined.diags) && take_ended(c, e, a);
 	}

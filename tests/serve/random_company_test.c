@@ -10,9 +10,11 @@
 enum { FIRST = 1, SEEDS = SHADOWED ? 12 : 60, COMPILE_EACH = 20, COMPANY = 14 };
 
 static const struct service services[] = {
-    {{4096, 512, 0}, 4, false, NULL, ""},
-    {{160, 7, 60}, 8, true, NULL, ""}, /* levels, and nodes of one level, take several supersteps */
-    {{160, 16, 60}, 0, false, NULL, ""},
+    {{4096, 512, 0}, 4, false, NULL, "", false},
+    {{4096, 512, 0}, 6, false, NULL, "", true},
+    {{160, 7, 60}, 8, true, NULL, "", false}, /* levels, and nodes of one level, take several supersteps */
+    {{160, 64, 900}, 8, true, NULL, "", true},
+    {{160, 16, 60}, 0, false, NULL, "", false},
 };
 
 /* Models whose nodes read all nodes of their input, of all that were served. */

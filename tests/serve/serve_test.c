@@ -1,6 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Requests that join and leave at random give the bits of sessions that run each alone; rows are returned. */
-#include "serve/engine.h"
 #include "tests/serve/company.h"
 
 static const struct {
@@ -51,13 +50,16 @@ static void serve_company(struct company *c, const char *name, struct service s)
 	if (threads)
 		rt_team_leave(s.team);
 	tap_ok(same && (threads > 1 || !s.team),
-	       "%s: %d join at a time%s, %lld rows, %lld a superstep%s: bits of each alone", name, s.each,
-	       s.leave ? ", some leave" : "", (long long)s.limits.rows, (long long)s.limits.step_rows, s.how);
+	       "%s: %d join at a time%s%s, %lld rows, %lld a superstep%s: bits of each alone", name, s.each,
+	       s.leave ? ", some leave" : "", s.gather ? ", some as forests" : "", (long long)s.limits.rows,
+	       (long long)s.limits.step_rows, s.how);
 	if (e) {
 		struct serve_counts n = serve_count(e);
 		tap_ok(n.rows == 0 && n.most_rows <= s.limits.rows && n.requests == (uint64_t)a.ended,
 		       "%s: all rows returned, %lld at most in use, %llu supersteps", name,
 		       (long long)n.most_rows, (unsigned long long)n.supersteps);
+		tap_ok(s.gather == (n.forests > 0) && n.forests < n.supersteps, "%s: %llu forests", name,
+		       (unsigned long long)n.forests);
 	}
 	serve_free(e);
 }
@@ -68,10 +70,10 @@ static void serve_by_team(struct company *c, const char *name)
 	struct rt_team team;
 	rt_team_init(&team, &allocator_default, 2);
 	request_strategy(&c->joined, IMAGE_ROWS);
-	serve_company(c, name, (struct service){{4096, 512, 0}, 8, false, &team, ", rows divided"});
+	serve_company(c, name, (struct service){{4096, 512, 0}, 8, false, &team, ", rows divided", false});
 	request_strategy(&c->joined, IMAGE_COLUMNS);
-	serve_company(c, name, (struct service){{4096, 512, 0}, 8, false, &team, ", columns divided"});
-	serve_company(c, name, (struct service){{4096, 512, 0}, 0, false, &team, ", columns divided"});
+	serve_company(c, name, (struct service){{4096, 512, 0}, 8, false, &team, ", columns divided", false});
+	serve_company(c, name, (struct service){{4096, 512, 0}, 0, false, &team, ", columns divided", false});
 	rt_team_stop(&team);
 }
 
@@ -87,10 +89,11 @@ static void test_model(size_t i, const char *backend)
 		return;
 	random_state = 11 + i;
 	if (tap_ok(begin_company(&c, &t, o, REQUESTS, models[i].size), "%s: compiled", name)) {
-		serve_company(&c, name, (struct service){{4096, 512, 0}, 6, false, NULL, ""});
-		serve_company(&c, name, (struct service){{260, 16, 100}, 20, true, NULL, ""});
-		serve_company(&c, name, (struct service){{4096, 512, 0}, 0, false, NULL, ""});
-		serve_company(&c, name, (struct service){{260, 16, 100}, 0, false, NULL, ""});
+		serve_company(&c, name, (struct service){{4096, 512, 0}, 6, false, NULL, "", false});
+		serve_company(&c, name, (struct service){{4096, 512, 0}, 12, true, NULL, "", true});
+		serve_company(&c, name, (struct service){{260, 16, 100}, 20, true, NULL, "", false});
+		serve_company(&c, name, (struct service){{4096, 512, 0}, 0, false, NULL, "", false});
+		serve_company(&c, name, (struct service){{260, 16, 100}, 0, false, NULL, "", false});
 		if (strcmp(backend, "interpreter") != 0)
 			serve_by_team(&c, name);
 	}

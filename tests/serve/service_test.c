@@ -1,7 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Tickets from several threads: every one ends once, with the bits of a session, whatever company it had, and
- * of the weights that it came with; also where nodes read all nodes of their input. */
-#include "serve/service.h"
+ * of the weights that it came with; also where nodes read all nodes of their input, and where an accelerator computes a part, with
+ * the bits of the host. */
+#include "serve/engine.h"
+#include "serve/tickets.h"
 #include "tests/models/helper.h"
 
 #include <pthread.h>
@@ -23,10 +25,13 @@ struct place {
 
 struct source {
 	const char *path, *sizes;
+	int nodes;		 /* of a request at most */
+	const char *accelerator; /* of the service; sessions run on the host */
 };
 
-static const struct source tree = {"examples/treelstm/treelstm.ra", "D=9 E=6 V=30"},
-			   sentence = {"examples/selfattention/selfattention.ra", "V=30 K=3 F=9 C=4"};
+static const struct source tree = {"examples/treelstm/treelstm.ra", "D=9 E=6 V=30", 40, NULL},
+			   sentence = {"examples/selfattention/selfattention.ra", "V=30 K=3 F=9 C=4", 40, NULL},
+			   network = {"tests/golden/network.ra", "", 3, "vta"};
 
 static size_t output_bytes(const struct place *p)
 {
@@ -73,10 +78,11 @@ static bool open_place(struct place *p, struct source from, const char *backend,
 	if (!load_model(&p->model, from.path, from.sizes) || !start_run(&p->plain, &p->model, &o))
 		return false;
 	o.continuous = true;
-	if (!start_run(&p->joined[0], &p->model, &o))
+	o.accelerator = from.accelerator;
+	if (!start_run(&p->joined[0], &p->model, &o) || (from.accelerator && !p->joined[0].image.calls))
 		return false;
 	for (int i = 0; i < FORESTS; i++)
-		make_shaped_forest(&p->forest[i], &p->plain.image, 1, 40, random_below(3));
+		make_shaped_forest(&p->forest[i], &p->plain.image, 1, from.nodes, random_below(3));
 	for (int g = 0; ok && g < GENERATIONS; g++)
 		ok = note_expected(p, g) && (!g || bind_generation(&p->joined[g], &p->joined[0].image, g));
 	p->service = serve_open(&allocator_default, &p->joined[0].image, &so, &p->diags);
@@ -190,6 +196,8 @@ static void test_threads(struct source from, const char *backend)
 	int done = 0, cancelled = 0, expired = 0, freed = 0, wrong = 0;
 	if (!tap_ok(open_place(&p, from, backend, 1000), "%s by %s: a service", from.path, backend))
 		return close_place(&p);
+	for (int i = 0; i < SERVE_LOADS; i++)
+		p.service->engine->ways.load[i].better = SERVE_BY_FOREST;
 	for (int t = 0; t < THREADS; t++) {
 		client[t] = (struct client){.place = &p, .state = 77 + t};
 		pthread_create(&thread[t], NULL, run_client, &client[t]);
@@ -204,8 +212,8 @@ static void test_threads(struct source from, const char *backend)
 	}
 	const struct serve_counters *n = serve_counters(p.service);
 	tap_ok(!wrong && done > 0 && cancelled > 0 && freed > 0,
-	       "%s: %d done with the bits of their weights, %d cancelled, %d expired, %d freed", backend,
-	       done, cancelled, expired, freed);
+	       "%s: %d done with the bits of their weights, %d cancelled, %d expired, %d freed; %llu supersteps, %llu of them forests",
+	       backend, done, cancelled, expired, freed, (unsigned long long)n->supersteps, (unsigned long long)n->forests);
 	tap_ok(done + cancelled + expired + freed == THREADS * EACH && n->submitted == THREADS * EACH &&
 		   n->pending == 0 && n->bytes == 0,
 	       "%s: all ended", backend);
@@ -319,9 +327,11 @@ int main(void)
 {
 	test_threads(tree, "interpreter");
 	test_threads(sentence, "interpreter");
+	test_threads(network, "interpreter");
 	if (backend_at(0)) {
 		test_threads(tree, usual_backend());
 		test_threads(sentence, usual_backend());
+		test_threads(network, usual_backend());
 	}
 	test_answers();
 	test_rows_of_expired();

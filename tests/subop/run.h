@@ -317,18 +317,32 @@ static inline bool make_code(struct compiled *c, struct arena *a, const char *na
 	       image_code_load(&c->image.blob, &allocator_default, "test", &c->image.code, d);
 }
 
+/* Contracts, quantises and folds a program. */
+static inline void rewrite_program(struct sub_program *folded, struct arena *a, const struct sub_program *p,
+				   enum dtype precision)
+{
+	struct rewrite_options o = {.table_bytes = 1 << 20, .precision = precision};
+	struct sub_program contracted, quantised, grouped;
+	sub_init(&contracted, a, p->name);
+	sub_init(&quantised, a, p->name);
+	sub_init(&grouped, a, p->name);
+	sub_init(folded, a, p->name);
+	rewrite_contract(&contracted, p, NULL, NULL);
+	if (precision != DTYPE_F32) {
+		rewrite_quantise(&quantised, &contracted, &o, NULL);
+		rewrite_group(&grouped, &quantised, &o, NULL);
+	}
+	rewrite_fold(folded, precision == DTYPE_F32 ? &contracted : &grouped, &o, NULL);
+}
+
 /* The whole way of compile/compile.c, but from a program of sub-operators; `last` as in compile_options. */
-static inline bool compile_program(struct compiled *c, struct arena *a, const struct sub_program *p,
-				   const int *limits, const char *backend, const char *target,
-				   const char *last, struct diags *d)
+static inline bool compile_program_in(enum dtype precision, struct compiled *c, struct arena *a,
+				      const struct sub_program *p, const int *limits, const char *backend,
+				      const char *target, const char *last, struct diags *d)
 {
 	unsigned properties = 0;
 	memset(c, 0, sizeof *c);
-	struct sub_program contracted;
-	sub_init(&contracted, a, p->name);
-	sub_init(&c->folded, a, p->name);
-	rewrite_contract(&contracted, p, NULL, NULL);
-	rewrite_fold(&c->folded, &contracted, &(struct rewrite_options){.table_bytes = 1 << 20}, NULL);
+	rewrite_program(&c->folded, a, p, precision);
 	if (!sub_verify(&c->folded, d))
 		return false;
 	sched_make_plan(&c->plan, a, &c->folded, target_find(target), &(struct sched_fusion){0});
@@ -348,6 +362,13 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 	ilir_describe(&c->module, &c->image);
 	describe(a, p, &c->sched, limits, &c->image);
 	return make_code(c, a, backend, d);
+}
+
+static inline bool compile_program(struct compiled *c, struct arena *a, const struct sub_program *p,
+				   const int *limits, const char *backend, const char *target,
+				   const char *last, struct diags *d)
+{
+	return compile_program_in(DTYPE_F32, c, a, p, limits, backend, target, last, d);
 }
 
 static inline bool read_params(void *context, int param, int64_t first, int64_t count, void *out,

@@ -15,10 +15,10 @@
  * rows. */
 enum { LEAF, GATES, UPDATE, ROOT, STEPS };
 static esp_step steps[STEPS] = {
-    [LEAF] = {"leaf", ESP_OVER_LEAVES, 100, 1, 0, 4, 0, 0, 0},
-    [GATES] = {"inner.0", ESP_OVER_INNER, 1000, 4, 500, 4, 2000, 0, 0},
-    [UPDATE] = {"inner.1", ESP_OVER_INNER, 50, 1, 0, 4, 0, 0, 0},
-    [ROOT] = {"out<&\">", ESP_OVER_STRUCTURES, 10, 1, 40, 1, 40, 0, 0},
+    [LEAF] = {"leaf", ESP_OVER_LEAVES, 100, 1, 0, 4, 0, 0, 0, 0},
+    [GATES] = {"inner.0", ESP_OVER_INNER, 1000, 4, 500, 4, 2000, 0, 0, 0},
+    [UPDATE] = {"inner.1", ESP_OVER_INNER, 50, 1, 0, 4, 0, 0, 0, 0},
+    [ROOT] = {"out<&\">", ESP_OVER_STRUCTURES, 10, 1, 40, 1, 40, 0, 0, 0},
 };
 static size_t nodes[] = {8, 4, 1};
 

@@ -141,17 +141,17 @@ static bool carry_tokens(struct carried *c, const esp_input *input, const struct
 }
 
 /* Draws the vector of a node from a generator seeded with its word, so that other programs can compute it
- * from the word. */
+ * from the word.  They are from -1 to 1, or in the bound that the model declares. */
 static bool carry_vectors(struct carried *c, const esp_input *input, const struct shape *shape)
 {
 	int32_t rows = rows_of(input, shape);
 	if (!reserve_carried(c, rows * input->elements * sizeof(float)))
 		return false;
-	float *to = c->values;
+	float *to = c->values, scale = input->within > 0 && input->within < 1 ? input->within : 1;
 	for (int i = 0; i < rows; i++) {
 		struct random r = {word_of(input, shape, i)};
 		for (size_t e = 0; e < input->elements; e++)
-			*to++ = random_float(&r);
+			*to++ = random_float(&r) * scale;
 	}
 	return true;
 }

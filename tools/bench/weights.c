@@ -1,6 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+#include "base/convert.h"
 #include "bench/bench.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,10 +54,12 @@ struct param {
 	const char *name;
 	size_t rank;
 	int64_t shape[MOST_AXES];
+	esp_dtype dtype;
 };
 
 static bool param_at(const esp_model *m, const struct sizes *sizes, size_t i, struct param *p)
 {
+	p->dtype = esp_model_param_dtype(m, i);
 	return (p->name = esp_model_param(m, i, sizes->at, p->shape, MOST_AXES, &p->rank));
 }
 
@@ -69,13 +73,22 @@ static int64_t elements_of(const struct param *p)
 	return n;
 }
 
+/* The types of safetensors are ours in capitals. */
+static void put_upper(const char *name, FILE *to)
+{
+	for (; *name; name++)
+		fputc(toupper((unsigned char)*name), to);
+}
+
 static void write_header(const esp_model *m, const struct sizes *sizes, FILE *to)
 {
 	struct param p;
 	int64_t begin = 0;
 	for (size_t i = 0; param_at(m, sizes, i, &p); i++) {
-		int64_t end = begin + elements_of(&p) * 4;
-		fprintf(to, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", i ? "," : "{", p.name);
+		int64_t end = begin + elements_of(&p) * esp_dtype_size(p.dtype);
+		fprintf(to, "%s\"%s\":{\"dtype\":\"", i ? "," : "{", p.name);
+		put_upper(esp_dtype_name(p.dtype), to);
+		fputs("\",\"shape\":[", to);
 		for (size_t d = 0; d < p.rank; d++)
 			fprintf(to, "%s%lld", d ? "," : "", (long long)p.shape[d]);
 		fprintf(to, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
@@ -84,14 +97,42 @@ static void write_header(const esp_model *m, const struct sizes *sizes, FILE *to
 	fputs(begin ? "}" : "{}", to);
 }
 
+/* An integer of all values of one byte; a larger type has the same values, so that sums of products do not wrap. */
+static int64_t draw_integer(esp_dtype dtype, struct random *r)
+{
+	int byte = random_below(r, 256);
+	return dtype == ESP_BOOL ? byte & 1 : dtype == ESP_U8 ? byte : byte - 128;
+}
+
+/* Writes the lowest bytes of an integer, the lowest one first, as safetensors have them. */
+static void write_integer(uint64_t value, size_t bytes, FILE *to)
+{
+	for (size_t i = 0; i < bytes; i++)
+		fputc((int)(value >> 8 * i & 0xff), to);
+}
+
+static void write_float(float value, esp_dtype dtype, FILE *to)
+{
+	uint32_t bits = dtype == ESP_F32   ? bits_of_f32(value)
+			: dtype == ESP_F16 ? f16_of_f32(value)
+					   : bf16_of_f32(value);
+	write_integer(bits, esp_dtype_size(dtype), to);
+}
+
+static bool is_float(esp_dtype dtype)
+{
+	return dtype == ESP_F32 || dtype == ESP_F16 || dtype == ESP_BF16;
+}
+
 /* Matrices are scaled so that their products with numbers between -1 and 1 stay about as large. */
 static void write_values(const struct param *p, struct random *r, FILE *to)
 {
 	float scale = p->rank > 1 ? 1.7f / sqrtf(p->shape[p->rank - 1]) : 0.5f;
-	for (int64_t n = elements_of(p); n > 0 && !ferror(to); n--) {
-		float value = scale * random_float(r);
-		fwrite(&value, sizeof value, 1, to);
-	}
+	for (int64_t n = elements_of(p); n > 0 && !ferror(to); n--)
+		if (is_float(p->dtype))
+			write_float(scale * random_float(r), p->dtype, to);
+		else
+			write_integer(draw_integer(p->dtype, r), esp_dtype_size(p->dtype), to);
 }
 
 static bool check_params(const esp_model *m, const struct sizes *sizes)

@@ -74,13 +74,15 @@ static int compare_files(struct comparison *c)
 		return EXIT_INPUT;
 	int status = locals_show(c);
 	if (!status)
-		status = batches_open(&c->batches, o, &c->objects, c->input, true);
+		status = batches_open(&c->batches, o, &c->objects, o->operands > 1 ? c->input : NULL, true);
 	if (!status)
 		status = read_input(c);
 	if (!status && !match_reference(c))
 		status = EXIT_INPUT;
 	if (!status)
 		status = run_all(c);
+	if (!status)
+		status = bounds_find(c);
 	if (status)
 		return status;
 	(o->format == FORMAT_JSON ? say_json : say_text)(c, stdout);
@@ -113,7 +115,8 @@ int command_compare(const struct options *options)
 		return EXIT_USAGE;
 	struct options chosen = *options;
 	leave_out_tables(&chosen);
-	struct comparison c = {.options = &chosen, .model = options->operand[0], .input = options->operands > 1 ? options->operand[1] : options->input.word[0]};
+	const char *input = options->operands > 1 ? options->operand[1] : options->input.n ? options->input.word[0] : options->operand[0];
+	struct comparison c = {.options = &chosen, .model = options->operand[0], .input = input};
 	int status = compare_files(&c);
 	close_all(&c);
 	return status;

@@ -37,6 +37,9 @@ struct pair {
 	struct spot largest;	     /* where it is */
 	struct spot first;   /* worst element of the first row that is beyond, in the order of execution */
 	size_t first_beyond; /* values of that row */
+	/* how far products in integers or bf16 may take a value from f32 (doc/precision.md), INFINITY = nothing says; if there are any */
+	bool bounded;
+	double bound;
 };
 
 /* The trees of the input. */
@@ -103,6 +106,9 @@ const struct pair *match_classes(const struct comparison *);
 bool measure_batch(struct comparison *, const struct batch *);
 /* Compares in the order of execution: by traversal, then by level, tree and node. */
 int compare_spots(const struct spot *, const struct spot *);
+
+/* bounds.c: finds the bounds of what is compared, in trees as high as those of the input. The exit status. */
+int bounds_find(struct comparison *);
 
 /* --- find.c: where the first difference comes from --- */
 

@@ -24,7 +24,12 @@ static void put_pair(FILE *to, const struct pair *p)
 	write_json_number(to, p->absolute);
 	fputc(',', to);
 	put_place(to, &p->largest);
-	fputs("}}", to);
+	fputc('}', to);
+	if (p->bounded) {
+		fputs(",\"bound\":", to);
+		write_json_number(to, p->bound);
+	}
+	fputc('}', to);
 }
 
 static void put_name(FILE *to, size_t n, const char *name)

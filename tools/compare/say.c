@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static void say_element(FILE *to, const struct quantity *q, size_t element)
 {
@@ -36,6 +37,18 @@ static void say_values(FILE *to, const struct pair *p, const struct spot *at)
 	say_value(to, at->theirs);
 	if (steps < 100000)
 		fprintf(to, " (%" PRIu64 " ulp)", steps);
+}
+
+/* The model may declare precisions, and quantised weights come with one, so they are named together where there is no option. */
+static void say_bound(FILE *to, const struct comparison *c, const struct pair *p)
+{
+	const char *precision = c->options->precision && strcmp(c->options->precision, "f32") != 0
+				    ? c->options->precision
+				    : "the precisions that the model and the weights ask for";
+	if (p->bounded && isfinite(p->bound))
+		fprintf(to, "    products in %s may take it at most %.2g from f32\n", precision, p->bound);
+	else if (p->bounded)
+		fprintf(to, "    nothing bounds how far products in %s may take it from f32\n", precision);
 }
 
 static void say_pair(FILE *to, const struct pair *p)
@@ -185,8 +198,10 @@ void say_text(struct comparison *c, FILE *to)
 {
 	if (c->covered < c->trees.n)
 		fprintf(to, "the reference has the first %zu of %zu trees\n", c->covered, c->trees.n);
-	for (size_t i = 0; i < c->pairs; i++)
+	for (size_t i = 0; i < c->pairs; i++) {
 		say_pair(to, &c->pair[i]);
+		say_bound(to, c, &c->pair[i]);
+	}
 	say_classes(to, c);
 	say_missing(to, c);
 	say_first(to, c);

@@ -114,6 +114,8 @@ static void put_kernel(FILE *to, const esp_step *step, const struct kernel *k)
 	put_number(to, "blocks", step->blocks);
 	put_number(to, "block_bytes", step->block_bytes);
 	put_number(to, "tile", step->tile);
+	if (step->cycles)
+		put_number(to, "cycles_a_row", step->cycles);
 	put_number(to, "calls", k->calls);
 	put_number(to, "rows", k->rows);
 	put_number(to, "time_us", k->time * 1e6);

@@ -129,6 +129,23 @@ static void put_kernels(FILE *to, const struct view *v)
 	fprintf(to, "%-22s %7s %9s %9s %5.1f %%\n", "idle", "", "", "", 100 * s->idle);
 }
 
+/* Functions of an accelerator, where there are any: cycles that they are estimated to take there.  The times above are those
+ * of its executor. */
+static void put_functions(FILE *to, const struct view *v)
+{
+	bool first = true;
+	for (size_t i = 0; i < v->summary->steps; i++) {
+		const esp_step *step = &v->shown->step[i];
+		double rows = v->summary->kernel[i].rows;
+		if (!step->cycles)
+			continue;
+		if (first)
+			fprintf(to, "\n%-22s %12s %14s\n", "accelerator", "cycles/row", "cycles");
+		fprintf(to, "%-22s %12lld %14.0f\n", step->name, (long long)step->cycles, (double)step->cycles * rows);
+		first = false;
+	}
+}
+
 static void put_threads(FILE *to, const struct summary *s)
 {
 	fprintf(to, "\n%-22s %9s %9s %9s %12s\n", "thread", "busy us", "wait us", "idle us", "others' work");
@@ -223,6 +240,7 @@ void view_text(FILE *to, const struct view *v)
 	put_phases(to, v->summary);
 	put_sections(to, v->summary);
 	put_kernels(to, v);
+	put_functions(to, v);
 	put_threads(to, v->summary);
 	put_widths(to, v->summary);
 	put_memory(to, &v->shown->facts);

@@ -53,7 +53,7 @@ static bool bind_instance(struct instance *i, const struct models *m)
 static bool fill_instance(struct instance *i, const struct models *m, const struct entry *e,
 			  const struct options *o)
 {
-	if (!e->weights && o->continuous && !is_onnx(e->path))
+	if (!e->weights && o->continuous && !is_graph(e->path))
 		return complain(
 		    "%s: weights are missing: put them beside it, as %s.safetensors, or give --weights FILE",
 		    e->path, e->name);
@@ -62,7 +62,7 @@ static bool fill_instance(struct instance *i, const struct models *m, const stru
 	if (!i->objects.weights && !esp_program_has_weights(i->objects.program))
 		return complain("%s has no weights in it: put them beside it, as %s.safetensors", e->path,
 				e->name);
-	i->arrays = is_onnx(e->path);
+	i->arrays = is_graph(e->path);
 	i->separate = e->weights != NULL;
 	return bind_instance(i, m);
 }

@@ -191,11 +191,11 @@ static bool insert_entry(struct entry **first, struct entry *e)
 
 static int is_model(const struct dirent *d)
 {
-	static const char *const endings[] = {".ra", ".espalier", ".onnx"};
+	static const char *const endings[] = {".ra", ".espalier"};
 	for (size_t i = 0; d->d_name[0] != '.' && i < sizeof endings / sizeof *endings; i++)
 		if (ends_with(d->d_name, endings[i]))
 			return true;
-	return false;
+	return d->d_name[0] != '.' && is_graph(d->d_name);
 }
 
 /* A model of the folder that cannot be listed is left out, after a message. */

@@ -26,7 +26,7 @@ struct instance {
 	struct objects objects; /* the context is that of all models */
 	esp_binding *binding;
 	esp_service *service;
-	bool arrays;	 /* made of an ONNX file */
+	bool arrays;	 /* made of a file of a graph */
 	bool separate;	 /* the weights are those of a file of their own */
 	uint64_t before; /* generations of the instances that it replaced */
 	size_t users;	 /* guarded by the lock of the models */
@@ -36,7 +36,7 @@ struct instance {
 /* The files of a model. */
 struct entry {
 	char *name, *path;
-	char *weights;	    /* NULL = in the program, or in the ONNX file */
+	char *weights;	    /* NULL = in the program, or in the file of a graph */
 	struct words vocab; /* as --vocab takes them; the texts are the entry's */
 	bool named;	    /* on the command line, not found in the folder */
 	uint64_t model_stamp, weights_stamp; /* of the files when they were listed; model: with the vocabularies */

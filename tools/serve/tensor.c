@@ -148,26 +148,6 @@ static bool refuse_count(const struct elements *x, const char *what)
 		      SHOW(x->tensor->name), what, x->count);
 }
 
-/* The value and its rounding in binary16, to nearest even; infinite where it is out of range. */
-static uint16_t f16_of_f32(float f)
-{
-	uint32_t bits = bits_of_f32(f), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-	if (magnitude < 0x38800000) { /* below 2^-14: a multiple of 2^-24 */
-		float units = f32_of_bits(magnitude) * 0x1p24f;
-		uint32_t n = (uint32_t)units;
-		float rest = units - (float)n;
-		return (uint16_t)(sign | (n + (rest > 0.5f || (rest == 0.5f && n % 2))));
-	}
-	uint32_t rounded = magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1);
-	return (uint16_t)(sign | (rounded >= 0x0f800000 ? 0x7c00 : rounded >> 13));
-}
-
-static uint16_t bf16_of_f32(float f)
-{
-	uint32_t bits = bits_of_f32(f);
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 static bool take_float(struct elements *x)
 {
 	struct number n;

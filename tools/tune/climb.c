@@ -90,12 +90,14 @@ static int measure_challenger(struct search *s, struct subject *challenger, cons
 		complain("'%s' changes results, and is left out", line);
 		s->differing++;
 	}
+	if (!status && !o.differs && s->tells_all)
+		print_gain(line, &o);
 	if (status || o.differs || o.challenger > gain * o.holder)
 		return status;
 	thorough.places = PLACES;
 	status = contest_run(&thorough, s->holder, challenger, &o);
 	*faster = !status && o.challenger < confirmed * o.holder;
-	if (*faster)
+	if (*faster && !s->tells_all)
 		print_gain(line, &o);
 	return status;
 }
@@ -139,22 +141,20 @@ static int try_challenger(struct search *s, struct directives *d, const char *te
 	return status;
 }
 
-/* *tried: whether the schedule was new. */
-static int try_option(struct search *s, const struct block *b, size_t i, bool *tried, bool *faster)
+int search_try(struct search *s, const char *key, const char *line, bool plan, bool *tried, bool *faster)
 {
 	struct directives d;
 	int status = EXIT_INPUT;
 	*tried = *faster = false;
 	if (!directives_copy(&d, &s->directives))
 		return status;
-	char *text =
-	    directives_set(&d, b->key, b->option[i].line, block_is_plan(b)) ? directives_text(&d) : NULL;
+	char *text = directives_set(&d, key, line, plan) ? directives_text(&d) : NULL;
 	if (text && was_tried(s, text)) {
 		free(text);
 		status = 0;
 	} else if (text && note_try(s, text)) {
 		*tried = true;
-		status = try_challenger(s, &d, text, b->option[i].line, faster);
+		status = try_challenger(s, &d, text, line, faster);
 	}
 	directives_free(&d);
 	return status;
@@ -182,7 +182,7 @@ static int try_block(struct search *s, const char *key, struct round *r)
 		     b && i < b->options && tries < r->most && !faster && !status && !search_is_over(s);
 		     i++) {
 			bool tried;
-			status = try_option(s, b, i, &tried, &faster);
+			status = search_try(s, key, b->option[i].line, block_is_plan(b), &tried, &faster);
 			tries += tried;
 		}
 		r->any |= tries > 0;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier tune: searches a schedule for the user's inputs. */
+/* espalier tune: searches a schedule for the user's inputs, or measures precisions with them. */
 #include "tune/tune.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int open_contest(struct tune *t)
 	int status = subject_open(&t->first, o, at, o->threads, NULL);
 	if (status)
 		return status;
-	if (o->input.n && !arrays_open(&t->arrays, &o->input, t->first.objects.context, t->first.objects.program))
+	if (o->input.n && !arrays_open(&t->arrays, "input", &o->input, &t->first.objects))
 		return EXIT_INPUT;
 	t->first.arrays = t->arrays;
 	t->first.trees = t->input;
@@ -61,6 +61,7 @@ static int open_contest(struct tune *t)
 				    .contest = {.batch = batch,
 						.minibatches = status ? 0 : trees / batch,
 						.seconds = contest_seconds,
+						.any_bits = o->mutants && o->math && strcmp(o->math, "exact") != 0,
 						.hopeless = hopeless},
 				    .first = &t->first,
 				    .holder = &t->first,
@@ -152,6 +153,18 @@ static int write_winner(struct tune *t)
 	return status;
 }
 
+static int write_precisions(struct tune *t)
+{
+	int status = precisions_measure(&t->search, t->output.file);
+	return status ? status : output_commit(&t->output) ? 0 : EXIT_INPUT;
+}
+
+static int search_schedule(struct tune *t)
+{
+	int status = t->options.mutants ? search_mutants(&t->search) : search_climb(&t->search);
+	return status ? status : write_winner(t);
+}
+
 static int tune_model(struct tune *t)
 {
 	interrupt_note();
@@ -159,9 +172,7 @@ static int tune_model(struct tune *t)
 		return EXIT_INPUT;
 	int status = open_contest(t);
 	if (!status)
-		status = search_climb(&t->search);
-	if (!status)
-		status = write_winner(t);
+		status = t->options.precisions ? write_precisions(t) : search_schedule(t);
 	if (status)
 		output_abort(&t->output);
 	search_free(&t->search);
@@ -177,9 +188,24 @@ int command_tune(const struct options *options)
 		complain("tune needs --weights FILE");
 		return EXIT_USAGE;
 	}
+	if (options->precisions && (options->precision || options->weights_as)) {
+		complain("--precisions measures all of them: leave out --%s",
+			 options->precision ? "precision" : "weights-as");
+		return EXIT_USAGE;
+	}
+	if (options->precisions && options->mutants) {
+		complain("--precisions and --mutants are two searches: leave out one");
+		return EXIT_USAGE;
+	}
 	if (!arrays_check(options))
 		return EXIT_USAGE;
+	if (!options->input.n && options->operands < 2) {
+		complain("there must be a file of structures or, for a model without a structure, --input NAME=FILE");
+		return EXIT_USAGE;
+	}
 	t.options = *options;
+	if (options->precisions)
+		t.options.precision = "f32"; /* of the first row, whatever quantised weights would choose */
 	t.input = options->input.n ? options->input.word[0] : options->operand[1];
 	t.options.no_cache = true; /* only one of many programs is used again */
 	return tune_model(&t);

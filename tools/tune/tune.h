@@ -62,6 +62,7 @@ struct contest {
 	size_t batch, minibatches;
 	double seconds;	 /* about how long each of the two runs */
 	int places;	 /* places in memory at which both are timed, since some are faster by chance */
+	bool any_bits;	 /* results may differ, as sums may be in another order */
 	double hopeless; /* a challenger that takes so many times as long is given up */
 };
 
@@ -89,6 +90,7 @@ struct search {
 	struct subject *first, *holder; /* with the schedule that the library chose; with the best so far */
 	struct directives directives;	/* of the holder */
 	double deadline;		/* of tune_clock */
+	bool tells_all; /* gains of challengers that are no faster are printed, too */
 	long measured, differing;
 	char **tried; /* texts of schedules */
 	size_t tries;
@@ -99,6 +101,18 @@ double tune_clock(void);
 bool search_is_over(const struct search *);
 /* Climbs from `first` until no alternative is faster or the search is over. Returns the exit status. */
 int search_climb(struct search *);
+/* Measures the holder's schedule with one more line against it, and replaces the holder if that is faster.  *tried: whether it
+ * was new.  Returns the exit status. */
+int search_try(struct search *, const char *key, const char *line, bool plan, bool *tried, bool *faster);
+/* Tries the mutants of each value that has some, as the library lists them (`espalier explain --mutants`), against the best so
+ * far; if one was faster, then those of the best, which are mutants of mutants.  Listing them takes none of the search's time, and an interrupt ends it.  Returns the exit status. */
+int search_mutants(struct search *);
 void search_free(struct search *);
+
+/* --- which precision --- */
+
+/* Measures each precision and each type of weights against f32, in which `first` computes, and writes a table.  Returns the
+ * exit status. */
+int precisions_measure(const struct search *, FILE *to);
 
 #endif

@@ -188,6 +188,8 @@ static void measure_statement(const struct ilir_module *m, const struct ilir_stm
 		struct jit_access a = jit_read_store(m, s);
 		measure_access(emitter, &a);
 	}
+	if (s->kind == ILIR_FILL || s->kind == ILIR_SPILL)
+		((struct emitter *)emitter)->reg[ilir_at(m, s->rows.first)->buffer.i].lanes = -1;
 }
 
 static void measure_expr(const struct ilir_module *m, ilir_expr x, void *emitter)
@@ -401,6 +403,25 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 	}
 	struct span to = span_of(e, &a);
 	store_span(e, &to, v);
+}
+
+gcc_jit_rvalue *jit_emit_address(struct emitter *e, ilir_expr load)
+{
+	struct ilir_type t = ilir_type_of(e->m, load);
+	struct jit_access a = jit_read_load(e->m, load);
+	struct span place;
+	if (!a.problem && is_register(e, &a)) {
+		const struct jit_register *r = register_of(e, a.buffer, 1);
+		int64_t first = jit_register_element(e->m, &a);
+		if (first < 0 || !r->array)
+			a.problem = jit_register_problem;
+		else
+			place = span_of_array(e, r, ilir_buffer_at(e->m, a.buffer), first);
+	} else if (!a.problem)
+		place = span_of(e, &a);
+	if (a.problem)
+		return jit_refuse(e, t, a.problem), NULL;
+	return gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(element_at(e, &place, 0), NULL), e->pointer);
 }
 
 /* Prefetches the cache line in which a vector begins; the next block of columns prefetches the next line. */

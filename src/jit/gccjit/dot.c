@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Dot products of the bytes and halves of i32: an instruction where the machine has one (VNNI), else the sums
+/* Dot products of the parts of i32.  Of bytes and halves: an instruction where the machine has one (VNNI), else the sums
  * of pairs of products of i16; scalars by arithmetic of i32.  All are exact modulo 2^32, so they give the
- * same bits. */
+ * same bits.  Of bf16: an instruction (AVX512-BF16), else lane by lane as dot_bf16.c does. */
 #include "jit/gccjit/expr.h"
 
 /* The bits first .. first+count-1 of an i32 as a number. */
@@ -50,6 +50,10 @@ static gcc_jit_rvalue *pair_bytes(struct emitter *e, const struct job *j)
 bool jit_find_dot(const struct emitter *e, enum ilir_op op, int width, enum jit_asm *row)
 {
 	bool bytes = op == ILIR_DOT4;
+	if (op == ILIR_DOT_BF16) {
+		*row = JIT_ASM_DOT_BF16;
+		return e->dots.bf16 && width >= 4;
+	}
 	if ((op != ILIR_DOT4 && op != ILIR_DOT2) || width < 4 ||
 	    !(e->dots.evex || (e->dots.vex && width <= 8)))
 		return false;
@@ -63,6 +67,8 @@ gcc_jit_rvalue *jit_emit_dot(struct emitter *e, const struct job *j)
 {
 	enum ilir_op op = ilir_at(e->m, j->x)->op;
 	enum jit_asm row;
+	if (j->width == 1 && op == ILIR_DOT_BF16)
+		return jit_emit_dot_bf16(e, j->arg[0], j->arg[1], j->arg[2]);
 	if (j->width == 1)
 		return multiply_parts(e, j, op == ILIR_DOT4 ? 8 : 16);
 	if (jit_find_dot(e, op, j->width, &row))

@@ -19,9 +19,9 @@ struct jit_processor {
 	const char *option[2]; /* further ones; NULL = none */
 };
 
-/* The encodings in which the machine has dot products of bytes and halves (VNNI). */
+/* The encodings in which the machine has dot products of bytes and halves (VNNI), and whether it has those of bf16. */
 struct jit_dots {
-	bool vex, evex;
+	bool vex, evex, bf16;
 };
 
 /* NULL when libgccjit makes no code for the target. */
@@ -57,11 +57,13 @@ struct emitter {
 	struct arena *arena;
 	const struct jit_processor *processor;
 	struct jit_dots dots;
+	ilir_buffer matrix[ILIR_MATRICES]; /* that are configured, by their numbers */
+	int matrices;
 	gcc_jit_context *context;
 	gcc_jit_type *type[ILIR_DTYPES][JIT_WIDTHS];  /* by dtype and binary logarithm of the width */
 	gcc_jit_type *loose[ILIR_DTYPES][JIT_WIDTHS]; /* in memory: aligned like its elements, truth a byte */
 	gcc_jit_type *nothing, *pointer;
-	gcc_jit_function *function, *fma[JIT_WIDTHS]; /* fma: NULL = not written yet */
+	gcc_jit_function *function, *fma[JIT_WIDTHS], *dot_bf16; /* but for `function`: NULL = not written yet */
 	gcc_jit_param *parameter[6];
 	gcc_jit_block *at, *entry;
 	int lines;			/* as in struct jit_options */
@@ -156,7 +158,7 @@ gcc_jit_rvalue *jit_asm_from_memory(struct emitter *, enum jit_asm, int width, g
 /* Whether there is such an instruction for that width. */
 bool jit_has_asm(const struct emitter *, enum jit_asm, int width);
 
-/* The row that adds what an fma, a dot4 or a dot2 adds to its last operand in place, so that GCC keeps the
+/* The row that adds what an fma or a dot product of words adds to its last operand in place, so that GCC keeps the
  * sum in its register; false = the machine has no such instruction for these vectors (expr.c). */
 bool jit_find_sum(const struct emitter *, ilir_expr, enum jit_asm *row);
 /* Emits it: adds to the variables `to`. */
@@ -168,15 +170,31 @@ void jit_emit_sum(struct emitter *, ilir_expr, enum jit_asm row, gcc_jit_lvalue 
 gcc_jit_rvalue *jit_emit_fma(struct emitter *, int width, gcc_jit_rvalue *a, gcc_jit_rvalue *b,
 			     gcc_jit_rvalue *c);
 
+/* --- dot_bf16.c --- */
+
+/* The value of dot_bf16 of scalars. */
+gcc_jit_rvalue *jit_emit_dot_bf16(struct emitter *, gcc_jit_rvalue *a, gcc_jit_rvalue *b, gcc_jit_rvalue *c);
+
 /* --- access.c --- */
 
 const struct jit_value *jit_emit_load(struct emitter *, ilir_expr);
 /* A load and a widening cast in one instruction; NULL when there is no such instruction. */
 const struct jit_value *jit_emit_widening_load(struct emitter *, ilir_expr cast);
 void jit_emit_prefetch(struct emitter *, const struct ilir_stmt *);
+/* The address of the first element that a load reads, in memory or in the array of a register; NULL after a refusal. */
+gcc_jit_rvalue *jit_emit_address(struct emitter *, ilir_expr load);
 void jit_emit_store(struct emitter *, const struct ilir_stmt *);
 /* Finds the width of each register, and how many statements evaluate each load, from all accesses of a block.
  */
 void jit_measure_registers(struct emitter *, const struct ilir_stmt *);
+
+/* --- matrix.c --- */
+
+/* Before and after a matrix loop. */
+void jit_configure_matrices(struct emitter *, const struct ilir_stmt *loop);
+void jit_release_matrices(struct emitter *);
+/* A FILL or SPILL, and a DOT. */
+void jit_emit_rows(struct emitter *, const struct ilir_stmt *);
+void jit_emit_matrix_dot(struct emitter *, const struct ilir_stmt *);
 
 #endif

@@ -147,6 +147,7 @@ void jit_emit_sum(struct emitter *e, ilir_expr x, enum jit_asm row, gcc_jit_lval
 
 #define emit_DOT4 jit_emit_dot
 #define emit_DOT2 jit_emit_dot
+#define emit_DOT_BF16 jit_emit_dot
 
 static gcc_jit_rvalue *emit_SQRT(struct emitter *e, const struct job *j)
 {
@@ -466,13 +467,19 @@ static const struct jit_value *emit_lanes(struct emitter *e, ilir_expr x, const 
 	return jit_join(e, n->type, lane);
 }
 
+/* Whether there are instructions for vectors: none divides integers, and not all machines have dot products of bf16. */
+static bool has_vectors(const struct emitter *e, enum ilir_op op)
+{
+	return op != ILIR_QUOTIENT && (op != ILIR_DOT_BF16 || e->dots.bf16);
+}
+
 static const struct jit_value *emit_subvectors(struct emitter *e, ilir_expr x)
 {
 	const struct ilir_node *n = ilir_at(e->m, x);
 	const struct jit_value *arg[3] = {0};
 	struct jit_value *v = jit_new_value(e, n->type);
 	struct job j = {x, n->type, n->type, v->width, jit_subvector_type(e, n->type.dtype, v->width), {0}};
-	bool alike = v->width == 1 || n->op != ILIR_QUOTIENT; /* no instruction divides vectors of integers */
+	bool alike = v->width == 1 || has_vectors(e, n->op);
 	for (int a = 0; a < n->args; a++) {
 		arg[a] = jit_emit_expr(e, ilir_arg(e->m, x, a));
 		alike &= arg[a]->width == v->width;

@@ -23,7 +23,7 @@ gcc_jit_rvalue *jit_compare_lanes(struct emitter *, enum jit_asm, const struct j
 /* The lanes of `yes` where the condition is true, of `no` elsewhere. */
 gcc_jit_rvalue *jit_blend_lanes(struct emitter *, const struct job *, gcc_jit_rvalue *condition, gcc_jit_rvalue *yes,
 				gcc_jit_rvalue *no);
-/* dot.c: the value of dot4 or dot2, and the row of asm.def that adds it to the register of its last operand;
+/* dot.c: the value of dot4, dot2 or dot_bf16 (in vectors only where jit_find_dot finds a row), and the row of asm.def that adds it to the register of its last operand;
  * false = the machine has none for that width. */
 gcc_jit_rvalue *jit_emit_dot(struct emitter *, const struct job *);
 bool jit_find_dot(const struct emitter *, enum ilir_op, int width, enum jit_asm *row);

@@ -9,6 +9,7 @@ static const struct jit_processor processors[TARGETS] = {
     [TARGET_GENERIC] = {JIT_SSE, "-march=x86-64", {NULL, NULL}},
     [TARGET_AVX2] = {JIT_AVX, "-march=x86-64-v3", {NULL, NULL}},
     [TARGET_AVX512] = {JIT_AVX512, "-march=x86-64-v4", {"-mprefer-vector-width=512", "-mprfchw"}},
+    [TARGET_AMX] = {JIT_AVX512, "-march=x86-64-v4", {"-mprefer-vector-width=512", "-mprfchw"}},
 };
 
 const struct jit_processor *jit_find_processor(const struct target *t)
@@ -21,7 +22,9 @@ struct jit_dots jit_find_dots(const struct jit_options *o)
 {
 	enum jit_set set = processors[o->target->id].set;
 	return (struct jit_dots){.vex = o->native && set != JIT_SSE && !cpu_lacks("avxvnni"),
-				 .evex = o->native && set == JIT_AVX512 && !cpu_lacks("avx512vnni avx512vl")};
+				 .evex = o->target->amx_int8 ||
+					 (o->native && set == JIT_AVX512 && !cpu_lacks("avx512vnni avx512vl")),
+				 .bf16 = o->native && set == JIT_AVX512 && !cpu_lacks("avx512bf16 avx512vl")};
 }
 
 static const char *const options[] = {

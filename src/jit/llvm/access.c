@@ -218,6 +218,18 @@ static void store_memory(struct emitter *e, const struct jit_access *a, ilir_exp
 
 /* --- registers --- */
 
+/* Slots one after the other, from the beginning of a cache line on. */
+static void place_slots(struct emitter *e, struct jit_register *r, const char *name)
+{
+	enum { LINE = 64 };
+	LLVMValueRef all = LLVMBuildAlloca(e->entry, LLVMArrayType2(r->type, r->slots), name);
+	LLVMSetAlignment(all, LINE);
+	for (int64_t i = 0; i < r->slots; i++) {
+		LLVMValueRef at = LLVMConstInt(e->scalar[ILIR_INDEX], i, false);
+		r->slot[i] = LLVMBuildInBoundsGEP2(e->entry, r->type, all, &at, 1, "");
+	}
+}
+
 /* One slot per `lanes` elements if they divide the register, else one per element. */
 static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 {
@@ -231,15 +243,17 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 	r->parked = b->parked;
 	r->slots = elements / r->lanes;
 	r->slot = ARENA_ARRAY(e->arena, LLVMValueRef, r->slots);
-	for (int64_t i = 0; i < r->slots; i++)
-		r->slot[i] = LLVMBuildAlloca(
-		    e->entry, jit_stored_type(e, (struct ilir_type){b->dtype, r->lanes}), b->name);
+	r->type = jit_stored_type(e, (struct ilir_type){b->dtype, r->lanes});
+	if (r->whole)
+		place_slots(e, r, b->name);
+	for (int64_t i = 0; !r->whole && i < r->slots; i++)
+		r->slot[i] = LLVMBuildAlloca(e->entry, r->type, b->name);
 	return r;
 }
 
 static LLVMValueRef load_slot(struct emitter *e, const struct jit_register *r, int64_t slot)
 {
-	LLVMValueRef v = LLVMBuildLoad2(e->at, LLVMGetAllocatedType(r->slot[slot]), r->slot[slot], "");
+	LLVMValueRef v = LLVMBuildLoad2(e->at, r->type, r->slot[slot], "");
 	LLVMSetVolatile(v, r->parked);
 	return v;
 }
@@ -319,7 +333,7 @@ void jit_emit_alloc(struct emitter *e, ilir_buffer buffer)
 {
 	struct jit_register *r = register_of(e, buffer);
 	for (int64_t i = 0; r->slot && i < r->slots; i++)
-		LLVMBuildStore(e->at, LLVMGetPoison(LLVMGetAllocatedType(r->slot[i])), r->slot[i]);
+		LLVMBuildStore(e->at, LLVMGetPoison(r->type), r->slot[i]);
 }
 
 static void measure_store(struct emitter *e, const struct ilir_stmt *s)
@@ -335,6 +349,8 @@ void jit_measure_registers(struct emitter *e, const struct ilir_stmt *s)
 	for (; s; s = s->next)
 		if (s->kind == ILIR_STORE) {
 			measure_store(e, s);
+		} else if (s->kind == ILIR_FILL || s->kind == ILIR_SPILL) {
+			e->reg[ilir_at(e->m, s->rows.first)->buffer.i].whole = true;
 		} else if (s->kind == ILIR_FOR) {
 			jit_measure_registers(e, s->loop.body);
 		} else if (s->kind == ILIR_IF) {
@@ -371,6 +387,20 @@ LLVMValueRef jit_emit_load(struct emitter *e, ilir_expr x)
 		return jit_refuse(e, t, a.problem);
 	LLVMValueRef v = is_register(e, &a) ? load_register(e, &a, t) : load_memory(e, &a);
 	return jit_lanes_in_memory(&a) == t.lanes ? v : jit_splat(e, v, t.lanes);
+}
+
+LLVMValueRef jit_emit_address(struct emitter *e, ilir_expr load)
+{
+	struct jit_access a = jit_read_load(e->m, load);
+	if (a.problem)
+		return jit_refuse(e, ilir_type_of(e->m, load), a.problem), NULL;
+	if (!is_register(e, &a))
+		return address_of(e, &a);
+	struct jit_register *r = register_of(e, a.buffer);
+	int64_t element = jit_register_element(e->m, &a);
+	if (!r->slot || element < 0)
+		return jit_refuse(e, ilir_type_of(e->m, load), jit_register_problem), NULL;
+	return step_by(e, r->slot[0], ilir_buffer_at(e->m, a.buffer)->dtype, LLVMConstInt(e->scalar[ILIR_INDEX], element, false));
 }
 
 void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)

@@ -200,12 +200,29 @@ static void emit_branch(struct emitter *e, const struct ilir_stmt *s)
 	LLVMPositionBuilderAtEnd(e->at, join);
 }
 
+static void emit_matrix_loop(struct emitter *e, const struct ilir_stmt *s)
+{
+	jit_configure_matrices(e, s);
+	emit_loop(e, s);
+	jit_release_matrices(e);
+}
+
+static void emit_any_loop(struct emitter *e, const struct ilir_stmt *s)
+{
+	if (s->loop.kind == ILIR_SWEPT)
+		emit_sweep(e, s);
+	else if (s->loop.kind == ILIR_MATRIX)
+		emit_matrix_loop(e, s);
+	else
+		emit_loop(e, s);
+}
+
 static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
 {
 	jit_set_line(e, s->line);
 	switch (s->kind) {
 	case ILIR_FOR:
-		(s->loop.kind == ILIR_SWEPT ? emit_sweep : emit_loop)(e, s);
+		emit_any_loop(e, s);
 		break;
 	case ILIR_IF:
 		emit_branch(e, s);
@@ -223,6 +240,14 @@ static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
 	case ILIR_PREFETCH:
 		jit_emit_prefetch(e, s);
 		jit_forget(e, 0);
+		break;
+	case ILIR_FILL:
+	case ILIR_SPILL:
+		jit_emit_rows(e, s);
+		jit_forget(e, 0);
+		break;
+	case ILIR_DOT:
+		jit_emit_matrix_dot(e, s);
 		break;
 	case ILIR_BARRIER:
 	case ILIR_STEP:

@@ -15,7 +15,9 @@ struct jit_register {
 	int lanes; /* of the widest store; 0 = nothing stored */
 	int64_t slots;
 	LLVMValueRef *slot; /* NULL = not used in this kernel yet */
+	LLVMTypeRef type;   /* of a slot */
 	bool parked;
+	bool whole; /* matrix registers are filled from it or spilled to it: its slots follow each other in memory */
 };
 
 /* The innermost loop that is being emitted, and multiples of its variable, which are advanced with it. */
@@ -31,10 +33,10 @@ struct jit_loop {
 	} multiple[JIT_MULTIPLES];
 };
 
-/* The most lanes of i32 for which the machine has dot products of bytes and halves (VNNI), and sums of pairs
- * of products of i16; 0 = it has none. */
+/* The most lanes of i32 for which the machine has dot products of bytes and halves (VNNI), sums of pairs of
+ * products of i16, and dot products of bf16; 0 = it has none. */
 struct jit_dots {
-	int vnni_lanes, pair_lanes;
+	int vnni_lanes, pair_lanes, bf16_lanes;
 };
 
 /* One module while it is emitted.  `at` is where instructions are added; `entry` is the end of the kernel's
@@ -52,6 +54,8 @@ struct emitter {
 	LLVMValueRef block; /* the number of the block that a sweep is at; NULL = no sweep */
 	bool has_fma, has_half;	       /* the machine has the instructions */
 	struct jit_dots dots;
+	ilir_buffer matrix[ILIR_MATRICES]; /* that are configured, by their numbers */
+	int matrices;
 	int lines; /* as in struct jit_options; with the four below it, 0 = no table of lines */
 	LLVMDIBuilderRef describe;
 	LLVMMetadataRef file, signature; /* of the listing, and of all kernels */
@@ -106,6 +110,8 @@ LLVMValueRef jit_emit_expr(struct emitter *, ilir_expr);
  * ended. */
 void jit_forget(struct emitter *, size_t mark);
 LLVMValueRef jit_splat(struct emitter *, LLVMValueRef, int lanes);
+/* a * b + c, rounded once; floats or vectors of them. */
+LLVMValueRef jit_fuse(struct emitter *, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 
 /* --- half.c --- */
 
@@ -119,8 +125,13 @@ LLVMValueRef jit_emit_fma(struct emitter *, LLVMValueRef a, LLVMValueRef b, LLVM
 
 /* --- dot.c --- */
 
-/* The value of dot4 (`bytes`) or dot2 of three arguments; i32 or vectors of it. */
-LLVMValueRef jit_emit_dot(struct emitter *, const LLVMValueRef *arg, bool bytes);
+/* The value of dot4, dot2 or dot_bf16 of three arguments, or vectors of them. */
+LLVMValueRef jit_emit_dot(struct emitter *, const LLVMValueRef *arg, enum ilir_op);
+
+/* --- dot_bf16.c --- */
+
+/* The value of dot_bf16 on a machine that has no such instruction. */
+LLVMValueRef jit_emit_dot_bf16(struct emitter *, const LLVMValueRef *arg);
 
 /* --- access.c --- */
 
@@ -131,10 +142,21 @@ LLVMValueRef jit_emit_load(struct emitter *, ilir_expr);
 LLVMValueRef jit_emit_bits(struct emitter *, ilir_expr);
 void jit_emit_prefetch(struct emitter *, const struct ilir_stmt *);
 void jit_emit_store(struct emitter *, const struct ilir_stmt *);
+/* The address of the first element that a load reads, of which the register may be whole; NULL after a refusal. */
+LLVMValueRef jit_emit_address(struct emitter *, ilir_expr load);
 /* The content of a register becomes undefined. */
 void jit_emit_alloc(struct emitter *, ilir_buffer);
 /* Sets the width of each register from all stores of a block. */
 void jit_measure_registers(struct emitter *, const struct ilir_stmt *);
+
+/* --- matrix.c --- */
+
+/* Before and after a matrix loop. */
+void jit_configure_matrices(struct emitter *, const struct ilir_stmt *loop);
+void jit_release_matrices(struct emitter *);
+/* A FILL or SPILL, and a DOT. */
+void jit_emit_rows(struct emitter *, const struct ilir_stmt *);
+void jit_emit_matrix_dot(struct emitter *, const struct ilir_stmt *);
 
 /* --- backend.c --- */
 
@@ -158,7 +180,7 @@ LLVMTargetMachineRef jit_machine_new(const struct jit_options *, char **message)
 bool jit_machine_has_fma(const struct jit_options *);
 /* Whether it converts between f16 and f32. */
 bool jit_machine_has_half(const struct jit_options *);
-/* What it has for dot products of integers. */
+/* What it has for dot products. */
 struct jit_dots jit_machine_dots(const struct jit_options *);
 
 #endif

@@ -121,12 +121,17 @@ static LLVMValueRef emit_intrinsic(struct emitter *e, const char *name, const LL
 	return LLVMBuildCall2(e->at, signature, function, (LLVMValueRef *)arg, args, "");
 }
 
+LLVMValueRef jit_fuse(struct emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+	if (!e->has_fma)
+		return jit_emit_fma(e, a, b, c);
+	return emit_intrinsic(e, "llvm.fma", (LLVMValueRef[]){a, b, c}, 3);
+}
+
 static LLVMValueRef emit_FMA(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	(void)x;
-	if (!e->has_fma)
-		return jit_emit_fma(e, arg[0], arg[1], arg[2]);
-	return emit_intrinsic(e, "llvm.fma", arg, 3);
+	return jit_fuse(e, arg[0], arg[1], arg[2]);
 }
 
 static LLVMValueRef emit_SQRT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
@@ -283,13 +288,19 @@ static LLVMValueRef emit_NOT(struct emitter *e, ilir_expr x, const LLVMValueRef 
 static LLVMValueRef emit_DOT4(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	(void)x;
-	return jit_emit_dot(e, arg, true);
+	return jit_emit_dot(e, arg, ILIR_DOT4);
 }
 
 static LLVMValueRef emit_DOT2(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	(void)x;
-	return jit_emit_dot(e, arg, false);
+	return jit_emit_dot(e, arg, ILIR_DOT2);
+}
+
+static LLVMValueRef emit_DOT_BF16(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return jit_emit_dot(e, arg, ILIR_DOT_BF16);
 }
 
 #define emit_AND emit_BIT_AND
@@ -400,11 +411,34 @@ static LLVMValueRef cut_fraction(struct emitter *e, ilir_expr x, LLVMValueRef v)
 	return LLVMBuildCall2(e->at, LLVMIntrinsicGetType(e->context, id, type, 2), function, &v, 1, "");
 }
 
+static LLVMValueRef splat_real(LLVMTypeRef vector, double number, struct emitter *e)
+{
+	return jit_splat(e, LLVMConstReal(LLVMGetElementType(vector), number),
+			 (int)LLVMGetVectorSize(vector));
+}
+
+/* Vectors of i32, by comparisons around a plain conversion: LLVM makes a branch for each lane of the one that
+ * saturates. */
+static LLVMValueRef cut_fractions(struct emitter *e, ilir_expr x, LLVMValueRef v)
+{
+	LLVMTypeRef real = LLVMTypeOf(v), integer = jit_type(e, ilir_type_of(e->m, x));
+	LLVMValueRef zero = LLVMConstNull(real), cut = LLVMBuildFPToSI(e->at, v, integer, "");
+	LLVMValueRef fits =
+	    LLVMBuildAnd(e->at, LLVMBuildFCmp(e->at, LLVMRealOGE, v, splat_real(real, -0x1p31, e), ""),
+			 LLVMBuildFCmp(e->at, LLVMRealOLT, v, splat_real(real, 0x1p31, e), ""), "");
+	LLVMValueRef low = LLVMBuildSelect(e->at, LLVMBuildFCmp(e->at, LLVMRealOLT, v, zero, ""),
+					   jit_constant(integer, INT32_MIN), LLVMConstNull(integer), "");
+	LLVMValueRef other = LLVMBuildSelect(e->at, LLVMBuildFCmp(e->at, LLVMRealOGT, v, zero, ""),
+					     jit_constant(integer, INT32_MAX), low, "");
+	return LLVMBuildSelect(e->at, fits, cut, other, "");
+}
+
 static LLVMValueRef emit_TO_I32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
+	bool vector = ilir_type_of(e->m, x).lanes > 1;
 	switch (operand_type(e, x)) {
 	case ILIR_F32:
-		return cut_fraction(e, x, arg[0]);
+		return vector ? cut_fractions(e, x, arg[0]) : cut_fraction(e, x, arg[0]);
 	case ILIR_I64:
 		return saturate_integer(e, x, arg[0], INT32_MIN, INT32_MAX);
 	default:

@@ -51,6 +51,7 @@ static const struct processor {
     [TARGET_GENERIC] = {"x86-64", "", "x86_64-unknown-linux-gnu", "X86", false, false, 4},
     [TARGET_AVX2] = {"x86-64-v3", "", "x86_64-unknown-linux-gnu", "X86", true, true, 8},
     [TARGET_AVX512] = {"x86-64-v4", "+prfchw", "x86_64-unknown-linux-gnu", "X86", true, true, 16},
+    [TARGET_AMX] = {"x86-64-v4", "+prfchw,+avx512vnni,+amx-tile,+amx-int8", "x86_64-unknown-linux-gnu", "X86", true, true, 16},
     [TARGET_AARCH64] = {"generic", "", "aarch64-unknown-linux-gnu", "AArch64", true, true, 0},
 };
 
@@ -103,7 +104,8 @@ struct jit_dots jit_machine_dots(const struct jit_options *o)
 	struct jit_dots d = {.pair_lanes = processors[o->target->id].pair_lanes};
 	int pairs = find_lanes(o, "+avx2", "+avx512bw");
 	d.pair_lanes = pairs > d.pair_lanes ? pairs : d.pair_lanes;
-	d.vnni_lanes = find_lanes(o, "+avxvnni", "+avx512vnni");
+	d.vnni_lanes = o->target->amx_int8 ? 16 : find_lanes(o, "+avxvnni", "+avx512vnni");
+	d.bf16_lanes = o->native && has_word(host.features, "+avx512bf16") && has_word(host.features, "+avx512vl") ? 16 : 0;
 	return d;
 }
 

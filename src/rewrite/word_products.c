@@ -1,0 +1,188 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+#include "rewrite/word_products.h"
+
+#include "rewrite/expressions.h"
+
+static const struct sub_use none;
+
+/* A variable of an extent that is not in a list. */
+static int find_free_var(struct sub_program *p, int64_t extent, const int *var, int vars)
+{
+	for (int ordinal = 0;; ordinal++) {
+		int v = sub_dim(p, extent, ordinal), i = 0;
+		while (i < vars && var[i] != v)
+			i++;
+		if (i == vars)
+			return v;
+	}
+}
+
+/* The parts of a number's words that stand at `place` in each, along its dimension d, whose variable becomes
+ * `word`. */
+static struct sub_use take_part(struct sub_program *p, sub_ref number, int d, int word,
+				const struct rewrite_parts *parts, int place)
+{
+	const struct sub_value *x = sub_at(p, number);
+	int64_t extent = p->vars.at[x->var[d]].extent;
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN,
+			      .args = 1,
+			      .arg = {sub_as_is(p, number)},
+			      .vars = x->vars,
+			      .map = map,
+			      .fills = extent % parts->count != 0};
+	for (int i = 0; i < x->vars; i++) {
+		v.var[i] = i == d ? word : x->var[i];
+		map[i] = (struct sub_map){.function = SUB_AFFINE,
+					  .var = v.var[i],
+					  .scale = i == d ? parts->count : 1,
+					  .offset = i == d ? place : 0};
+	}
+	return sub_as_is(p, sub_add(p, v, NULL));
+}
+
+/* The words of a value along its dimension d. */
+static sub_ref append_parts(struct sub_program *p, sub_ref number, int d, int64_t extent,
+			    const struct rewrite_parts *parts)
+{
+	const struct sub_value x = *sub_at(p, number);
+	int word = find_free_var(p, extent, x.var, x.vars);
+	struct sub_use words = take_part(p, number, d, word, parts, parts->count - 1);
+	for (int place = parts->count - 1; place-- > 0;)
+		words = rewrite_add_operator(p, parts->append, words, take_part(p, number, d, word, parts, place), none);
+	return words.value;
+}
+
+/* The word of which all parts are a number. */
+static double repeat_number(double number, const struct rewrite_parts *parts)
+{
+	int bits = 32 / parts->count;
+	uint32_t word = 0;
+	for (int i = 0; i < parts->count; i++)
+		word = word << bits | ((uint32_t)(int32_t)number & ((1u << bits) - 1));
+	return (int32_t)word;
+}
+
+/* Whether windows, or whatever repeats elements of its argument, leave a dimension of the value as it is:
+ * that of the argument, or -1. */
+static int find_kept(const struct sub_program *p, const struct sub_value *v, int d)
+{
+	const struct sub_value *x = sub_at(p, v->arg[0].value);
+	int kept = -1;
+	for (int i = 0; i < x->vars; i++) {
+		const struct sub_map *m = &v->map[i];
+		if (m->function != SUB_AFFINE)
+			return -1;
+		if (m->var != v->var[d] && (!m->scale2 || m->var2 != v->var[d]))
+			continue;
+		if (kept >= 0 || m->scale2 || m->scale != 1 || m->offset)
+			return -1;
+		kept = i;
+	}
+	bool whole = kept >= 0 && p->vars.at[x->var[kept]].extent == p->vars.at[v->var[d]].extent;
+	return whole && sub_row_elements(p, x) <= sub_row_elements(p, v) ? kept : -1;
+}
+
+/* The words of a value along its dimension d.  Words of windows are windows of words, which are made once for
+ * all windows that have them. */
+static sub_ref make_words(struct sub_program *p, sub_ref number, int d, int64_t extent,
+			  const struct rewrite_parts *parts)
+{
+	struct sub_value v = *sub_at(p, number);
+	struct sub_map map[SUB_MAX_VARS];
+	int kept = v.op == SUB_ASSIGN ? find_kept(p, &v, d) : -1;
+	if (kept < 0)
+		return append_parts(p, number, d, extent, parts);
+	sub_ref words = make_words(p, v.arg[0].value, kept, extent, parts);
+	if (!words.i)
+		return words;
+	v.var[d] = find_free_var(p, extent, v.var, v.vars);
+	memcpy(map, v.map, sizeof *map * sub_at(p, words)->vars);
+	map[kept].var = v.var[d];
+	v.map = map;
+	v.arg[0] = sub_as_is(p, words);
+	v.fill = v.fills ? repeat_number(v.fill, parts) : v.fill;
+	return sub_add(p, v, NULL);
+}
+
+/* The words of a number along the variable k, under its names with `q` instead of k. */
+static struct sub_use add_words(struct sub_program *p, struct sub_use number, int k, int q,
+				const struct rewrite_parts *parts)
+{
+	int d = 0;
+	while (number.var[d] != k)
+		d++;
+	number.value = make_words(p, number.value, d, p->vars.at[q].extent, parts);
+	number.var[d] = q;
+	return number;
+}
+
+/* Whether words of a number along the variable k, which it has, are made for each window: it repeats elements
+ * of its argument, and does so along k. */
+static bool makes_windows(const struct sub_program *p, const struct sub_use *number, int k)
+{
+	const struct sub_value *v = sub_at(p, number->value);
+	int d = 0;
+	while (number->var[d] != k)
+		d++;
+	return v->op == SUB_ASSIGN && find_kept(p, v, d) < 0 &&
+	       sub_row_elements(p, sub_at(p, v->arg[0].value)) < sub_row_elements(p, v);
+}
+
+/* The dot products of words along k that are summed, for each element of the last variable.  Words that are
+ * made for each window count twice, as they are stored. */
+static double count_dots(const struct sub_program *p, const struct sub_vars *reduced,
+			 const struct sub_use *number, int k, const struct rewrite_parts *parts)
+{
+	double dots = makes_windows(p, number, k) ? 2 : 1;
+	for (int i = 0; i < reduced->n; i++) {
+		int64_t extent = p->vars.at[reduced->var[i]].extent;
+		dots *= reduced->var[i] == k ? (extent + parts->count - 1) / parts->count : extent;
+	}
+	return dots;
+}
+
+/* The reduced variable that words are made along: that of the fewest dot products. */
+static int choose_reduced(const struct sub_program *p, const struct sub_vars *reduced,
+			  const struct sub_use *number, const struct rewrite_parts *parts)
+{
+	int k = reduced->var[0];
+	for (int i = 1; i < reduced->n; i++)
+		if (count_dots(p, reduced, number, reduced->var[i], parts) <
+		    count_dots(p, reduced, number, k, parts))
+			k = reduced->var[i];
+	return k;
+}
+
+double rewrite_count_readers(const struct sub_program *p, const struct sub_use *x, const struct sub_use *w)
+{
+	double n = 1;
+	for (int i = 0; i < w->vars; i++)
+		n *= sub_use_has(x, w->var[i]) ? 1 : (double)p->vars.at[w->var[i]].extent;
+	return n;
+}
+
+bool rewrite_makes_single_words(const struct sub_program *p, const struct sub_vars *reduced, const struct sub_use *x,
+				const struct sub_use *w, const struct rewrite_parts *parts)
+{
+	return rewrite_count_readers(p, x, w) == 1 && makes_windows(p, x, choose_reduced(p, reduced, x, parts));
+}
+
+struct sub_use rewrite_sum_words(struct sub_program *p, const struct sub_vars *reduced, struct sub_use x,
+				 struct sub_use w, struct sub_use start, const struct rewrite_parts *parts)
+{
+	int k = choose_reduced(p, reduced, &x, parts), names[3 * SUB_MAX_VARS], n = 0;
+	for (int i = 0; i < x.vars; i++)
+		names[n++] = x.var[i];
+	for (int i = 0; i < w.vars; i++)
+		names[n++] = w.var[i];
+	for (int i = 0; i < start.vars; i++)
+		names[n++] = start.var[i];
+	int q = find_free_var(p, (p->vars.at[k].extent + parts->count - 1) / parts->count, names, n);
+	struct sub_value v = {.op = parts->accumulate, .reduced = *reduced};
+	v.reduced.var[sub_position_in(&v.reduced, k)] = q;
+	v.arg[0] = start;
+	v.arg[1] = add_words(p, x, k, q, parts);
+	v.arg[2] = add_words(p, w, k, q, parts);
+	return rewrite_use_value(p, v);
+}

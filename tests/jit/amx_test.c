@@ -1,0 +1,209 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Sums of dot products of bytes before and after the pass use_matrices, by the interpreter and as code for AMX by each back
+ * end: the same bytes.  A processor without AMX executes its instructions by amx.h. */
+#include "tests/jit/helper.h"
+
+#include "base/cpu.h"
+#include "ilir/passes.h"
+
+#ifdef __x86_64__
+
+#include "tests/jit/amx.h"
+
+/* A loop over words, as the pass unroll leaves it. */
+struct shape {
+	int rows, columns, words, unroll;
+	bool gathered; /* rows are read by an index array */
+	bool matrices; /* that the pass uses */
+};
+
+static const struct shape shapes[] = {
+    {2, 1, 16, 1, false, true},	 {2, 1, 4, 4, true, true},   {12, 2, 64, 4, false, true}, {16, 1, 40, 2, true, true},
+    {8, 3, 68, 4, true, true},	 {5, 6, 36, 1, false, true}, {3, 4, 23, 1, true, true},	  {7, 2, 129, 3, false, true},
+    {1, 2, 64, 4, false, false}, {2, 9, 50, 2, true, true},
+};
+
+enum { TURNS = 2, LANES = 16 };
+
+static void write_head(struct str *s, const struct shape *x)
+{
+	str_printf(s, "module m\ndim node, i, j, lane\nbuffer x : vector 0 i32 [nodes:node, %d:j]\n", x->words);
+	str_printf(s, "buffer w : weight 0 i32 [%d:j, %d:i, 16:lane]\n", x->words, x->columns);
+	str_printf(s, "buffer from : child 0 i32 [nodes:node]\nbuffer y : output 0 i32 [nodes:node, %d:i]\n", LANES * x->columns);
+	str_printf(s, "kernel k in nodes {\nfor n:node in begin..end step %d {\n", x->rows);
+	for (int r = 0; x->gathered && r < x->rows; r++)
+		str_printf(s, "let r%d = to_index(from[n + %d])\n", r, r);
+}
+
+static void write_sum(struct str *s, const char *name, int c, int r)
+{
+	str_printf(s, "%s[%d, %d, ramp(16, 0)]", name, c, r);
+}
+
+static void write_products(struct str *s, const struct shape *x)
+{
+	str_printf(s, "for q:j in 0..%d step %d {\n", x->words, x->unroll);
+	for (int t = 0; t < x->unroll; t++)
+		for (int r = 0; r < x->rows; r++)
+			for (int c = 0; c < x->columns; c++) {
+				write_sum(s, "s", c, r);
+				str_printf(s, x->gathered ? " = dot4(broadcast(16, x[r%d, q + %d])" : " = dot4(broadcast(16, x[n + %d, q + %d])", r, t);
+				str_printf(s, ", w[q + %d, %d, ramp(16, 0)], ", t, c);
+				write_sum(s, "s", c, r);
+				str_puts(s, ")\n");
+			}
+	str_puts(s, "}\n");
+}
+
+/* Sums begin with what the output holds, and go there. */
+static void write_module(struct str *s, const struct shape *x)
+{
+	write_head(s, x);
+	str_printf(s, "alloc s : i32 [%d:i, %d:node, 16:lane]\n", x->columns, x->rows);
+	for (int end = 0; end < 2; end++) {
+		for (int r = 0; r < x->rows; r++)
+			for (int c = 0; c < x->columns; c++) {
+				if (!end)
+					write_sum(s, "s", c, r), str_puts(s, " = ");
+				str_printf(s, "y[n + %d, ramp(16, %d)]", r, LANES * c);
+				if (end)
+					str_puts(s, " = "), write_sum(s, "s", c, r);
+				str_puts(s, "\n");
+			}
+		if (!end)
+			write_products(s, x);
+	}
+	str_puts(s, "}\n}\n");
+}
+
+static uint32_t next_word(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return *seed ^ *seed >> 13;
+}
+
+/* The memory of a run. */
+struct memory {
+	uint32_t *x, *w, *y;
+	int32_t *from;
+	size_t results;
+	int nodes;
+};
+
+static struct memory make_memory(const struct shape *s)
+{
+	struct memory m = {.nodes = TURNS * s->rows, .results = (size_t)TURNS * s->rows * s->columns * LANES};
+	size_t x = (size_t)m.nodes * s->words, w = (size_t)s->words * s->columns * LANES;
+	uint32_t seed = (uint32_t)(s->rows * 131 + s->words);
+	m.x = aligned(4 * x);
+	m.w = aligned(4 * w);
+	m.y = aligned(4 * m.results);
+	m.from = aligned(4 * (size_t)m.nodes);
+	for (size_t i = 0; i < x; i++)
+		m.x[i] = next_word(&seed);
+	for (size_t i = 0; i < w; i++)
+		m.w[i] = next_word(&seed);
+	for (size_t i = 0; i < m.results; i++)
+		m.y[i] = next_word(&seed);
+	for (int i = 0; i < m.nodes; i++)
+		m.from[i] = (int32_t)(next_word(&seed) % (uint32_t)m.nodes);
+	return m;
+}
+
+static void free_memory(struct memory *m)
+{
+	free(m->x);
+	free(m->w);
+	free(m->y);
+	free(m->from);
+}
+
+/* Runs the module, as code unless that is NULL, and appends its result to the text. */
+static bool run_module(struct fixture *f, struct image_code *code, const struct shape *s, struct str *result)
+{
+	struct memory m = make_memory(s);
+	void *buffers[] = {m.x, m.w, m.from, m.y};
+	int64_t sizes[IMAGE_SIZES] = {1, m.nodes, m.nodes, 1, m.nodes, 1};
+	struct image_frame frame = {buffers, sizes};
+	struct image_range range = {0, m.nodes, 0, 1, 1};
+	bool ok = true;
+	if (code)
+		code->kernels[0](buffers, 0, m.nodes, 0, 1, 1);
+	else
+		ok = ilir_interpret(ilir_interpreter_new(&f->arena, &f->m), 0, &frame, &range, &f->diags);
+	show_diags(&f->diags);
+	str_add(result, (const char *)m.y, 4 * m.results);
+	free_memory(&m);
+	return ok;
+}
+
+static bool is_same(const struct str *a, const struct str *b)
+{
+	return a->n == b->n && memcmp(a->text, b->text, a->n) == 0;
+}
+
+static void test_code(struct fixture *f, const struct shape *s, const struct str *expected)
+{
+	struct str result = str_in(&f->arena);
+	struct image_code code = {0};
+	long products = amx.products, configurations = amx.configurations;
+	bool ok = compile_for(f, "amx", false, &code) && run_module(f, &code, s, &result) && is_same(&result, expected);
+	tap_ok(ok, "%s: %d rows, %d vectors, %d words%s: the same bytes", backend_name, s->rows, s->columns, s->words,
+	       s->gathered ? ", gathered" : "");
+	bool executed = amx.products > products && amx.configurations > configurations;
+	if (!cpu_permits_matrices())
+		tap_ok(executed == s->matrices && !amx.configured && amx.configurations == amx.releases, "by %s, and none is left configured",
+		       s->matrices ? "tiles" : "no tiles");
+	if (code.release)
+		code.release(&code);
+}
+
+static void test_shape(const struct shape *s)
+{
+	struct fixture f;
+	bool loaded = fixture_init(&f, "m");
+	struct str text = str_in(&f.arena), expected = str_in(&f.arena), result = str_in(&f.arena);
+	write_module(&text, s);
+	struct ilir_module *m = ilir_parse(&f.arena, &f.diags, "test", text.text, text.n);
+	if (m) {
+		f.m = *m;
+		run_module(&f, NULL, s, &expected);
+		ilir_use_matrices(&f.m, &(struct ilir_tiling){.matrices = true});
+		struct str after = str_in(&f.arena);
+		ilir_print(&f.m, &after);
+		bool uses = strstr(str_text(&after), "matrix dot4") != NULL;
+		bool ok = ilir_verify(&f.m, ILIR_IN_BOUNDS | ILIR_OUTLINED | ILIR_UNROLLED_ALL, "use_matrices", &f.diags) &&
+			  run_module(&f, NULL, s, &result) && is_same(&result, &expected);
+		tap_ok(ok && uses == s->matrices, "interpreter: %d rows, %d vectors, %d words: the same bytes after the pass", s->rows, s->columns,
+		       s->words);
+	}
+	show_diags(&f.diags);
+	if (m && loaded)
+		test_code(&f, s, &expected);
+	fixture_free(&f);
+}
+
+static void test_shapes(void)
+{
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+		test_shape(&shapes[i]);
+}
+
+int main(void)
+{
+	if (cpu_lacks("avx512vnni avx512vl avx512bw") || (!cpu_permits_matrices() && !amx_begin())) {
+		tap_skip("this processor has no AVX-512 with VNNI", "code for AMX");
+		return tap_done();
+	}
+	return over_backends(test_shapes);
+}
+
+#else
+
+int main(void)
+{
+	tap_skip("this is no x86-64", "code for AMX");
+	return tap_done();
+}
+
+#endif

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
+# Each fault of faults.tsv (a file of src/mutate/, text in it, text in its place) is put into the propagation of boxes or
+# into the comparison, and the test of random linear programs must fail with it; or into the layouts or corrections of
+# mutants, and the test of generated mutants, or of mutants of products, must.
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+read -ra cc <<<"${CC:-cc}"
+flags=(-std=c11 -O1 -w -D_GNU_SOURCE -I"$srcdir/src" -I"$srcdir" -I"$builddir")
+
+# TEST SOURCES...: makes a test, with these in place of those of the library.
+build()
+{
+	"${cc[@]}" "${flags[@]}" "$tmp/$1.o" "${@:2}" "$builddir/.libs/libespalier-internal.a" -lm -ldl -lpthread -fopenmp -o "$tmp/test" 2>"$tmp/errors"
+}
+
+# FILE: prints the test that a fault in it fails.
+find_test()
+{
+	case $1 in
+	shape_mutant.c | correct_mutant.c | search_mutants.c) echo generated_test ;;
+	*_products.c) echo products_test ;;
+	*) echo random_linear_test ;;
+	esac
+}
+
+# TEST: runs what was built: for random programs as many as a fault may need, for mutants all.
+run_test()
+{
+	if [ "$1" != random_linear_test ]; then "$tmp/test"; else "$tmp/test" 1 "$2"; fi >"$tmp/output" 2>&1
+}
+
+for test in random_linear_test generated_test products_test; do
+	if ! "${cc[@]}" "${flags[@]}" -c "$srcdir/tests/mutate/$test.c" -o "$tmp/$test.o" 2>"$tmp/errors" || ! build $test; then
+		tap_skip "the library cannot be linked with plain options" "seeded faults are found"
+		tap_done
+	fi
+	run_test $test 400
+	tap_ok $? "without a fault $test passes"
+done
+
+while IFS=$'\t' read -r file old new; do
+	text=$(<"$srcdir/src/mutate/$file")
+	rest=${text#*"$old"}
+	what="$file: '$old' as '$new'"
+	if [ "$rest" = "$text" ] || [ "${rest#*"$old"}" != "$rest" ]; then
+		tap_ok 1 "$what: is there once"
+		continue
+	fi
+	printf '%s\n' "${text/"$old"/"$new"}" >"$tmp/$file"
+	test=$(find_test "$file")
+	build "$test" "$tmp/$file"
+	tap_ok $? "$what: compiles" || continue
+	! run_test "$test" 4000
+	tap_ok $? "$what: is found"
+done <"$srcdir/tests/mutate/faults.tsv"
+tap_done
