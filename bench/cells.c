@@ -5,7 +5,7 @@
  * superstep. TREES has bracketed trees, or is a number: sequences of so many nodes.  Words and weights are
  * random. */
 #include "bench/timing.h"
-#include "serve/service.h"
+#include "serve/queue.h"
 #include "tests/models/helper.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* fusion                     the rows of src/sched/fusion_cost.def, measured on this machine
+/* fusion [of PROCESSOR]      the rows of src/sched/fusion_cost.def, measured on this machine, for a processor of targets.h
  * fusion MODEL.ra SIZE=N...  a model under every planner
  *
  * For each pair of mapping types that may be fused there is a model, in which the operand is computed
@@ -10,6 +10,7 @@
 #include "compile/compile.h"
 #include "runtime/runtime.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -181,13 +182,21 @@ enum { PAIRS = sizeof pairs / sizeof *pairs };
 static const int extents[] = {4, 8, 16, 32, 64};
 enum { EXTENTS = sizeof extents / sizeof *extents, ROUNDS = 3 };
 
+/* Costs so close to 1 are ties: measurements repeat no better. */
+static const double tie = 0.02;
+
+static double round_tie(double cost)
+{
+	return fabs(cost - 1) <= tie ? 1 : cost;
+}
+
 static double least_of(double a, double b)
 {
 	return a < b ? a : b;
 }
 
 /* Alternates between both, so that other work of the machine affects them equally. */
-static void measure_pair(const struct pair *p)
+static void measure_pair(const struct pair *p, const char *processor)
 {
 	char text[600], d[32], a[32], *sizes[] = {d, a, "E=4"};
 	int lanes = target_find(TARGET_NATIVE)->lanes;
@@ -205,8 +214,8 @@ static void measure_pair(const struct pair *p)
 			stored =
 			    least_of(stored, measure_schedule("pair", text, sizes, 3, "fuse grow never\n"));
 		}
-		printf("SCHED_FUSION_COST(%s, %s, %g, %.3f) /* %.1f and %.1f ns */\n", p->first, p->second,
-		       (double)p->volume * extents[i] / lanes, fused / stored, fused, stored);
+		printf("SCHED_FUSION_COST(%s, %s, %s, %g, %.3f) /* %.1f and %.1f ns */\n", processor, p->first, p->second,
+		       (double)p->volume * extents[i] / lanes, round_tie(fused / stored), fused, stored);
 		fflush(stdout);
 	}
 }
@@ -237,9 +246,10 @@ static void measure_model(const char *path, char *const *sizes, int n)
 
 int main(int argc, char **argv)
 {
-	if (argc > 1)
+	bool pairs_of = argc == 3 && strcmp(argv[1], "of") == 0;
+	if (argc > 1 && !pairs_of)
 		measure_model(argv[1], argv + 2, argc - 2);
-	for (int i = 0; argc == 1 && i < PAIRS; i++)
-		measure_pair(&pairs[i]);
+	for (int i = 0; (argc == 1 || pairs_of) && i < PAIRS; i++)
+		measure_pair(&pairs[i], argc > 2 ? argv[2] : "PROCESSORS");
 	return 0;
 }

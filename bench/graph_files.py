@@ -44,9 +44,10 @@ def networks():
     import torch
     import torchvision
     import transformers
+    import vision_networks
 
     nn = torch.nn
-    image = lambda: ((torch.rand(2, 3, 224, 224),), ["image"], [{0: "batch"}])
+    image = lambda extent=224: ((torch.rand(2, 3, extent, extent),), ["image"], [{0: "batch"}])
     tokens = lambda words: ((torch.randint(words, (2, 24)),), ["tokens"], [{0: "batch", 1: "length"}])
 
     class Encoder(nn.Module):
@@ -106,6 +107,13 @@ def networks():
         "resnet50": lambda: (torchvision.models.resnet50(), *image()),
         "mobilenet_v2": lambda: (torchvision.models.mobilenet_v2(), *image()),
         "efficientnet_b0": lambda: (torchvision.models.efficientnet_b0(), *image()),
+        "resnet18": lambda: (torchvision.models.resnet18(), *image()),
+        "inception_v3": lambda: (torchvision.models.inception_v3(aux_logits=False, init_weights=False), *image(299)),
+        "csrnet": lambda: (vision_networks.CSRNet(), *image()),
+        "vgg16": lambda: (torchvision.models.vgg16(), *image()),
+        "unet": lambda: (vision_networks.UNet(), *image(256)),
+        "mobilenet_v1_ssd": lambda: (vision_networks.MobileNetSSD(), *image(300)),
+        "yolo_v4": lambda: (vision_networks.YOLOv4(), *image(416)),
         "bert_base": lambda: encoder(bert(), transformers.BertModel),
         "distilbert": lambda: encoder(distil(), transformers.DistilBertModel),
         "tinybert": lambda: encoder(tiny, transformers.BertModel),

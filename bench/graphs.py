@@ -2,8 +2,8 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """Runs whole ONNX graphs by Espalier and by ONNX Runtime: the same file and the same inputs, in one run.
 
-  graphs.py FOLDER [NAME...] [--parts compare,time,compile,counts] [--threads 1,2] [--batches 1,8] [--lengths 128,32]
-                             [--seconds S] [--priority P] [--schedule TEXT] [--output FILE.jsonl]
+  graphs.py FOLDER [NAME...] [--parts compare,time,compile,counts,stages] [--threads 1,2] [--batches 1,8] [--lengths 128,32]
+                             [--seconds S] [--priority P] [--schedule TEXT] [--mutants S] [--output FILE.jsonl]
   graphs.py --from FILE.jsonl [FILE.jsonl...]      only the tables, in Markdown
 
 FOLDER has the files of graph_files.py. Prints a line for each measurement, then tables, and adds records to the output.
@@ -14,7 +14,10 @@ time     milliseconds of a call from arrays to arrays, without loading and compi
          spin while they wait and with threads that sleep; the faster one counts, by least and by median
 compile  from the start of reading the file until the program has all its code and weights, with an empty cache and with
          the program in it; and what of this is reading the file, making the program, and binding weights and the first run
-counts   operators of the file, and what `espalier explain` counts: as written without fusion, and as computed
+counts   what `espalier explain` counts: layers before and after, of these so many that only move elements, then all as written
+         without fusion, and as computed
+stages   without ONNX Runtime: times and counts as written, with every operator a loop nest; rewritten; also fused; and with --mutants S
+         also by the mutants that `espalier tune --mutants` finds in so many seconds. Only where it is named in --parts
 
 Python packages espalier, onnxruntime, onnx, numpy. Unset OPENBLAS_CORETYPE and the like before.
 """
@@ -54,11 +57,11 @@ def open_onnxruntime(path, sizes, threads, spin):
     return lambda inputs: dict(zip(names, session.run(names, inputs)))
 
 
-def open_espalier(path, sizes, threads, cache=None, schedule=None):
+def open_espalier(path, sizes, threads, cache=None, schedule=None, rules=None):
     import espalier
 
     context = espalier.Context(threads=threads, cache_dir=cache)
-    model = espalier.load(path, sizes=sizes, context=context, schedule=schedule).prepare()
+    model = espalier.load(path, sizes=sizes, context=context, schedule=schedule, rules=rules).prepare()
     names = [output.name for output in model.outputs]  # of the file
 
     def run(inputs):
@@ -207,17 +210,20 @@ def compare(path, sizes, threads, options):
 
 def measure(path, sizes, threads, options):
     names = list(OPEN) if threads > 1 else list(OPEN)[:2]
-    all_of_them = open_all(names, path, sizes, threads, schedule=options.schedule, priority=options.priority)
-    for each in all_of_them.values():
+    return take_turns(open_all(names, path, sizes, threads, schedule=options.schedule, priority=options.priority), options.seconds)
+
+
+def take_turns(contestants, seconds):
+    for each in contestants.values():
         each.take_turn()  # how often it runs in a turn
         each.taken.clear()
-    end, rounds = time.perf_counter() + options.seconds * len(names), 0
+    end, rounds = time.perf_counter() + seconds * len(contestants), 0
     while time.perf_counter() < end or rounds < 3:
-        for each in all_of_them.values():
+        for each in contestants.values():
             each.take_turn()
         rounds += 1
     record = {}
-    for name, each in all_of_them.items():
+    for name, each in contestants.items():
         record[name] = {"median": statistics.median(each.taken) * 1e3, "least": min(each.taken) * 1e3, "runs": len(each.taken)}
         each.close()
     return record
@@ -263,35 +269,76 @@ def measure_compilation(path, sizes, threads, options):
     return record
 
 
-def explain(path, sizes, schedule):
-    """What the command `espalier explain` counts, which binds no weights."""
+def run_command(words, schedule=None):
+    """What a command of `espalier` writes, with a schedule given as text."""
     with tempfile.NamedTemporaryFile("w", suffix=".sched") as file:
         file.write(schedule or "")
         file.flush()
-        words = ["explain", str(path), "--format", "json"]
-        if sizes:
-            words += ["--sizes", ",".join(f"{size}={extent}" for size, extent in sizes.items())]
-        if schedule:
-            words += ["--schedule", file.name]
+        words = [*words, "--schedule", file.name] if schedule else words
         done = subprocess.run([sys.executable, "-c", "from espalier._command import main; main()", *words], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr)
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def words_of_sizes(sizes):
+    return ["--sizes", ",".join(f"{size}={extent}" for size, extent in sizes.items())] if sizes else []
+
+
+def explain(path, sizes, schedule, rules="all"):
+    """What the command `espalier explain` counts, which binds no weights."""
+    return json.loads(run_command(["explain", str(path), "--format", "json", "--rules", rules, *words_of_sizes(sizes)], schedule))
+
+
+def sum_counts(explanation, which):
+    """The counts of all bodies that a run computes."""
+    counted = [body[which] for body in explanation["bodies"] if body["name"] != "binding" and body[which]]
+    return {key: sum(each[key] for each in counted) for key in counted[0]}
 
 
 def count(path, sizes, threads, options):
-    import onnx
-
-    graph = onnx.load(path, load_external_data=False).graph
-    record = {"operators": sum(node.op_type != "Constant" for node in graph.node)}
+    record = {}
     for what, which, schedule in (("before", "written", "fuse none\n"), ("after", "computed", options.schedule)):
-        bodies = explain(path, sizes, schedule)["bodies"]
-        counted = [body[which] for body in bodies if body["name"] != "binding" and body[which]]
-        record[what] = {key: sum(each[key] for each in counted) for key in counted[0]}
+        explanation = explain(path, sizes, schedule)
+        record["layers"] = {key: explanation["layers"][key] for key in ("before", "after", "moves")}
+        record[what] = sum_counts(explanation, which)
     return record
 
 
-PARTS = {"compare": compare, "time": measure, "compile": measure_compilation, "counts": count}
+# --- stages of compiling, switched on one after the other ---
+
+STAGES = {
+    "as written": {"rules": "none", "schedule": "fuse none\n"},
+    "rewritten": {"rules": "all", "schedule": "fuse none\n"},
+    "fused": {"rules": "all", "schedule": None},
+}
+
+
+def tune_mutants(path, sizes, threads, seconds):
+    """The schedule with the fastest mutants that a search finds in so many seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = []
+        for name, array in random_inputs(path, sizes).items():
+            file = Path(folder) / f"{len(words)}.npy"
+            np.save(file, array)
+            words += ["--input", f"{name}={file}"]
+        found = Path(folder) / "mutants.sched"
+        run_command(["tune", str(path), "--mutants", "--seconds", str(seconds), "--threads", str(threads), "-o", str(found),
+                     *words_of_sizes(sizes), *words])
+        return found.read_text()
+
+
+def measure_stages(path, sizes, threads, options):
+    stages = dict(STAGES)
+    if options.mutants:
+        stages["mutants"] = {"rules": "all", "schedule": tune_mutants(path, sizes, threads, options.mutants)}
+    counts = {name: sum_counts(explain(path, sizes, stage["schedule"], stage["rules"]), "computed") for name, stage in stages.items()}
+    times = take_turns({name: Contestant("espalier", path, sizes, threads, options.priority, **stage) for name, stage in stages.items()},
+                       options.seconds)
+    return {"stages": {name: {**counts[name], **times[name]} for name in stages}}
+
+
+PARTS = {"compare": compare, "time": measure, "compile": measure_compilation, "counts": count, "stages": measure_stages}
 
 
 # --- records and tables ---
@@ -301,7 +348,7 @@ def settings_of(path, part, options):
     """The sizes and threads with which a part runs a file: all of them when it measures time."""
     open_sizes = sizes_of(path)
     whole = part in ("time", "compare")
-    for threads in options.threads if part == "time" else options.threads[:1]:
+    for threads in options.threads if part in ("time", "stages") else options.threads[:1]:
         for batch in options.batches if whole else options.batches[:1]:
             for length in options.lengths if whole and "length" in open_sizes else options.lengths[:1]:
                 yield {k: v for k, v in (("batch", batch), ("length", length)) if k in open_sizes}, threads
@@ -319,9 +366,11 @@ def describe(record):
         own, other = record["espalier"], {key: fastest(record, key) for key in ("median", "least")}
         return (f"{own['median']:.3f} (least {own['least']:.3f}) ms, onnxruntime {other['median']:.3f} ({other['least']:.3f}), "
                 f"ratio {other['median'] / own['median']:.2f} ({other['least'] / own['least']:.2f})")
+    if "stages" in record:
+        return ", ".join(f"{name} {stage['median']:.2f} ms" for name, stage in record["stages"].items())
     if "cold" in record:
         return ", ".join(f"{what} {sum(times.values()):.0f} ms" for what, times in record.items() if isinstance(times, dict))
-    return json.dumps({key: record[key] for key in ("operators", "before", "after")})
+    return json.dumps({key: record[key] for key in ("layers", "before", "after")})
 
 
 def geometric_mean(values):
@@ -367,12 +416,30 @@ def print_counts(records):
     keys = ("sub_ops", "groups", "barriers", "stored", "bytes", "operations")
     rows = []
     for record in records:
-        row = [record["name"], size_text(record), str(record["operators"])]
+        layers = record["layers"]
+        row = [record["name"], size_text(record), f"{layers['before']:,} → {layers['after']:,}", str(layers["moves"]),
+               f"{layers['after'] / layers['before']:.2f}"]
         for key in keys:
             shown = [record[what][key] for what in ("before", "after")]
             row.append(" → ".join(f"{x / 1e6:,.1f}" if key in ("bytes", "operations") else f"{x:,.0f}" for x in shown))
         rows.append(row)
-    print_table(["graph", "sizes", "operators", "sub-operators", "groups", "barriers", "stored", "MB moved", "Mop"], rows)
+    print_table(["graph", "sizes", "layers", "moves", "after ÷ before", "sub-operators", "groups", "barriers", "stored", "MB moved", "Mop"], rows)
+
+
+def print_stages(records):
+    threads, rows = sorted({r["threads"] for r in records}), []
+    for first in (r for r in records if r["threads"] == threads[0]):
+        alike = [r for r in records if (r["name"], r["sizes"]) == (first["name"], first["sizes"])]
+        for name, stage in first["stages"].items():
+            row = [first["name"], name, f"{stage['groups']:,}", f"{stage['operations'] / 1e6:,.1f}", f"{stage['bytes'] / 1e6:,.1f}"]
+            for record in alike:
+                own, whole = record["stages"][name], record["stages"]["as written"]
+                row += [f"{own['median']:.2f} ({own['least']:.2f})", f"{whole['median'] / own['median']:.2f}"]
+            rows.append(row)
+    heading = ["graph", "stage", "loop nests", "Mop", "MB moved"]
+    for n in threads:
+        heading += [f"{n} thread{'s' * (n > 1)}, ms", "times as fast"]
+    print_table(heading, rows)
 
 
 def print_tables(records):
@@ -387,6 +454,8 @@ def print_tables(records):
                      for r in of_part["compile"]])
     if of_part["counts"]:
         print_counts(of_part["counts"])
+    if of_part["stages"]:
+        print_stages(of_part["stages"])
     for record in records:
         if "refused" in record:
             print(f"\n{record['name']}, {record['part']}, {size_text(record)}: {record['refused']}")
@@ -414,13 +483,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS))
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=["compare", "time", "compile", "counts"])
     parser.add_argument("--threads", type=numbers, default=[1, 2])
     parser.add_argument("--batches", type=numbers, default=[1, 8])
     parser.add_argument("--lengths", type=numbers, default=[128, 32])
     parser.add_argument("--seconds", type=float, default=2, help="of measuring, for each program")
     parser.add_argument("--priority", type=int, default=0, help="real-time priority of what is timed, on a machine that others use")
     parser.add_argument("--schedule", help="of Espalier's programs")
+    parser.add_argument("--mutants", type=int, help="seconds of the search for mutants, in the part stages; without it there is none")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--from", dest="sources", type=Path, nargs="+")
     options = parser.parse_intermixed_args()

@@ -1,6 +1,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Built by `make bench-programs`, not by `make`: they print figures of their own.
-bench_programs = %D%/algebra %D%/beside %D%/bodies %D%/cells %D%/convolution %D%/denormals %D%/epilogue %D%/fusion %D%/hand/treelstm %D%/linearize %D%/machine %D%/overhead %D%/schedules %D%/start %D%/team
+bench_programs = %D%/algebra %D%/beside %D%/bodies %D%/byte_products %D%/cells %D%/convolution %D%/denormals %D%/epilogue %D%/fusion %D%/hand/treelstm %D%/linearize %D%/machine %D%/overhead %D%/schedules %D%/start %D%/team
 EXTRA_PROGRAMS += $(bench_programs)
 bench_algebra_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api
 bench_algebra_LDADD = libespalier-internal.la
@@ -8,6 +8,9 @@ bench_beside_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_beside_LDADD = libespalier.la
 bench_bodies_CPPFLAGS = $(tools_cppflags) -I$(srcdir)
 bench_bodies_LDADD = $(tools_libraries)
+bench_byte_products_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
+bench_byte_products_CFLAGS = $(AM_CFLAGS) -O3 -march=native
+bench_byte_products_LDADD = libespalier.la -lm
 bench_cells_LDADD = libespalier-internal.la
 bench_convolution_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_convolution_CFLAGS = $(AM_CFLAGS) -O3 -march=native -ffp-contract=fast
