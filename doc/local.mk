@@ -35,6 +35,6 @@ CLEANFILES += $(manual) $(man_MANS) $(bashcomp_DATA) $(fishcomp_DATA) $(zshcomp_
 EXTRA_DIST += \
 	%D%/manual/completion.c %D%/manual/manual.c %D%/manual/manual.h %D%/manual/roff.c
 nobase_dist_doc_DATA += \
-	%D%/ahead.md %D%/algebra.md %D%/api-review.md %D%/compatibility.md %D%/limits.md %D%/linking.md %D%/model-text.md \
-	%D%/load.svg %D%/onnx.md %D%/performance.md %D%/performance/floor.md %D%/performance/kernels.md %D%/performance/peers.md \
-	%D%/performance/runs.md %D%/performance/serving.md %D%/performance/tensors.md %D%/profile.svg %D%/profiling.md %D%/precision.md %D%/pytorch.md %D%/scale.md %D%/schedules.md %D%/serving.md %D%/structures.md %D%/tuning.md %D%/tutorial.md
+	%D%/ahead.md %D%/algebra.md %D%/api-review.md %D%/c-source.md %D%/compatibility.md %D%/limits.md %D%/linking.md %D%/model-text.md %D%/mutants.md \
+	%D%/load.svg %D%/onnx.md %D%/tflite.md %D%/performance.md %D%/performance/floor.md %D%/performance/kernels.md %D%/performance/peers.md \
+	%D%/performance/runs.md %D%/performance/serving.md %D%/performance/tensors.md %D%/profile.svg %D%/profiling.md %D%/precision.md %D%/pytorch.md %D%/quantise.md %D%/scale.md %D%/schedules.md %D%/serving.md %D%/structures.md %D%/tuning.md %D%/tutorial.md %D%/vta.md

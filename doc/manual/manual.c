@@ -171,12 +171,12 @@ static bool put_model(FILE *to, const char *markdown)
 /* --- espalier-algebra(7) --- */
 
 struct rule {
-	const char *name, *law, *exactness, *pattern, *condition, *replacement;
+	const char *name, *law, *exactness, *types, *pattern, *condition, *replacement;
 };
 
 static const struct rule rules[] = {
-#define RULE(name, law, cost, exactness, pattern, condition, replacement)                                    \
-	{name, #law, #exactness, pattern, condition, replacement},
+#define RULE(name, law, cost, exactness, types, pattern, condition, replacement)                             \
+	{name, #law, #exactness, #types, pattern, condition, replacement},
 #include "rewrite/rules.def"
 #undef RULE
 };
@@ -196,6 +196,8 @@ static void put_rule(FILE *to, const struct rule *r)
 	for (size_t i = 0; i < sizeof maths / sizeof *maths; i++)
 		if (strcmp(maths[i].exactness, r->exactness) == 0)
 			fputs(maths[i].math, to);
+	if (strcmp(r->types, "FLOATS") != 0)
+		fputs(strcmp(r->types, "ALL") == 0 ? "; all types" : "; also integers", to);
 	if (*r->condition) {
 		fputs("; when ", to);
 		roff_text(to, r->condition);
