@@ -33,7 +33,7 @@ void mutate_print_choice(const struct mutate_choice *, struct str *);
 bool mutate_same_choice(const struct mutate_choice *, const struct mutate_choice *);
 
 /* Prints all values that have mutants, as BODY.vN with N = number[i] for value i, those with number 0 left out (NULL: N = i), each mutant as a line of a schedule, what was proved of it and what is corrected;
- * with `every` all elements of each mutant and its correction are computed, as far as MUTATE_MAX_STEPS goes.  False if the
+ * with `every` all elements of each mutant and its correction are computed, as far as MUTATE_MAX_STEPS and, for products, MUTATE_MAX_CHECKED_WORK go.  False if the
  * search was given up. */
 bool mutate_print_mutants(struct sub_program *, const uint32_t *number, bool exact, bool every, const struct mutate_watch *, struct str *);
 

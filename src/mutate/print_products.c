@@ -69,7 +69,7 @@ static void print_proof(const struct printer *t, const struct mutate_products *m
 		print_boxes(t, m, k);
 }
 
-/* Computes all elements of what stands in place of each value. */
+/* Computes all elements of what stands in place of each value, unless that would take long. */
 static void print_check(const struct printer *t, const struct mutate_regroup *r)
 {
 	size_t values = t->p->values.n, vars = t->p->vars.n;
@@ -78,7 +78,7 @@ static void print_check(const struct printer *t, const struct mutate_regroup *r)
 	struct mutate_products m;
 	struct mutate_census all = {0};
 	const char *why = mutate_make_products(t->p, r, t->exact, MUTATE_ROUNDS, forms, &m, now);
-	bool ok = !why;
+	bool ok = !why && m.work + m.original <= MUTATE_MAX_CHECKED_WORK;
 	int leaves = mutate_list_operands(t->p, r, leaf);
 	forms = ok ? ARENA_ARRAY(t->p->arena, struct mutate_form, t->p->values.n) : forms;
 	for (int k = 0; k < mutate_count_replaced(r) && ok; k++) {

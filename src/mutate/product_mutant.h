@@ -25,7 +25,8 @@ enum mutate_operator {
 enum {
 	MUTATE_MAX_JOINED = 8,		/* values of one mutant */
 	MUTATE_PRODUCTS_KEPT = 64,	/* mutants of a body that are kept */
-	MUTATE_MAX_PRODUCTS = 4000	/* mutants of a body that are built */
+	MUTATE_MAX_PRODUCTS = 4000,	/* mutants of a body that are built */
+	MUTATE_MAX_CHECKED_WORK = 1 << 23 /* work of a mutant and its originals, all of whose elements are computed as a check */
 };
 
 /* A row of products.def. */
