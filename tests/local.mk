@@ -66,6 +66,7 @@ unit_tests = \
 	%D%/api/builder_mistakes_test \
 	%D%/api/builder_random_test \
 	%D%/api/builder_test \
+	%D%/api/cache_keys_test \
 	%D%/api/cache_test \
 	%D%/api/calibration_test \
 	%D%/api/row_scales_test \
