@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Weights that a calibration quantises, by the public interface: their bounds and errors, how they are used, swapped and
  * saved, and what is refused. */
-#include "tests/api/support.h"
+#include "tests/api/calibrated.h"
 #include "tests/backends.h"
 
 #include <math.h>
@@ -54,43 +54,10 @@ static void make_weights(void)
 
 /* --- one use --- */
 
-struct use {
-	esp_context *context;
-	esp_model *model;
-	esp_weights *weights;
-	esp_calibration *calibration; /* whose program it is; or NULL */
-	esp_program *program;
-	esp_binding *binding;
-	esp_forest *forest;
-	esp_session *session;
-};
-
 /* The pair of two words. */
-static esp_status add_pair(struct use *u, int first, int second)
+static esp_status add_pair(const struct use *u, int first, int second)
 {
-	const int32_t begin[] = {0, 0, 0, 2}, children[] = {0, 1}, words[] = {first, second, inner_word};
-	esp_structure s = {.size = sizeof s,
-			   .nodes = 3,
-			   .child_begin = begin,
-			   .children = children,
-			   .root = 2,
-			   .data = (const void *const[]){words}};
-	return esp_forest_add(u->forest, &s, NULL);
-}
-
-static esp_status open_texts(struct use *u, const char *text, const char *weights, esp_error **e)
-{
-	memset(u, 0, sizeof *u);
-	esp_status s = esp_context_create(NULL, &u->context, e);
-	s = s ? s : esp_model_parse(u->context, "linear.ra", text, strlen(text), &u->model, e);
-	return s ? s : esp_weights_open(u->context, weights, &u->weights, e);
-}
-
-static esp_status bind_use(struct use *u, esp_error **e)
-{
-	esp_status s = esp_binding_create(u->program, u->weights, &u->binding, e);
-	s = s ? s : esp_session_create(u->binding, &u->session, e);
-	return s ? s : esp_forest_create(u->program, &u->forest, e);
+	return add_words(u, first, second, inner_word);
 }
 
 static esp_status open_program(struct use *u, const char *weights, const char *backend, const char *precision, esp_error **e)
@@ -110,27 +77,9 @@ static esp_status open_calibration(struct use *u, const char *weights, esp_error
 	return s ? s : bind_use(u, e);
 }
 
-static void close_use(struct use *u)
+static bool run_pair(const struct use *u, int first, int second, float *y)
 {
-	esp_session_free(u->session);
-	esp_forest_free(u->forest);
-	esp_binding_free(u->binding);
-	if (u->calibration)
-		esp_calibration_free(u->calibration);
-	else
-		esp_program_free(u->program);
-	esp_weights_free(u->weights);
-	esp_model_free(u->model);
-	esp_context_free(u->context);
-}
-
-static bool run_pair(struct use *u, int first, int second, float *y)
-{
-	esp_forest_clear(u->forest);
-	bool ok = !add_pair(u, first, second) && !esp_session_run(u->session, u->forest, NULL);
-	if (ok)
-		memcpy(y, esp_session_output(u->session, 0, 0, 2), D * sizeof *y);
-	return ok;
+	return run_words(u, first, second, inner_word, y, D);
 }
 
 /* The pair by a program of its own. */

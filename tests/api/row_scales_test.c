@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Weights that are kept in 8 bits and multiplied in f32, with scales that a calibration chooses, by the public interface: their
  * errors, who uses them, and what is refused. */
-#include "tests/api/support.h"
+#include "tests/api/calibrated.h"
 #include "tests/backends.h"
 
 #include <math.h>
@@ -33,66 +33,22 @@ static void make_weights(void)
 
 /* --- one use --- */
 
-struct use {
-	esp_context *context;
-	esp_model *model;
-	esp_weights *weights;
-	esp_calibration *calibration; /* whose program it is; or NULL */
-	esp_program *program;
-	esp_binding *binding;
-	esp_forest *forest;
-	esp_session *session;
-};
-
-static esp_status add_pair(const struct use *u)
-{
-	static const int32_t begin[] = {0, 0, 0, 2}, children[] = {0, 1}, words[] = {0, 1, -1};
-	esp_structure s = {.size = sizeof s,
-			   .nodes = 3,
-			   .child_begin = begin,
-			   .children = children,
-			   .root = 2,
-			   .data = (const void *const[]){words}};
-	return esp_forest_add(u->forest, &s, NULL);
-}
-
 /* Opens weights, and a program for them; with `calibrating` it is a calibration's. */
 static bool open_use(struct use *u, const char *weights, const char *backend, const char *weights_as, bool calibrating)
 {
-	memset(u, 0, sizeof *u);
 	esp_program_options o = {.size = sizeof o, .backend = backend, .weights_as = weights_as, .rules = "-tables"};
-	bool ok = !esp_context_create(NULL, &u->context, NULL) &&
-		  !esp_model_parse(u->context, "scaled.ra", text, strlen(text), &u->model, NULL) &&
-		  !esp_weights_open(u->context, weights, &u->weights, NULL);
+	bool ok = !open_texts(u, text, weights, NULL);
 	if (calibrating)
 		ok = ok && !esp_calibration_create(u->model, u->weights, &o, &u->calibration, NULL);
 	else
 		ok = ok && !esp_program_create(u->model, u->weights, &o, &u->program, NULL);
 	u->program = calibrating ? esp_calibration_program(u->calibration) : u->program;
-	return ok && !esp_binding_create(u->program, u->weights, &u->binding, NULL) &&
-	       !esp_session_create(u->binding, &u->session, NULL) && !esp_forest_create(u->program, &u->forest, NULL);
-}
-
-static void close_use(struct use *u)
-{
-	esp_session_free(u->session);
-	esp_forest_free(u->forest);
-	esp_binding_free(u->binding);
-	if (u->calibration)
-		esp_calibration_free(u->calibration);
-	else
-		esp_program_free(u->program);
-	esp_weights_free(u->weights);
-	esp_model_free(u->model);
-	esp_context_free(u->context);
+	return ok && !bind_use(u, NULL);
 }
 
 static bool run_pair(const struct use *u, float *y)
 {
-	bool ok = !add_pair(u) && !esp_session_run(u->session, u->forest, NULL);
-	if (ok)
-		memcpy(y, esp_session_output(u->session, 0, 0, 2), D * sizeof *y);
-	return ok;
+	return run_words(u, 0, 1, -1, y, D);
 }
 
 static bool find_pair(const char *weights, const char *backend, const char *weights_as, float *y)
