@@ -5,7 +5,7 @@
  *     generated_test [FIRST COUNT]     seeds of random convolutions; ESPALIER_SEEDS = another COUNT */
 #include "compile/program_passes.h"
 #include "mutate/mutant_lines.h"
-#include "tests/mutate/oracle.h"
+#include "tests/mutate/known_lines.h"
 #include "tests/sanitizers.h"
 
 enum { ALL_SEEDS = 60, SEEDS = ALL_SEEDS / SAMPLE, LAYOUTS = 12, TEXT = 2000 };
@@ -136,58 +136,18 @@ static const struct known {
      {"part 2 2 batch"}},
 };
 
-/* Whether a schedule of this line gives the bits of the setting, or where sums have further terms nearly their numbers, which
- * are zeros: only the sign of a zero, and what is not finite, may differ. */
-static bool agrees_with(struct setting *s, const struct known *k, const char *line, size_t length)
-{
-	char schedule[TEXT];
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .math = k->math, .schedule = schedule};
-	snprintf(schedule, sizeof schedule, "%.*s\n", (int)length, line);
-	if (agrees(s, &o))
-		return true;
-	printf("# %s", schedule);
-	return false;
-}
-
-static void test_lines(struct setting *s, const struct known *k, const char *text)
-{
-	int lines = 0, agreeing = 0, checked = 0;
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		checked += strstr(line, "with the correction 0 differ") && strstr(line, "with the correction 0 differ") < line + strcspn(line, "\n");
-		if (strncmp(line, "mutate ", 7) != 0)
-			continue;
-		lines++;
-		agreeing += agrees_with(s, k, line, strcspn(line, "\n#"));
-	}
-	tap_ok(lines > 1, "%s: has mutants", k->name);
-	tap_is(agreeing, lines, "and each gives the same bits");
-	tap_is(checked, lines, "and is the original at every element");
-	for (int i = 0; i < 4 && k->line[i]; i++) {
-		char wanted[TEXT];
-		snprintf(wanted, sizeof wanted, " %s  #", k->line[i]);
-		tap_ok(strstr(text, wanted) != NULL, "%s: %s is found", k->name, k->line[i]);
-	}
-}
-
 static void test_known(const struct known *k)
 {
-	struct test_model t = {0};
-	struct test_run base = {0};
-	struct setting s = {.model = &t};
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .math = k->math};
-	struct str text;
-	bool ok = load_text(&t, "m", k->text, strlen(k->text), "") && start_run(&base, &t, &o);
-	if (!tap_ok(ok, "%s: compiled", k->name))
-		return;
-	make_forest(&s.forest, &base.image, 2, 2);
-	text = str_in(&t.arena);
-	ok = begin_setting(&s, &base) && compile_dump_as(&t.arena, &t.diags, t.model, t.sizes, &o, "checked-mutants", &text);
-	print_diags(&t.diags);
-	if (tap_ok(ok, "%s: run", k->name))
-		test_lines(&s, k, str_text(&text));
-	end_run(&base);
-	end_setting(&s);
-	free_model(&t);
+	struct known_run r;
+	bool ok = begin_known(&r, k->name, k->math, k->text);
+	if (ok)
+		test_lines(&r, k->name);
+	for (int i = 0; ok && i < 4 && k->line[i]; i++) {
+		char wanted[TEXT];
+		snprintf(wanted, sizeof wanted, " %s  #", k->line[i]);
+		tap_ok(strstr(r.text, wanted) != NULL, "%s: %s is found", k->name, k->line[i]);
+	}
+	end_known(&r);
 }
 
 int main(int argc, char **argv)

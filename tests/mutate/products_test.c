@@ -6,7 +6,7 @@
  *     products_test [FIRST COUNT]     seeds of random products; ESPALIER_SEEDS = another COUNT */
 #include "compile/program_passes.h"
 #include "mutate/mutant_lines.h"
-#include "tests/mutate/oracle.h"
+#include "tests/mutate/known_lines.h"
 #include "tests/sanitizers.h"
 
 enum { ALL_SEEDS = 200, SEEDS = ALL_SEEDS / SAMPLE, GROUPS = 12, TEXT = 4000, MOST = 24 };
@@ -173,7 +173,7 @@ static void drop_numbers(const char *line, char *to)
 static bool has_line(const char *text, const char *wanted)
 {
 	char shape[TEXT];
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+	for (const char *line = text; *line; line = next_line(line))
 		if (strncmp(line, "mutate ", 7) == 0) {
 			drop_numbers(line, shape);
 			if (strncmp(shape, wanted, strlen(wanted)) == 0)
@@ -182,74 +182,33 @@ static bool has_line(const char *text, const char *wanted)
 	return false;
 }
 
-static bool agrees_with(struct setting *s, const char *math, const char *schedule)
-{
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .math = math, .schedule = schedule};
-	if (agrees(s, &o))
-		return true;
-	printf("# %s", schedule);
-	return false;
-}
-
-static void test_lines(struct setting *s, const struct known *k, const char *text)
-{
-	int lines = 0, agreeing = 0, checked = 0;
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		char schedule[TEXT];
-		snprintf(schedule, sizeof schedule, "%.*s\n", (int)strcspn(line, "\n"), line);
-		checked += strstr(schedule, "with the correction 0 differ") != NULL;
-		if (strncmp(line, "mutate ", 7) != 0)
-			continue;
-		schedule[strcspn(schedule, "#\n")] = '\n';
-		schedule[strcspn(schedule, "\n") + 1] = 0;
-		lines++;
-		agreeing += agrees_with(s, k->math, schedule);
-	}
-	tap_ok(lines > 1, "%s: has mutants", k->name);
-	tap_is(agreeing, lines, "and each gives the same bits");
-	tap_is(checked, lines, "and is the originals at every element");
-	for (int i = 0; i < 5 && k->line[i]; i++)
-		tap_ok(has_line(text, k->line[i]), "%s: %s is found", k->name, k->line[i]);
-}
-
 /* All lines that append, and then the first two of these joined. */
-static void test_chain(struct setting *s, const char *math, const char *text)
+static void test_chain(struct known_run *r)
 {
 	char schedule[TEXT] = "", first[2][40];
 	int n = 0, at = 0;
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
-		if (n < 2 && sscanf(line, "mutate %39s append", first[n]) == 1 && strstr(line, " append ") && strstr(line, " append ") < line + strcspn(line, "\n")) {
-			at += snprintf(schedule + at, sizeof schedule - at, "%.*s\n", (int)strcspn(line, "#\n"), line);
+	for (const char *line = r->text; *line; line = next_line(line))
+		if (n < 2 && sscanf(line, "mutate %39s append", first[n]) == 1 && has_text(line, " append ")) {
+			at += snprintf(schedule + at, sizeof schedule - at, "%.*s\n", line_length(line, "#\n"), line);
 			n++;
 		}
 	if (!tap_is(n, 2, "sums that begin with others"))
 		return;
 	snprintf(schedule + at, sizeof schedule - at, "mutate %s join 0 %s\n", first[0], first[1]);
-	tap_ok(agrees_with(s, math, schedule), "appended and then joined, they give the same bits");
+	tap_ok(agrees_with(r, schedule), "appended and then joined, they give the same bits");
 }
 
 static void test_known(const struct known *k)
 {
-	struct test_model t = {0};
-	struct test_run base = {0};
-	struct setting s = {.model = &t};
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .math = k->math};
-	struct str text;
-	bool ok = load_text(&t, "m", k->text, strlen(k->text), "") && start_run(&base, &t, &o);
-	print_diags(&t.diags);
-	if (!tap_ok(ok, "%s: compiled", k->name))
-		return;
-	make_forest(&s.forest, &base.image, 2, 2);
-	text = str_in(&t.arena);
-	ok = begin_setting(&s, &base) && compile_dump_as(&t.arena, &t.diags, t.model, t.sizes, &o, "checked-mutants", &text);
-	print_diags(&t.diags);
-	if (tap_ok(ok, "%s: run", k->name))
-		test_lines(&s, k, str_text(&text));
+	struct known_run r;
+	bool ok = begin_known(&r, k->name, k->math, k->text);
+	if (ok)
+		test_lines(&r, k->name);
+	for (int i = 0; ok && i < 5 && k->line[i]; i++)
+		tap_ok(has_line(r.text, k->line[i]), "%s: %s is found", k->name, k->line[i]);
 	if (ok && k == known)
-		test_chain(&s, k->math, str_text(&text));
-	end_run(&base);
-	end_setting(&s);
-	free_model(&t);
+		test_chain(&r);
+	end_known(&r);
 }
 
 /* --- memory --- */
