@@ -269,7 +269,7 @@ static inline bool ilir_is_const(const struct ilir_module *m, ilir_expr e, int64
 	return m->nodes.at[e.i].op == ILIR_CONST_I && m->nodes.at[e.i].i == value;
 }
 
-/* --- constructors (construct.c) ---
+/* --- constructors (construct.c, construct_statements.c) ---
  *
  * They fold index arithmetic on constants, and never float arithmetic. */
 

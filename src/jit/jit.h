@@ -3,7 +3,7 @@
  *
  * A compiling back end is a shared object of its own, loaded when something must be compiled, so that neither
  * the library nor the command links a compiler.  The plug-in exports one symbol, `espalier_backend`; it has
- * its own copy of base/ and ilir/construct.c, and shares with the library only the data that passes through
+ * its own copy of base/ and of the constructors of ilir/, and shares with the library only the data that passes through
  * this boundary. */
 #ifndef ESPALIER_JIT_JIT_H
 #define ESPALIER_JIT_JIT_H
