@@ -319,7 +319,7 @@ tests_runtime_team_process_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 
 # The files that have a table of operators, once more with the rows of this test.
 tests_subop_extra_op_test_SOURCES = \
-	%D%/subop/extra_op_test.c src/ra/build.c src/ra/calls.c src/ra/types.c src/subop/traits.c src/subop/evaluate.c src/subop/lower_operator.c \
+	%D%/subop/extra_op_test.c src/ra/build.c src/ra/calls.c src/ra/types.c src/subop/traits.c src/subop/apply_operators.c src/subop/evaluate.c src/subop/lower_operator.c \
 	src/rewrite/optimize.c src/rewrite/rules.c \
 	src/ilir/lower_value.c
 tests_subop_extra_op_test_CPPFLAGS = $(AM_CPPFLAGS) \

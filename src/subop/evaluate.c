@@ -1,102 +1,17 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The oracle: computes every element of every value of a body, node by node, with no optimisation, in any of
- * several arithmetics.  `larger`, `power` and `less` are named by expressions of sub_ops.def. */
+ * several arithmetics (apply_operators.c). */
+#include "subop/apply_operators.h"
+
 #include "base/convert.h"
-#include "subop/subop.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* --- arithmetic --- */
-
-static const uint64_t FIELD = SUB_FIELD_PRIME;
-
-static double larger(double a, double b)
-{
-	return a > b || a != a ? a : b;
-}
-
-static uint64_t power(uint64_t base, uint64_t exponent)
-{
-	uint64_t n = 1;
-	for (; exponent; exponent >>= 1, base = base * base % FIELD)
-		n = exponent & 1 ? n * base % FIELD : n;
-	return n;
-}
-
-static bool less(uint64_t a, uint64_t b)
-{
-	return (int64_t)a < (int64_t)b;
-}
-
-/* Each operator as a function of binary64, of the field and of integers; `refused` is set where that has no meaning. */
-#define NO_FIELD (*refused = true, 0)
-#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
-	static double value_##name(double a, double b, double c)                                                       \
-	{                                                                                                              \
-		(void)a, (void)b, (void)c;                                                                             \
-		return value;                                                                                          \
-	}                                                                                                              \
-	static uint64_t field_##name(uint64_t a, uint64_t b, uint64_t c, bool *refused)                                \
-	{                                                                                                              \
-		(void)a, (void)b, (void)c, (void)refused;                                                              \
-		return (field) % FIELD;                                                                                \
-	}
-#define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)                    \
-	SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
-	static uint64_t integer_##name(uint64_t a, uint64_t b, uint64_t c)                                             \
-	{                                                                                                              \
-		(void)a, (void)b, (void)c;                                                                             \
-		return integer;                                                                                        \
-	}
-#include "subop/sub_ops.def"
-
-static const struct {
-	double (*value)(double, double, double);
-	uint64_t (*field)(uint64_t, uint64_t, uint64_t, bool *refused);
-	uint64_t (*integer)(uint64_t, uint64_t, uint64_t); /* NULL = of f32 alone */
-} functions[SUB_OPS] = {
-#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
-	[SUB_##name] = {value_##name, field_##name, NULL},
-#define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)                    \
-	[SUB_##name] = {value_##name, field_##name, integer_##name},
-#include "subop/sub_ops.def"
-};
-
-double sub_apply_op(enum sub_op op, double a, double b, double c)
-{
-	return functions[op].value(a, b, c);
-}
-
-uint64_t sub_apply_in_field(enum sub_op op, uint64_t a, uint64_t b, uint64_t c, bool *refused)
-{
-	return functions[op].field(a, b, c, refused);
-}
-
-bool sub_takes_integers(enum sub_op op)
-{
-	return functions[op].integer != NULL;
-}
-
-/* A binary64 number in the field, where every finite one has a value: it is dyadic, and 2 has an inverse. */
-static double enter_field(double x, bool *refused)
-{
-	int exponent;
-	if (!isfinite(x)) {
-		*refused = true;
-		return 0;
-	}
-	int64_t digits = ldexp(frexp(x, &exponent), 53);
-	uint64_t n = digits < 0 ? FIELD - -digits % FIELD : digits % FIELD;
-	exponent -= 53;
-	return n * power(exponent < 0 ? (FIELD + 1) / 2 : 2, abs(exponent)) % FIELD;
-}
-
 /* While a node is evaluated the leading dimensions are fixed, except edges and members, over which values are
  * computed as over a dimension: a node has an edge for each child or, in a traversal down, each parent. */
 struct evaluator {
-	enum sub_arithmetic arithmetic;
-	bool refused;
+	struct sub_numbers numbers;
 	const struct sub_program *p;
 	const struct sub_forest *f;
 	const void *const *params;
@@ -114,96 +29,16 @@ struct evaluator {
 	struct arena *scratch;
 };
 
-/* A number of a tensor or of the program in the arithmetic. */
-static double round_number(struct evaluator *v, double x)
-{
-	return v->arithmetic == SUB_FIELD      ? enter_field(x, &v->refused)
-	       : v->arithmetic == SUB_BINARY32 ? (float)x
-					       : x;
-}
-
-/* An integer of 64 bits in a type: i32 keeps the lower half. */
-static double keep_bits(enum dtype dtype, uint64_t i)
-{
-	return sub_element_of(dtype == DTYPE_I32 ? (int32_t)(uint32_t)i : (int64_t)i);
-}
-
-int64_t sub_apply_to_integers(enum sub_op op, enum dtype to, int64_t a, int64_t b, int64_t c)
-{
-	return sub_integer(keep_bits(to, functions[op].integer(a, b, c)));
-}
-
-int64_t sub_convert_number(enum dtype dtype, double x)
-{
-	double limit = dtype == DTYPE_I32 ? 0x1p31 : 0x1p63;
-	if (dtype == DTYPE_BOOL)
-		return x != 0;
-	if (isnan(x))
-		return 0;
-	if (x <= -limit)
-		return dtype == DTYPE_I32 ? INT32_MIN : INT64_MIN;
-	if (x >= limit)
-		return dtype == DTYPE_I32 ? INT32_MAX : INT64_MAX;
-	return (int64_t)x;
-}
-
-static int64_t saturate_integer(enum dtype dtype, int64_t i)
-{
-	if (dtype != DTYPE_I32)
-		return i;
-	return i < INT32_MIN ? INT32_MIN : i > INT32_MAX ? INT32_MAX : i;
-}
-
-/* Converts an element from one type to another. */
-static double cast_element(struct evaluator *v, enum dtype from, enum dtype to, double x)
-{
-	int64_t i = sub_integer(x);
-	if (from == DTYPE_F32 && to == DTYPE_F32)
-		return x;
-	v->refused |= v->arithmetic == SUB_FIELD && from == DTYPE_F32;
-	if (from == DTYPE_F32)
-		return sub_element_of(sub_convert_number(to, x));
-	if (to == DTYPE_F32)
-		return round_number(v, (float)i);
-	return sub_element_of(to == DTYPE_BOOL ? i != 0 : saturate_integer(to, i));
-}
-
-/* Applies an operator of f32.  In binary32, rounding the binary64 result once more gives the result of sums,
- * products, quotients and sqrt, since 53 >= 2 * 24 + 2; but not that of a fused multiply-add. */
-static double apply_float(struct evaluator *v, enum sub_op op, double a, double b, double c)
-{
-	if (v->arithmetic == SUB_FIELD)
-		return functions[op].field(a, b, c, &v->refused);
-	if (v->arithmetic == SUB_BINARY32 && op == SUB_FMA)
-		return fmaf(a, b, c);
-	double x = functions[op].value(a, b, c);
-	return v->arithmetic == SUB_BINARY32 ? (float)x : x;
-}
-
-/* Applies an operator to arguments of type `from`; the value has type `to`. */
-static double apply_operator(struct evaluator *v, enum sub_op op, enum dtype from, enum dtype to, double a,
-			     double b, double c)
-{
-	if (op == SUB_SELECT)
-		return sub_integer(a) ? b : c;
-	if (op == SUB_CAST)
-		return cast_element(v, from, to, a);
-	if (from != DTYPE_F32 && sub_traits_of(op)->types != SUB_WORDS)
-		return keep_bits(to, functions[op].integer(sub_integer(a), sub_integer(b), sub_integer(c)));
-	double x = apply_float(v, op, a, b, c);
-	return to == DTYPE_F32 ? x : sub_element_of((int64_t)x);
-}
-
 /* The i-th element of an array in memory, widened. */
 static double read_element(struct evaluator *v, enum dtype dtype, const void *at, int64_t i)
 {
 	switch (dtype) {
 	case DTYPE_F32:
-		return round_number(v, ((const float *)at)[i]);
+		return sub_round_number(&v->numbers, ((const float *)at)[i]);
 	case DTYPE_F16:
-		return round_number(v, f32_of_f16(((const uint16_t *)at)[i]));
+		return sub_round_number(&v->numbers, f32_of_f16(((const uint16_t *)at)[i]));
 	case DTYPE_BF16:
-		return round_number(v, f32_of_bf16(((const uint16_t *)at)[i]));
+		return sub_round_number(&v->numbers, f32_of_bf16(((const uint16_t *)at)[i]));
 	case DTYPE_I8:
 		return sub_element_of(((const int8_t *)at)[i]);
 	case DTYPE_I16:
@@ -220,7 +55,7 @@ static double read_element(struct evaluator *v, enum dtype dtype, const void *at
 /* A number of the program in a type. */
 static double number_of(struct evaluator *v, enum dtype dtype, double x)
 {
-	return dtype == DTYPE_F32 ? round_number(v, x) : sub_element_of(sub_convert_number(dtype, x));
+	return dtype == DTYPE_F32 ? sub_round_number(&v->numbers, x) : sub_element_of(sub_convert_number(dtype, x));
 }
 
 static int64_t first_member(const struct evaluator *v, int64_t input)
@@ -379,7 +214,7 @@ static double reduce_elements(struct evaluator *v, const struct sub_value *value
 	const struct sub_traits *row = sub_traits_of(value->op);
 	double total = number_of(v, value->dtype, row->neutral);
 	for (bool more = first_reduced(v, value); more; more = next_reduced(v, value))
-		total = apply_operator(v, row->combine, value->dtype, value->dtype, total,
+		total = sub_apply_operator(&v->numbers, row->combine, value->dtype, value->dtype, total,
 				       read_use(v, &value->arg[0]), 0);
 	return total;
 }
@@ -389,7 +224,7 @@ static double accumulate_elements(struct evaluator *v, const struct sub_value *v
 	enum sub_op combine = sub_traits_of(value->op)->combine;
 	double total = read_use(v, &value->arg[0]);
 	for (bool more = first_reduced(v, value); more; more = next_reduced(v, value))
-		total = apply_operator(v, combine, value->dtype, value->dtype, read_use(v, &value->arg[1]),
+		total = sub_apply_operator(&v->numbers, combine, value->dtype, value->dtype, read_use(v, &value->arg[1]),
 				       read_use(v, &value->arg[2]), total);
 	return total;
 }
@@ -430,7 +265,7 @@ static double apply_elementwise(struct evaluator *v, const struct sub_value *val
 	double x[SUB_MAX_ARITY] = {0};
 	for (int a = 0; a < value->args; a++)
 		x[a] = read_use(v, &value->arg[a]);
-	return apply_operator(v, value->op, sub_at(v->p, value->arg[0].value)->dtype, value->dtype, x[0],
+	return sub_apply_operator(&v->numbers, value->op, sub_at(v->p, value->arg[0].value)->dtype, value->dtype, x[0],
 			      x[1], x[2]);
 }
 
@@ -529,7 +364,7 @@ static double round_digits(double x, int digits, int least, int greatest)
 static double narrow_element(struct evaluator *v, enum dtype dtype, double x)
 {
 	bool rounds = dtype == DTYPE_F16 || dtype == DTYPE_BF16;
-	v->refused |= rounds && v->arithmetic == SUB_FIELD;
+	v->numbers.refused |= rounds && v->numbers.arithmetic == SUB_FIELD;
 	if (rounds)
 		return dtype == DTYPE_F16 ? round_digits(x, 11, -14, 15) : round_digits(x, 8, -126, 127);
 	return dtype == DTYPE_I8 ? sub_element_of(clamp_integer(sub_integer(x), INT8_MIN, INT8_MAX)) : x;
@@ -661,7 +496,7 @@ static void evaluate_bodies(struct evaluator *v, enum sub_domain domain, int64_t
 bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p, const struct sub_forest *f,
 		     const void *const *params, double *const *states, double *const *outputs, struct arena *scratch)
 {
-	struct evaluator v = {.arithmetic = arithmetic, .p = p, .f = f, .params = params, .states = states, .outputs = outputs, .scratch = scratch};
+	struct evaluator v = {.numbers = {.arithmetic = arithmetic}, .p = p, .f = f, .params = params, .states = states, .outputs = outputs, .scratch = scratch};
 	v.env = ARENA_ARRAY(scratch, int64_t, p->vars.n);
 	v.tensor = ARENA_ARRAY(scratch, double *, p->values.n);
 	v.capacity = ARENA_ARRAY(scratch, size_t, p->values.n);
@@ -693,7 +528,7 @@ bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p
 	}
 	for (v.input = 0; v.input < f->inputs; v.input++)
 		evaluate_bodies(&v, SUB_EVERY_INPUT, v.input, live);
-	return !v.refused;
+	return !v.numbers.refused;
 }
 
 void sub_evaluate(const struct sub_program *p, const struct sub_forest *f, const void *const *params,
