@@ -46,6 +46,8 @@ void compile_note(struct compilation *, const char *stage, const char *what);
 bool compile_check_program(struct compilation *, const struct sub_program *);
 /* Reads the schedule's directives for passes, the first of which gets this program. */
 bool compile_begin_passes(struct compilation *, const struct sub_program *);
+/* Checks that the latest program has the quantised products that the options leave to the host.  False after a diagnostic. */
+bool compile_check_kept(const struct compilation *);
 bool compile_run_program_pass(struct compilation *, const struct program_pass *);
 /* Runs the passes over programs, from the program as written, up to the one of this name; NULL = all. */
 bool compile_run_program_passes(struct compilation *, const char *last);

@@ -123,6 +123,8 @@ static bool print_products(struct compilation *c, const char *stage, struct str 
 	struct split_products products;
 	struct sub_program cut;
 	const struct rewrite_options options = compile_rewrite_options(c->options);
+	if (!compile_check_kept(c))
+		return false;
 	split_find_products(&products, c->arena, &c->program, &options);
 	sub_init(&cut, c->arena, c->program.name);
 	if (strcmp(stage, "q") == 0)

@@ -151,10 +151,30 @@ static bool check_products(const struct compilation *c)
 	return compile_check_declared(c->arena, c->diags, c->model, c->latest, &options);
 }
 
+bool compile_check_kept(const struct compilation *c)
+{
+	struct rewrite_options options = compile_rewrite_options(c->options);
+	size_t products = 0;
+	long unknown = split_find_unknown(c->latest, &options, c->arena, &products);
+	if (unknown < 0)
+		return true;
+	struct str numbers = str_in(c->arena);
+	if (products > 1)
+		str_printf(&numbers, "its products have the numbers 0 to %zu; ", products - 1);
+	else if (products == 1)
+		str_puts(&numbers, "its one product has the number 0; ");
+	str_puts(&numbers, "'espalier dump split' lists what the accelerator computes and what the host");
+	return diag_add(c->diags, DIAG_NO_PRODUCT, (struct diag_at){0}, str_text(&numbers),
+			"the host is to keep product %ld, but '%s' has %s", unknown, c->model->name,
+			products ? "none of this number" : "no quantised products");
+}
+
 bool compile_run_program_pass(struct compilation *c, const struct program_pass *pass)
 {
 	struct sub_program next = c->spare;
 	if (pass->rewrite == rewrite_quantise && !check_products(c))
+		return false;
+	if (pass->rewrite == rewrite_cut && !compile_check_kept(c))
 		return false;
 	sub_clear(&next);
 	if (!apply_pass(c, pass, &next, c->latest))

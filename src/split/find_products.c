@@ -484,11 +484,22 @@ static const char *read_function(struct finder *f, struct windows *w, sub_ref re
 	return fault;
 }
 
+/* The next part ",-NUMBER" of the list of what the host keeps. */
+static const char *skip_number(const char *at)
+{
+	return at + strcspn(at + 1, ",") + 1;
+}
+
+static long read_number(const char *at)
+{
+	return strtol(at + 2, NULL, 10);
+}
+
 /* Whether the options keep a product on the host. */
 static bool is_kept(const struct finder *f, long number)
 {
-	for (const char *at = f->on_host; *at; at += strcspn(at + 1, ",") + 1)
-		if (strtol(at + 2, NULL, 10) == number)
+	for (const char *at = f->on_host; *at; at = skip_number(at))
+		if (read_number(at) == number)
 			return true;
 	return false;
 }
@@ -544,4 +555,17 @@ void split_find_products(struct split_products *s, struct arena *a, const struct
 	find_tails(&f, live);
 	split_find_layouts(s);
 	split_find_functions(s);
+}
+
+long split_find_unknown(const struct sub_program *p, const struct rewrite_options *options, struct arena *a, size_t *products)
+{
+	struct split_products s;
+	if (!options->on_host || !*options->on_host)
+		return -1;
+	split_find_products(&s, a, p, options);
+	*products = s.all.n;
+	for (const char *at = options->on_host; *at; at = skip_number(at))
+		if (read_number(at) >= (long)s.all.n)
+			return read_number(at);
+	return -1;
 }

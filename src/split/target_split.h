@@ -75,6 +75,9 @@ struct split_products {
 
 /* Finds the quantised products of a program, and the function of each that the options do not keep on the host. */
 void split_find_products(struct split_products *, struct arena *, const struct sub_program *, const struct rewrite_options *);
+/* A number that the options keep on the host and no quantised product of a program has, and how many products there are;
+ * -1 = there is no such number. */
+long split_find_unknown(const struct sub_program *, const struct rewrite_options *, struct arena *, size_t *products);
 /* Cuts a program where its products say, and notes of them what is unpacked: `to` is an empty program of the same arena. */
 void split_cut_program(struct sub_program *to, struct split_products *);
 /* Finds the products of a program, and cuts it. */

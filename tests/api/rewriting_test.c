@@ -46,6 +46,17 @@ static void refuses(const struct kit *k, const char *math, const char *rules, co
 	tap_ok(error_is(error, "bad-argument"), "as a bad argument");
 }
 
+/* Refuses what the options say of this model. */
+static void refuses_input(const struct kit *k, const char *id, const char *names, const char *hint)
+{
+	esp_error *error;
+	esp_status status = create(k, NULL, NULL, 0, &error);
+	const esp_diagnostic *d = esp_error_get(error, 0);
+	tap_ok(status == ESP_ERROR_INPUT && d && strstr(d->message, names) && d->hint && strstr(d->hint, hint),
+	       "%s is told", names);
+	tap_ok(error_is(error, id), "as %s", id);
+}
+
 /* A caller that was built before these options came. */
 static void test_old_caller(const struct kit *k)
 {
@@ -95,14 +106,16 @@ int main(void)
 		assume = "infinite";
 		refuses(&k, NULL, NULL, "'infinite' cannot be assumed", "nothing, finite");
 		assume = NULL;
-		for (int i = 0; i < 3; i++) {
-			accelerator = (const char *const[]){"host", "vta", "vta,-0,-12"}[i];
+		for (int i = 0; i < 2; i++) {
+			accelerator = (const char *const[]){"host", "vta"}[i];
 			takes(&k, NULL, NULL, 0);
 		}
 		for (int i = 0; i < 6; i++) {
 			accelerator = (const char *const[]){"gpu", "host,-1", "vta,1", "vta,-", "vta,-1,", "vta,-1234567"}[i];
 			refuses(&k, NULL, NULL, "'options->accelerator' must be one of NULL, \"host\", \"vta\"", "espalier.h");
 		}
+		accelerator = "vta,-0,-12";
+		refuses_input(&k, "no-product", "the host is to keep product 0, but 'tiny' has no quantised products", "espalier dump split");
 		accelerator = NULL;
 		test_old_caller(&k);
 	}

@@ -102,4 +102,10 @@ tap_ok $? "two whose streams together would be too long are two functions" || sh
 esp dump split "$tmp/wide.ra" --weights "$tmp/wide.safetensors" --target vta,-1
 [ "$status" -eq 0 ] && echo "$out" | grep -q 'product 1 on host: as it was asked for' && echo "$out" | grep -q 'product 0: Q.conv2d'
 tap_ok $? "and one stays on the host that was named" || show
+for command in "dump split" explain; do
+	esp $command "$tmp/wide.ra" --weights "$tmp/wide.safetensors" --target vta,-1,-2
+	[ "$status" -eq 1 ] && grep -qF "the host is to keep product 2, but 'wide' has none of this number [no-product]" <<<"$err" &&
+		grep -qF "hint: its products have the numbers 0 to 1; 'espalier dump split'" <<<"$err"
+	tap_ok $? "$command refuses a number of no product, and says which there are" || show
+done
 tap_done

@@ -320,11 +320,11 @@ static void draw_network(struct drawn *d, char *text)
 }
 
 /* Which products the host keeps: none, or about a fourth of them. */
-static void draw_split(char *text, size_t room)
+static void draw_split(char *text, size_t room, int products)
 {
 	bool any = random_below(2);
 	snprintf(text, room, "vta");
-	for (int i = 0; i < MOST_LAYERS; i++)
+	for (int i = 0; i < products; i++)
 		if (any && !random_below(4))
 			snprintf(text + strlen(text), room - strlen(text), ",-%d", i);
 }
@@ -377,7 +377,7 @@ int main(int argc, char **argv)
 		random_state = (uint64_t)(seed + i) * 0x9E3779B97F4A7C15u;
 		weights_drawn = random_bits();
 		draw_network(&d, text);
-		draw_split(split, sizeof split);
+		draw_split(split, sizeof split, d.layers);
 		if (!compare_targets(text, split, i % 2 ? "interpreter" : backend, &calls)) {
 			failed++;
 			printf("# %d, split by %s:\n# ", seed + i, split);
