@@ -49,11 +49,29 @@ static bool is_named_before(const struct onnx_making *g, size_t input, int axis,
 	return false;
 }
 
+enum { LIST_LENGTH = 300 };
+
+/* The inputs with their extents, for a hint where all are known: "x[1, 3, 224, 224]". */
+static void list_shapes(const struct onnx_making *g, struct str *s)
+{
+	for (size_t i = 0; i < g->graph->inputs && s->n < LIST_LENGTH; i++) {
+		const struct onnx_value *v = &g->values.at[g->graph->input[i]];
+		if (v->constant || v->rank < 0)
+			continue;
+		str_printf(s, "%s%s[", s->n ? ", " : "all extents of its inputs are known: ", v->name);
+		for (int axis = 0; axis < v->rank; axis++)
+			str_printf(s, "%s%lld", axis ? ", " : "", (long long)v->dim[axis].size);
+		str_puts(s, "]");
+	}
+	if (!s->n)
+		str_puts(s, "it has no inputs with extents");
+}
+
 /* The names that extents of inputs have, for a hint. */
 static void list_names(const struct onnx_making *g, struct str *s)
 {
 	char name[300];
-	for (size_t i = 0; i < g->graph->inputs && s->n < 300; i++) {
+	for (size_t i = 0; i < g->graph->inputs && s->n < LIST_LENGTH; i++) {
 		const struct onnx_value *v = &g->values.at[g->graph->input[i]];
 		for (int axis = 0; axis < v->rank; axis++) {
 			const char *param = v->dim[axis].param;
@@ -75,11 +93,42 @@ static bool is_given_before(const struct onnx_choices *c, size_t size)
 	return false;
 }
 
+/* Finds the axis of an input that a size names and the graph fixes; sets its extent. */
+static bool find_fixed(const struct onnx_making *g, const char *size, int64_t *extent)
+{
+	char name[300];
+	for (size_t i = 0; i < g->graph->inputs; i++) {
+		const struct onnx_value *v = &g->values.at[g->graph->input[i]];
+		for (int axis = 0; axis < v->rank; axis++) {
+			name_axis(name, sizeof name, v->name, axis);
+			*extent = v->dim[axis].size;
+			if (*extent >= 0 && !v->dim[axis].param && strcmp(name, size) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Takes a size of an extent that the graph fixes, if it is the same; refuses others, and names of no extent. */
+static bool check_unused(struct onnx_making *g, const struct onnx_size *s)
+{
+	struct str names = str_in(g->reading->arena);
+	int64_t extent;
+	bool fixed = find_fixed(g, s->name, &extent);
+	if (fixed && extent == s->size)
+		return true;
+	list_names(g, &names);
+	if (!names.n)
+		list_shapes(g, &names);
+	return fixed ? onnx_report(g->reading, DIAG_ONNX_CHOICE, str_text(&names), "the size of '%.200s' is %lld in the graph, not %lld",
+				   s->name, (long long)extent, (long long)s->size)
+		     : onnx_report(g->reading, DIAG_ONNX_CHOICE, str_text(&names), "no extent is named '%.200s'", s->name);
+}
+
 static bool check_sizes(struct onnx_making *g)
 {
 	struct onnx_reading *r = g->reading;
 	for (size_t i = 0; i < r->choices->sizes; i++) {
-		struct str names = str_in(r->arena);
 		if (r->choices->size[i].size < 1 || r->choices->size[i].size > INT32_MAX)
 			return onnx_report(
 			    r, DIAG_ONNX_CHOICE, NULL, "the size %lld of '%.200s' is not in 1 .. %d",
@@ -87,12 +136,8 @@ static bool check_sizes(struct onnx_making *g)
 		if (is_given_before(r->choices, i))
 			return onnx_report(r, DIAG_ONNX_CHOICE, NULL, "two sizes are given of '%.200s'",
 					   r->choices->size[i].name);
-		if (r->used[i])
-			continue;
-		list_names(g, &names);
-		return onnx_report(r, DIAG_ONNX_CHOICE,
-				   names.n ? str_text(&names) : "all extents of its inputs are known",
-				   "no extent is named '%.200s'", r->choices->size[i].name);
+		if (!r->used[i] && !check_unused(g, &r->choices->size[i]))
+			return false;
 	}
 	return true;
 }

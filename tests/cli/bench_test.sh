@@ -178,7 +178,7 @@ bench ${childsum/ / "$tmp/cycle.json" }
 refused 1 "cycle" "and a structure with a cycle"
 
 bench "$model" --sizes X=3
-refused 2 "no dimension 'X'" "a dimension that the model does not have is refused"
+refused 2 "the model has no dimension 'X'; its dimensions are V, D" "a dimension that the model does not have is refused, with those that it has"
 bench "$model" --sizes D=none
 refused 2 "DIMENSION=NUMBER" "as is a size that is no number"
 bench "$model" --batches 1,,2

@@ -88,8 +88,26 @@ esp check "$case" --constant x
 tap_is "$status,$err" "2,espalier: --constant is NAME=FILE.npy or NAME=FILE.pb, not 'x'" "a constant without a file is refused"
 esp check "$case" --sizes N=3
 tap_is "$status" 1 "a size that no extent has is refused"
+says "no extent is named 'N'" "with the name"
+says "all extents of its inputs are known: x[3, 4, 5], y[3, 4, 5]" "and the extents that there are"
 esp check "$case" --sizes N
 tap_is "$status" 2 "so is one without a number"
+esp check "$case" --sizes x[0]=3
+tap_is "$status,$err" "0," "the size that an extent has is taken"
+esp check "$case" --sizes x[0]=2
+says "the size of 'x[0]' is 3 in the graph, not 2" "another one is refused"
+PYTHONPATH=$here python3 - "$tmp/open.onnx" <<-'PY'
+	import sys
+	from onnx_file import FLOAT, model, node, tensor, value
+	x, y = value("x", FLOAT, ["batch", 4]), value("y", FLOAT, ["batch", 2])
+	nodes = [node("MatMul", ["x", "w"], ["y"])]
+	open(sys.argv[1], "wb").write(model(nodes, [x], [y], [tensor("w", FLOAT, [4, 2], [0.5] * 8)]))
+PY
+timed=(--batches 1 --minibatches 1 --runs 1 --threads 1 --backend interpreter --no-cache)
+esp bench "$tmp/open.onnx" --sizes batch=3 "${timed[@]}"
+tap_is "$status,$err" "0," "a graph is timed with the sizes that it leaves open" || show
+esp bench "$tmp/open.onnx" --sizes length=3 "${timed[@]}"
+says "hint: extents that can be given: batch" "and names those" || show
 head -c 100 "$case" >"$tmp/cut.onnx"
 esp check "$tmp/cut.onnx"
 tap_is "$status" 1 "and a file that is cut off"

@@ -353,6 +353,14 @@ static void decides(void)
 	tap_ok(!read_parts(&p, &(struct onnx_choices){.size = sizes, .sizes = 1}) &&
 		   refused(DIAG_ONNX_CHOICE, "no extent is named 'M'"),
 	       "a name that no extent has is refused");
+	dim[1].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+	dim[1].dim_value = 2;
+	sizes[0] = (struct onnx_size){"x[1]", 2};
+	tap_ok(accepted(read_parts(&p, &(struct onnx_choices){.size = sizes, .sizes = 1})), "the size that the graph has may be given");
+	sizes[0].size = 3;
+	tap_ok(!read_parts(&p, &(struct onnx_choices){.size = sizes, .sizes = 1}) &&
+		   refused(DIAG_ONNX_CHOICE, "the size of 'x[1]' is 2 in the graph, not 3"), "but no other one");
+	dim[1].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE__NOT_SET;
 	sizes[0].name = sizes[1].name = "N";
 	tap_ok(!read_parts(&p, &(struct onnx_choices){.size = sizes, .sizes = 2}) &&
 		   refused(DIAG_ONNX_CHOICE, "two sizes are given of 'N'"),

@@ -165,7 +165,8 @@ static int prepare_data(struct bench *b)
 	struct options without = *b->options;
 	without.weights = NULL;
 	int status = objects_open(&model, &without, b->options->operand[0], ESP_AT_MODEL) ? 0 : model.status;
-	if (!status && !sizes_read(&b->sizes, model.model, b->options->sizes))
+	/* Sizes of a graph were taken when it was read. */
+	if (!status && !sizes_read(&b->sizes, model.model, is_graph(b->options->operand[0]) ? NULL : b->options->sizes))
 		status = EXIT_USAGE;
 	if (!status && !(make_weights(b, model.model) && make_shapes(b, &model)))
 		status = EXIT_INPUT;

@@ -22,6 +22,16 @@ static int dimension_of(const esp_model *m, const char *name, size_t length)
 	return -1;
 }
 
+/* Refuses a size of no dimension, and says which dimensions there are. */
+static bool refuse_size(const esp_model *m, const char *name, size_t length)
+{
+	char all[500] = "";
+	size_t n = 0;
+	for (int i = 0; esp_model_dimension(m, i) && n < sizeof all; i++)
+		n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "; its dimensions are ", esp_model_dimension(m, i));
+	return complain("the model has no dimension '%.*s'%s", (int)length, name, *all ? all : "; all its sizes are known");
+}
+
 bool sizes_has(const esp_model *m, const char *size)
 {
 	return dimension_of(m, size, strcspn(size, "=,")) >= 0;
@@ -38,7 +48,7 @@ bool sizes_read(struct sizes *s, const esp_model *m, const char *text)
 		size_t length = strcspn(text, "=,");
 		int i = dimension_of(m, text, length);
 		if (i < 0)
-			return complain("the model has no dimension '%.*s'", (int)length, text);
+			return refuse_size(m, text, length);
 		char *end = (char *)text + length;
 		s->at[i] = *end == '=' ? strtol(end + 1, &end, 10) : 0;
 		if (s->at[i] < 1 || s->at[i] > INT32_MAX || (*end && *end != ','))
