@@ -21,6 +21,25 @@ static void print_model(FILE *to, const esp_model *m)
 		f->params, f->outputs);
 }
 
+/* The bytes of elements that a file of weights keeps, by type. */
+static void print_weights(FILE *to, const esp_weights *w)
+{
+	uint64_t all = 0;
+	const char *separator = ":";
+	for (esp_dtype d = ESP_F32; esp_dtype_name(d); d++)
+		all += esp_weights_bytes(w, d, NULL);
+	fprintf(to, "    weights of %" PRIu64 " bytes", all);
+	for (esp_dtype d = ESP_F32; esp_dtype_name(d); d++) {
+		size_t tensors;
+		uint64_t bytes = esp_weights_bytes(w, d, &tensors);
+		if (!tensors)
+			continue;
+		fprintf(to, "%s %s %" PRIu64 " (%zu tensor%s)", separator, esp_dtype_name(d), bytes, tensors, tensors == 1 ? "" : "s");
+		separator = ",";
+	}
+	fputc('\n', to);
+}
+
 static void print_program(FILE *to, const esp_program *p)
 {
 	const char *name;
@@ -156,6 +175,8 @@ static int check_objects(const struct objects *o, const struct options *options)
 	if (status)
 		return status;
 	print_model(stdout, o->model);
+	if (o->weights)
+		print_weights(stdout, o->weights);
 	if (o->program)
 		print_program(stdout, o->program);
 	print_vocabs(stdout, o);

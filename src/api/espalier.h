@@ -361,6 +361,9 @@ typedef struct esp_tensor {
 } esp_tensor;
 /* In the order of their values in the file; NULL past the last. */
 const esp_tensor *esp_weights_tensor(const esp_weights *, size_t i);
+/* Bytes of all elements of a type that the file keeps; *tensors, which may be NULL, is how many tensors are of it.  Of quantised
+ * weights, which esp_weights_tensor describes as they are read, these are the integers, scales and bounds. */
+uint64_t esp_weights_bytes(const esp_weights *, esp_dtype, size_t *tensors);
 void esp_weights_free(esp_weights *);
 
 /* --- program --- */

@@ -118,6 +118,26 @@ const esp_tensor *esp_weights_tensor(const esp_weights *w, size_t i)
 	return w && i < (size_t)w->file->own ? &w->tensors[i] : NULL;
 }
 
+/* The type that the file keeps a tensor in. */
+static esp_dtype find_kept_type(const struct io_safetensors *file, int i)
+{
+	return api_dtype(file->scale && file->scale[i].at ? DTYPE_I8 : file->tensor[i].dtype);
+}
+
+uint64_t esp_weights_bytes(const esp_weights *w, esp_dtype dtype, size_t *tensors)
+{
+	uint64_t bytes = 0;
+	size_t n = 0;
+	for (int i = 0; w && i < w->file->n; i++)
+		if (find_kept_type(w->file, i) == dtype) {
+			bytes += (uint64_t)tensor_elements(&w->file->tensor[i]) * esp_dtype_size(dtype);
+			n++;
+		}
+	if (tensors)
+		*tensors = n;
+	return bytes;
+}
+
 const void *esp_weights_elements(const esp_weights *w, size_t i)
 {
 	return w && w->file->elements && i < (size_t)w->file->own ? w->file->elements[i] : NULL;

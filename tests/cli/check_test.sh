@@ -6,7 +6,8 @@ esp check "$here/tiny.ra"
 tap_is "$status,$out" "0,OK: tiny, a model of a tree with 2 children
     inputs 1, states 1, params 2, outputs 2" "a model is summed up"
 esp check "$here/tiny.ra" --weights "$tmp/tiny.safetensors"
-tap_is "$status,$(echo "$out" | tail -n 1)" "0,    sizes V = 4, D = 2" "with weights there are sizes"
+tap_is "$status,$(echo "$out" | tail -n 2)" "0,    weights of 48 bytes: f32 48 (2 tensors)
+    sizes V = 4, D = 2" "with weights there are sizes"
 esp check "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
 tap_is "$status,$(echo "$out" | tail -n 1)" "0,    trees 3, nodes 9" "with an input it is counted"
 

@@ -54,6 +54,8 @@ best "$tmp/q.safetensors"
 tap_is "$status,$(echo "$out" | wc -l),$err" "0,3," "the weights run without further options"
 small=$(wc -c <"$tmp/q.safetensors")
 tap_is "$((small < 2432))" 1 "the file of $small bytes is smaller than that of f32"
+esp check "$tmp/sums.ra" --weights "$tmp/q.safetensors"
+tap_is "$status,$(echo "$out" | grep weights)" "0,    weights of 912 bytes: f32 400 (6 tensors), i8 512 (2 tensors)" "check says how much is in 8 bits"
 esp explain "$tmp/sums.ra" --weights "$tmp/q.safetensors"
 tap_is "$(echo "$out" | grep -c 'in i8 of factors within a bound that comes with the weights')" 2 "explain says what they are computed in"
 tap_is "$(echo "$out" | grep -c '^sums with [LR, ]* change by what has no bound$')" 1 "nothing bounds what is cut off, though weights are zero"
