@@ -31,7 +31,7 @@ from ._native import version as __version__
 from .builder import Builder
 from .model import Input, Model, Output, Result, State, StructureResult, load
 from .profile import Profile
-from .quantised import Difference, Product, Quantised, quantise
+from .quantised import Difference, Product, Quantised, Scales, quantise
 from .service import Service, Stream, Ticket
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "Profile",
     "Quantised",
     "Result",
+    "Scales",
     "Service",
     "State",
     "StructureResult",

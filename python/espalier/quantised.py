@@ -24,6 +24,15 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Scales:
+    """The root of the mean square of the errors of a product's sums that weights of 8 bits make, in proportion to that of the
+    sums: with the scale of the largest weight of each row, and with the scales that the calibration chose."""
+
+    plain_error: float
+    chosen_error: float
+
+
+@dataclass(frozen=True)
 class Product:
     """A product with weights: see esp_product in espalier_quantise.h."""
 
@@ -37,6 +46,7 @@ class Product:
     bound: float
     observed: float
     differs: Difference | None
+    scales: Scales | None  # with `weights_only`
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,8 @@ def quantise(
     evaluate: Iterable[Any] | None = None,
     vocab: Any = None,
     keep: Iterable[str] = (),
-    precision: str = "i8",
+    precision: str | None = None,
+    weights_only: bool = False,
     batch: int = 64,
     context: _native.Context | None = None,
     backend: str | None = None,
@@ -79,7 +90,9 @@ def quantise(
         structures  typical ones, some dozens or more, as a model is called with them
         evaluate    structures that the errors are of; those of the calibration by default
         keep        names of products, or of parameters, that stay in f32
-        precision   "i8", or "i16", which keeps the weights as they are
+        precision   "i8" (the default), or "i16", which keeps the weights as they are
+        weights_only  products are computed in f32, with weights of 8 bits whose scales have the least errors of the sums that
+            the structures make; with neither `keep` nor `precision`
     """
     context = context or default_context()
     calibrating = list(structures)
@@ -98,7 +111,8 @@ def quantise(
     wide = observe(bound, "f32")
     for each in _batches(calibrating, batch):
         wide.observe(each)
-    wide.quantise(path, precision, tuple(keep))
+    wide.quantise(path, precision, tuple(keep), weights_only)
+    scales = {name: Scales(*errors) for name, *_, errors in wide.products()[0] if errors}
     written = _read_weights(context, path, _onnx.Decisions(None, None, None))
     assert written is not None
     narrow = observe(written, None)
@@ -108,6 +122,8 @@ def quantise(
     names = [name for name, *_ in narrow.outputs]
     return Quantised(
         os.fspath(path),
-        tuple(Product(*rest, Difference(*differs) if differs else None) for *rest, differs in products),
+        tuple(
+            Product(*rest, Difference(*differs) if differs else None, scales.get(rest[0])) for *rest, differs, _ in products
+        ),
         {name: Difference(*differs) for name, differs in zip(names, outputs)},
     )

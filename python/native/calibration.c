@@ -112,7 +112,7 @@ static const char **take_names(PyObject *names, size_t *n)
 	return text;
 }
 
-/* quantise(path, precision, keep): writes the weights. */
+/* quantise(path, precision, keep, weights_only): writes the weights. */
 PyObject *quantise_weights(PyObject *self, PyObject *args)
 {
 	struct py_program *p = (struct py_program *)self;
@@ -120,8 +120,8 @@ PyObject *quantise_weights(PyObject *self, PyObject *args)
 	PyObject *path, *keep;
 	esp_error *error = NULL;
 	esp_status status = ESP_OK;
-	if (!need_calibration(p) || !PyArg_ParseTuple(args, "O&sO!", PyUnicode_FSConverter, &path,
-						      &o.precision, &PyTuple_Type, &keep))
+	if (!need_calibration(p) || !PyArg_ParseTuple(args, "O&zO!p", PyUnicode_FSConverter, &path, &o.precision,
+						      &PyTuple_Type, &keep, &o.weights_only))
 		return NULL;
 	const char **names = take_names(keep, &o.kept);
 	const char *file = PyBytes_AsString(path);
@@ -140,15 +140,24 @@ static PyObject *describe_difference(const esp_difference *d)
 	return Py_BuildValue("(dddd)", d->largest, d->rms, d->reference_largest, d->reference_rms);
 }
 
+/* The error of a product's sums with plain scales and with those that were chosen; None = none were. */
+static PyObject *describe_scales(const esp_product *p)
+{
+	return p->scaled ? Py_BuildValue("(dd)", p->plain_error, p->chosen_error) : Py_NewRef(Py_None);
+}
+
 /* One of esp_product, in the order of its members. */
 static PyObject *describe_product(const esp_product *p)
 {
 	static const char *const from[] = {"none", "proved", "calibrated"};
 	PyObject *differ = p->compared ? describe_difference(&p->sums_differ) : Py_NewRef(Py_None);
-	return differ ? Py_BuildValue("(snnszsOddN)", p->name, (Py_ssize_t)p->terms, (Py_ssize_t)p->sums,
-				      p->computed, p->why, from[p->bound_is],
-				      p->per_edge ? Py_True : Py_False, p->bound, p->observed, differ)
-		      : NULL;
+	PyObject *scales = differ ? describe_scales(p) : NULL;
+	if (scales)
+		return Py_BuildValue("(snnszsOddNN)", p->name, (Py_ssize_t)p->terms, (Py_ssize_t)p->sums, p->computed,
+				     p->why, from[p->bound_is], p->per_edge ? Py_True : Py_False, p->bound, p->observed,
+				     differ, scales);
+	Py_XDECREF(differ);
+	return NULL;
 }
 
 static bool append_item(PyObject *list, PyObject *item)

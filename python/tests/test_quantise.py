@@ -48,3 +48,23 @@ def test_keep(tmp_path):
         espalier.quantise(SUMS, WEIGHTS, [], path)
     with pytest.raises(espalier.InputError, match="quantised for another model"):
         espalier.load(SUMS.replace("+ R", "- R"), path)
+
+
+def test_weights_only(tmp_path):
+    path = tmp_path / "q.safetensors"
+    report = espalier.quantise(SUMS, WEIGHTS, TREES, path, weights_only=True)
+    assert [(each.name, each.computed) for each in report.products] == [("L*h", "f32"), ("R*h", "f32")]
+    for each in report.products:
+        assert each.scales is not None and 0 < each.scales.chosen_error <= each.scales.plain_error < 0.05
+    assert 0 < report.outputs["y"].rms < 0.05
+    wide, narrow = espalier.load(SUMS, WEIGHTS)(TREES), espalier.load(SUMS, path)(TREES)
+    assert 0 < np.abs(wide["y"] - narrow["y"]).max() < 0.05
+    assert all(each.scales is None for each in espalier.quantise(SUMS, WEIGHTS, TREES, path).products)
+
+
+@pytest.mark.parametrize("other", [{"keep": ["L"]}, {"precision": "i16"}])
+def test_weights_only_alone(tmp_path, other):
+    path = tmp_path / "q.safetensors"
+    with pytest.raises(espalier.ArgumentError, match="weights_only"):
+        espalier.quantise(SUMS, WEIGHTS, TREES, path, weights_only=True, **other)
+    assert not path.exists()
