@@ -69,7 +69,8 @@ class Service:
         return Stream(self._raw.stream(saved), self._model)
 
     def counts(self) -> dict[str, int]:
-        """How many requests were submitted, refused, done and so on."""
+        """How many requests were submitted, refused, done and so on; `forests`, `forest_requests` and `forest_nodes`: what was
+        computed as whole requests together."""
         return self._raw.counts()
 
     def metrics(self) -> str:

@@ -103,10 +103,11 @@ static PyObject *get_counts(PyObject *self, PyObject *none)
 	esp_service_counts n = {.size = sizeof n};
 	(void)none;
 	esp_service_count(((struct py_service *)self)->at, &n);
-	return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsKsK}", "submitted", n.submitted, "refused", n.refused,
+	return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsKsKsKsKsK}", "submitted", n.submitted, "refused", n.refused,
 			     "done", n.done, "failed", n.failed, "expired", n.expired, "cancelled",
 			     n.cancelled, "pending", n.pending, "bytes", n.bytes, "generation", n.generation,
-			     "supersteps", n.supersteps, "nodes", n.nodes);
+			     "supersteps", n.supersteps, "nodes", n.nodes, "forests", n.forests,
+			     "forest_requests", n.forest_requests, "forest_nodes", n.forest_nodes);
 }
 
 static PyMethodDef methods[] = {

@@ -43,6 +43,9 @@ def test_tickets(served):
     served(TREES)
     assert (view == before).all()
     assert service.counts()["done"] == 40 and "espalier" in service.metrics() and "40 done" in repr(service)
+    counts = service.counts()
+    assert counts["forests"] <= counts["supersteps"] and counts["forest_requests"] <= 40
+    assert counts["forest_nodes"] <= counts["nodes"]
     with pytest.raises(TypeError, match="no states"):
         service.submit(TREES).result().state("h")
 

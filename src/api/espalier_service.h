@@ -182,6 +182,9 @@ typedef struct esp_service_counts {
 	esp_distribution step_nodes;		   /* nodes of a superstep */
 	/* Of requests that were done [ns]: from submission until they joined, from then on, and both. */
 	esp_distribution queued, computed, whole;
+	/* Supersteps that were a forest, which computes whole requests together; of the requests that were done and of the
+	 * nodes, those that forests have computed. */
+	uint64_t forests, forest_requests, forest_nodes;
 } esp_service_counts;
 
 /* Fills `counts`, of which `size` is set, as far as it goes.  Takes no lock that computing needs.  Each

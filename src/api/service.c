@@ -344,6 +344,9 @@ void esp_service_count(const esp_service *s, esp_service_counts *counts)
 		    .queued = read_distribution(&c->queued),
 		    .computed = read_distribution(&c->computed),
 		    .whole = read_distribution(&c->whole),
+		    .forests = serve_read(&c->forests),
+		    .forest_requests = serve_read(&c->forest_requests),
+		    .forest_nodes = serve_read(&c->forest_nodes),
 		};
 	}
 	memset(counts, 0, size);

@@ -48,6 +48,7 @@ struct serve_counters {
 	_Atomic int64_t pending, bytes,
 	    most_bytes; /* that wait or are in flight; their bytes, now and at most */
 	_Atomic uint64_t supersteps, nodes, forests; /* forests: of the supersteps */
+	_Atomic uint64_t forest_requests, forest_nodes; /* of the requests that are done, and of the nodes: those of forests */
 	_Atomic int64_t rows;		  /* that nodes in flight have */
 	struct serve_histogram step_rows; /* of supersteps: how many nodes each computed */
 	struct serve_histogram queued, computed,

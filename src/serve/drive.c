@@ -173,7 +173,9 @@ static void note_superstep(struct serve_service *s)
 	bool forest = n.forests > serve_read(&c->forests);
 	serve_add(&c->nodes, nodes);
 	serve_add(&c->supersteps, steps);
-	serve_add(&c->forests, forest);
+	atomic_store_explicit(&c->forests, n.forests, memory_order_release);
+	atomic_store_explicit(&c->forest_requests, n.forest_requests, memory_order_release);
+	atomic_store_explicit(&c->forest_nodes, n.forest_nodes, memory_order_release);
 	if (steps)
 		serve_trace_superstep(s, n.supersteps, nodes, forest);
 	atomic_store_explicit(&c->rows, n.rows, memory_order_release);

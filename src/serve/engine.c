@@ -260,5 +260,12 @@ struct serve_request *serve_take(struct serve_engine *e)
 
 struct serve_counts serve_count(const struct serve_engine *e)
 {
-	return (struct serve_counts){e->supersteps, e->nodes, e->requests, e->forest.runs, e->pool.used, e->pool.most};
+	return (struct serve_counts){.supersteps = e->supersteps,
+				     .nodes = e->nodes,
+				     .requests = e->requests,
+				     .forests = e->forest.runs,
+				     .forest_requests = e->forest.requests,
+				     .forest_nodes = e->forest.nodes,
+				     .rows = e->pool.used,
+				     .most_rows = e->pool.most};
 }

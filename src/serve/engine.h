@@ -102,7 +102,7 @@ struct serve_forest {
 	int64_t deadline; /* the first of their deadlines [ns]; INT64_MAX = none */
 	struct serve_forecast forecast;
 	int failures; /* attempts to gather a forest since the last one that was run; see gather.c */
-	uint64_t runs;
+	uint64_t runs, requests, nodes; /* that were run: forests, and what was in them */
 };
 
 struct serve_engine {

@@ -224,6 +224,7 @@ static void end_all(struct serve_engine *e)
 		r->state = SERVE_ENDED;
 		serve_append(&e->ended, r);
 		e->requests++;
+		e->forest.requests++;
 	}
 	clear_sums(&e->forest);
 }
@@ -265,6 +266,7 @@ bool serve_run_forest(struct serve_engine *e, struct rt_team *team, struct diags
 	e->nodes += cells;
 	e->supersteps++;
 	f->runs++;
+	f->nodes += (uint64_t)cells;
 	e->ended_at = 0;
 	return true;
 }

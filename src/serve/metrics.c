@@ -133,6 +133,10 @@ void serve_print_metrics(const struct serve_counters *c, uint64_t generation, co
 	put_one(&w, "supersteps_total", "counter", "Supersteps.", (double)serve_read(&c->supersteps));
 	put_one(&w, "forests_total", "counter", "Supersteps that ran whole requests as one forest.",
 		(double)serve_read(&c->forests));
+	put_one(&w, "forest_requests_total", "counter", "Requests that forests have computed.",
+		(double)serve_read(&c->forest_requests));
+	put_one(&w, "forest_nodes_total", "counter", "Cells that forests have computed.",
+		(double)serve_read(&c->forest_nodes));
 	put_one(&w, "generation", "gauge", "Generation of the weights.", (double)generation);
 	put_histogram(&w, &step_rows, &c->step_rows);
 	put_histogram(&w, &queued, &c->queued);

@@ -107,6 +107,7 @@ void **serve_owner(struct serve_request *);
 struct serve_counts {
 	uint64_t supersteps, nodes, requests;
 	uint64_t forests; /* of the supersteps */
+	uint64_t forest_requests, forest_nodes; /* of the requests and nodes those of forests */
 	int64_t rows, most_rows; /* in use now, and at most at once */
 };
 struct serve_counts serve_count(const struct serve_engine *);

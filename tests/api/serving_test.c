@@ -44,6 +44,45 @@ static void test_wait(void)
 	close_place(&p);
 }
 
+/* Submits as many as there are forests, and waits for all. */
+static bool serve_all(struct place *p)
+{
+	esp_ticket *t[FORESTS];
+	bool same = true;
+	for (int i = 0; i < FORESTS; i++)
+		t[i] = submit(p, i, (esp_submit_options){0});
+	for (int i = 0; i < FORESTS; i++) {
+		same &= !esp_ticket_wait(t[i], INT64_MAX, NULL) && has_bits(p, t[i], i);
+		esp_ticket_free(t[i]);
+	}
+	return same;
+}
+
+/* Requests that come together are run as forests sooner or later, as both ways are measured. */
+static void test_forests(void)
+{
+	enum { MOST = 3000, UNTOUCHED = 77 };
+	struct place p;
+	int rounds = 0;
+	open_full(&p, NULL);
+	bool same = true;
+	while (same && rounds < MOST && !count(p.service).forests) {
+		same = serve_all(&p);
+		rounds++;
+	}
+	esp_service_counts c = count(p.service), old = c;
+	tap_ok(same && c.forests && c.forest_requests >= 2 * c.forests && c.forest_requests <= FORESTS * c.forests &&
+		   c.forest_nodes >= c.forest_requests && c.forest_nodes < c.nodes && c.forests < c.supersteps,
+	       "a forest after %d rounds: %d requests of %d nodes", rounds, (int)c.forest_requests, (int)c.forest_nodes);
+	old.size = offsetof(esp_service_counts, forests);
+	old.forests = old.forest_requests = old.forest_nodes = UNTOUCHED;
+	esp_service_count(p.service, &old);
+	tap_ok(old.done == c.done && old.whole.values == c.whole.values && old.forests == UNTOUCHED &&
+		   old.forest_requests == UNTOUCHED && old.forest_nodes == UNTOUCHED,
+	       "a struct of a program that knows no forests is filled to its end");
+	close_place(&p);
+}
+
 /* Many threads, most of whose requests are waited for, others cancelled, freed or expired; weights are
  * exchanged. */
 enum { THREADS = 4, EACH = 200 };
@@ -295,6 +334,7 @@ int main(void)
 	static const char *const names[] = {"w.safetensors", "v.safetensors", "m.espalier"};
 	write_generations();
 	test_wait();
+	test_forests();
 	test_threads();
 	test_calls();
 	test_last();

@@ -197,7 +197,7 @@ static void test_text(void)
 	serve_print_metrics(&c, 4, "", &plain);
 	serve_print_metrics(&c, 4, "model=\"tiny\",zone=\"a\"", &labelled);
 	struct reader r = {.at = str_text(&plain)}, l = {.at = str_text(&labelled)};
-	tap_ok(read_all(&r) && r.families == 13 && r.samples > 60, "%d families, %d samples", r.families,
+	tap_ok(read_all(&r) && r.families == 15 && r.samples > 60, "%d families, %d samples", r.families,
 	       r.samples);
 	tap_ok(read_all(&l) && l.samples == r.samples, "the same with labels");
 	static const char *const lines[] = {

@@ -258,13 +258,16 @@ static void test_tickets(const char *path, const char *sizes)
 		   serve_wait(p.service, ticket[0], INT64_MAX) == SERVE_DONE && n->forests == 1 && n->supersteps == 1 &&
 		   n->nodes == (uint64_t)(nodes * p.service->engine->steps.traversals),
 	       "all that wait are one forest, but for one that was cancelled");
+	tap_ok(n->forest_requests == FORESTS - 1 && n->forest_nodes == n->nodes, "%d requests in it are counted, with their nodes",
+	       (int)n->forest_requests);
 	for (int i = 0; i < FORESTS; i++) {
 		done += serve_ticket_answer(p.service, ticket[i]) == SERVE_DONE && has_bits(&p, ticket[i], i);
 		serve_ticket_free(p.service, ticket[i]);
 	}
 	tap_ok(done == FORESTS - 1 && n->pending == 0 && n->rows == 0, "with the bits of sessions");
 	struct serve_ticket *one = submit(&p, 3, 0);
-	tap_ok(serve_wait(p.service, one, INT64_MAX) == SERVE_DONE && has_bits(&p, one, 3) && n->forests == 1,
+	tap_ok(serve_wait(p.service, one, INT64_MAX) == SERVE_DONE && has_bits(&p, one, 3) && n->forests == 1 &&
+		   n->forest_requests == FORESTS - 1 && n->forest_nodes < n->nodes,
 	       "one without company is no forest");
 	serve_ticket_free(p.service, one);
 	struct serve_ticket *late = submit(&p, 0, rt_nanoseconds() + 10), *other = submit(&p, 1, 0);
