@@ -101,7 +101,8 @@ struct serve_forest {
 	int64_t edges, pairs;
 	int64_t deadline; /* the first of their deadlines [ns]; INT64_MAX = none */
 	struct serve_forecast forecast;
-	int failures; /* attempts to gather a forest since the last one that was run; see gather.c */
+	int64_t drain_begin; /* since when others wait for those in flight to end [ns]; 0 = none do */
+	int failures; /* attempts to gather a forest since the last one that was run; see gather_requests.c */
 	uint64_t runs, requests, nodes; /* that were run: forests, and what was in them */
 };
 

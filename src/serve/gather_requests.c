@@ -64,16 +64,30 @@ static void note_failure(struct serve_forest *f)
 		f->forecast = (struct serve_forecast){0};
 }
 
-/* Whether those in flight are to end before a forest.  Where the last attempts have made none this is an attempt, too. */
+/* Whether others have waited for those in flight as long as they may, since requests that are ahead of them kept joining. */
+static bool drains_too_long(const struct serve_engine *e)
+{
+	return e->forest.drain_begin && e->drive_begin - e->forest.drain_begin > SERVE_FOREST_TIME;
+}
+
+/* Whether those in flight are to end before a forest.  Where the last attempts have made none, or this one takes too long, it
+ * has failed. */
 static bool drains_for_forest(struct serve_engine *e, bool patient)
 {
 	struct serve_forest *f = &e->forest;
-	bool hopeless = f->failures >= UNDRAINED_AFTER && f->failures < MEASURED_AFTER;
-	if (hopeless) {
+	bool fails = (f->failures >= UNDRAINED_AFTER && f->failures < MEASURED_AFTER) || drains_too_long(e);
+	if (fails) {
 		note_failure(f);
 		serve_note_way(&e->ways, SERVE_BY_FOREST, 0, 0);
 	}
-	return !hopeless && patient && ends_soon(e);
+	return !fails && patient && ends_soon(e);
+}
+
+/* An attempt has failed, too, where only one request waits behind those that have ended for it. */
+static void note_drained(struct serve_engine *e, bool busy)
+{
+	if (e->forest.drain_begin && !busy && !e->company)
+		note_failure(&e->forest);
 }
 
 bool serve_prefers_forest(struct serve_engine *e, int64_t requests, int64_t nodes, bool patient)
@@ -82,12 +96,14 @@ bool serve_prefers_forest(struct serve_engine *e, int64_t requests, int64_t node
 	e->drive_begin = rt_nanoseconds();
 	e->way = SERVE_BY_CELLS;
 	e->company = requests > 1;
-	if (!e->company)
-		return false;
-	e->way = serve_choose_way(&e->ways, nodes + e->nodes_in_flight);
+	note_drained(e, busy);
+	if (e->company)
+		e->way = serve_choose_way(&e->ways, nodes + e->nodes_in_flight);
 	if (e->way == SERVE_BY_FOREST && busy && !drains_for_forest(e, patient))
 		e->way = SERVE_BY_CELLS;
-	return e->way == SERVE_BY_FOREST && !busy;
+	bool forest = e->way == SERVE_BY_FOREST, drains = forest && busy;
+	e->forest.drain_begin = !drains ? 0 : e->forest.drain_begin ? e->forest.drain_begin : e->drive_begin;
+	return forest && !busy;
 }
 
 void serve_note_drive(struct serve_engine *e, enum serve_way way, int64_t cells)

@@ -324,6 +324,48 @@ static void test_draining(void)
 	close_place(&p);
 }
 
+/* Admits one request, and a second one if it does not wait for the first; whether it waits.  None is left. */
+static bool waits_for_first(struct place *p, int64_t since)
+{
+	struct serve_request *r;
+	struct serve_engine *e = p->engine;
+	const struct serve_entry first = {&p->run.binding, &p->forest[0].minibatch, 5, NULL, 0},
+				 later = {&p->run.binding, &p->forest[1].minibatch, 9, NULL, 0};
+	serve_prefers_forest(e, 1, 9, true);
+	serve_admit(e, &first, &r, &p->diags);
+	for (int i = 0; i < SERVE_LOADS; i++)
+		e->ways.load[i] = (struct serve_load){.better = SERVE_BY_FOREST};
+	e->forest.drain_begin = since;
+	e->forecast = (struct serve_forecast){0};
+	serve_prefers_forest(e, 2, 9, true);
+	bool waits = serve_admit(e, &later, &r, &p->diags) == SERVE_FULL;
+	while (serve_is_busy(e))
+		serve_advance(e, NULL, 0, &p->diags);
+	end_all(p);
+	return waits;
+}
+
+/* To wait for those in flight is in vain where nothing else has come when they have ended, and where requests that are ahead
+ * keep joining them: neither goes on. */
+static void test_vain_draining(void)
+{
+	enum { TIMES = 60 };
+	struct place p;
+	bool ok = open_place(&p, tree, tree_sizes, limits);
+	int waited = 0;
+	for (int i = 0; ok && i < TIMES; i++)
+		waited += waits_for_first(&p, 0);
+	tap_ok(ok && waited > 1 && waited < TIMES / 5, "of %d requests that have one other as company, %d wait for it", TIMES, waited);
+	p.engine->forest.failures = 0;
+	p.engine->forest.drain_begin = 0;
+	tap_ok(ok && waits_for_first(&p, rt_nanoseconds() + SERVE_FOREST_TIME), "one waits for those in flight");
+	p.engine->forest.failures = 0;
+	p.engine->forest.drain_begin = 0;
+	tap_ok(ok && !waits_for_first(&p, rt_nanoseconds() - SERVE_FOREST_TIME - 1) && p.engine->forest.failures == 1,
+	       "no longer than a forest may take");
+	close_place(&p);
+}
+
 static void drive(struct serve_service *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -483,6 +525,7 @@ int main(void)
 	test_tickets(sentence, sentence_sizes);
 	test_unfit();
 	test_draining();
+	test_vain_draining();
 	test_ended_deadline();
 	test_slow_forests();
 	test_failures();
