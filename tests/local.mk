@@ -155,7 +155,7 @@ unit_tests = \
 	%D%/jit/types_test \
 	%D%/jit/lines_test \
 	%D%/jit/units_test \
-	%D%/jit/fma_test %D%/jit/dot_bf16_test \
+	%D%/jit/fma_test %D%/jit/dot_bf16_test %D%/jit/fma_f16_test \
 	%D%/jit/fork_test \
 	%D%/jit/functions_test \
 	%D%/jit/load_test \

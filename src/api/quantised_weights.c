@@ -91,14 +91,14 @@ static bool read_said(const struct esp_weights *w, struct said *to, struct diags
 	diags_init(&unknown, &allocator_default);
 	bool ok = rewrite_read_math(q->math, &to->math, &unknown) &&
 		  rewrite_read_precision(q->precision, &to->precision, &unknown) &&
-		  to->precision != DTYPE_BF16 &&
+		  to->precision != DTYPE_BF16 && to->precision != DTYPE_F16 &&
 		  rewrite_read_assumption(q->assume, &to->finite, &unknown) &&
 		  rewrite_read_families(q->rules, &to->off, &unknown);
 	diags_free(&unknown);
 	return ok || diag_add(diags, DIAG_BAD_QUANTISED, (struct diag_at){.file = w->file->path},
 			      "quantise the weights again: espalier quantise",
 			      "the quantised weights '%.200s' are damaged: the metadata say precision '%.20s', math '%.20s', "
-			      "assume '%.20s' and rules '%.100s', and one of these is not known, or the precision is bf16",
+			      "assume '%.20s' and rules '%.100s', and one of these is not known, or the precision is f16 or bf16",
 			      w->file->path, q->precision, q->math, q->assume, q->rules);
 }
 

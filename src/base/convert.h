@@ -50,10 +50,13 @@ static inline float f32_of_f16(uint16_t h)
 	return sign ? -magnitude : magnitude;
 }
 
-/* The value and its rounding in binary16, to nearest even; infinite where it is out of range. */
+/* The value and its rounding in binary16, to nearest even; infinite where it is out of range.  A NaN becomes quiet and keeps its
+ * upper bits. */
 static inline uint16_t f16_of_f32(float f)
 {
 	uint32_t bits = bits_of_f32(f), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+	if (magnitude > 0x7f800000)
+		return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
 	if (magnitude < 0x38800000) { /* below 2^-14: a multiple of 2^-24 */
 		float units = f32_of_bits(magnitude) * 0x1p24f;
 		uint32_t n = (uint32_t)units;
@@ -62,6 +65,38 @@ static inline uint16_t f16_of_f32(float f)
 	}
 	uint32_t rounded = magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1);
 	return (uint16_t)(sign | (rounded >= 0x0f800000 ? 0x7c00 : rounded >> 13));
+}
+
+/* The f32 on the side of zero if a binary64 is none, with its last bit set: then rounding it to a narrower type by two or more
+ * bits gives what rounding the binary64 itself does ("round to odd"; the number is no denormal f32, and below 2^127). */
+static inline float odd_of_f64(double x)
+{
+	float f = (float)x;
+	uint32_t bits = bits_of_f32(f);
+	if (!((double)f < x || (double)f > x))
+		return f;
+	return f32_of_bits((bits - (uint32_t)(fabs((double)f) > fabs(x))) | 1);
+}
+
+/* a * b + c of f16, rounded once; a NaN becomes quiet.  In binary64 the product is exact.  The sum is exact as well where it could be
+ * near the middle of two f16, because both are multiples of 2^-48 and the product has 22 digits. */
+static inline uint16_t fma_f16(uint16_t a, uint16_t b, uint16_t c)
+{
+	double sum = (double)f32_of_f16(a) * (double)f32_of_f16(b) + (double)f32_of_f16(c);
+	return sum != sum ? 0x7e00 : f16_of_f32(odd_of_f64(sum));
+}
+
+/* The same of the lower halves of three words, and of the upper ones. */
+static inline uint32_t fma_halves(uint32_t a, uint32_t b, uint32_t c)
+{
+	return (uint32_t)fma_f16((uint16_t)(a >> 16), (uint16_t)(b >> 16), (uint16_t)(c >> 16)) << 16 |
+	       fma_f16((uint16_t)a, (uint16_t)b, (uint16_t)c);
+}
+
+/* c + the f16 that is the sum of the two halves of a word. */
+static inline float add_halves(uint32_t word, float c)
+{
+	return c + f32_of_f16(fma_f16((uint16_t)word, 0x3c00, (uint16_t)(word >> 16)));
 }
 
 static inline uint16_t bf16_of_f32(float f)

@@ -20,7 +20,7 @@ bool compile_plan(struct arena *, struct diags *, const struct ra_model *, const
 bool compile_to_products(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		      const struct compile_options *, struct sub_program *);
 
-/* Whether products of such a program can be computed as the model declares, in integers or bf16; false after
+/* Whether products of such a program can be computed as the model declares, in integers, f16 or bf16; false after
  * `products-refused`. */
 bool compile_check_declared(struct arena *, struct diags *, const struct ra_model *, const struct sub_program *,
 			    const struct rewrite_options *);

@@ -34,7 +34,7 @@ struct program_pass {
 	size_t moving; /* of move: where in struct sched_fusion its directive is */
 	const char *meaning;
 };
-/* Whether the model or the options ask for products in integers or bf16. */
+/* Whether the model or the options ask for products in integers, f16 or bf16. */
 bool compile_has_integers(const struct ra_model *, const struct compile_options *);
 /* The i-th pass, NULL past the last. */
 const struct program_pass *program_pass_at(int i);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Bounds of the errors that products in integers and bf16 make, for structures of some heights, as text and as JSON. */
+/* Bounds of the errors that products in integers, f16 and bf16 make, for structures of some heights, as text and as JSON. */
 #include "compile/compilation.h"
 #include "compile/explain.h"
 

@@ -19,6 +19,10 @@ struct lower_loop {
 	ilir_expr begin, end;
 	int dim;
 	int64_t extent; /* -1: over the edges of a node */
+	/* of words of f16 that are summed by blocks: the words of each, and the first word of the current one; 0 = no blocks */
+	int64_t block;
+	ilir_var block_at;
+	struct ilir_stmt *open, *close; /* before a block and after it, for each of its sums */
 	ilir_expr first; /* first edge of a node with a known number of edges, added to `var`; else none */
 	int place;      /* position in the enclosing scope */
 	int slots;      /* number of children that an outer loop over `slot` runs it for; 0 = no such loop */
@@ -167,6 +171,9 @@ ilir_expr lower_named(struct lowering *, const char *name, ilir_expr);
 ilir_expr lower_argument(struct lowering *, const struct sub_value *, const ilir_expr *index, int argument);
 /* An elementwise operator, applied to as many of the operands as it has. */
 ilir_expr lower_applied(struct lowering *, enum sub_op, ilir_expr, ilir_expr, ilir_expr);
+
+/* The f32 of the sum in f16 of the two halves of a word. */
+ilir_expr lower_half_sum(struct ilir_module *, ilir_expr word);
 
 /* --- reductions (lower_sum.c) --- */
 

@@ -16,6 +16,16 @@ void lower_scope_add(struct lowering *l, struct scope *s, struct ilir_stmt *stmt
 	vec_push(l->m->arena, &s->items, (struct scope_item){stmt, loop});
 }
 
+/* The loop over the blocks of a sum of words of f16 around that over one of them. */
+static struct ilir_stmt *finish_blocks(struct lowering *l, const struct lower_loop *loop, struct ilir_stmt *words)
+{
+	struct ilir_module *m = l->m;
+	struct ilir_stmt *block = ilir_append(loop->open, ilir_append(words, loop->close));
+	if (loop->block == loop->extent)
+		return ilir_substitute_block(m, block, loop->block_at, ilir_index(m, 0));
+	return ilir_for(m, loop->block_at, loop->begin, ilir_index(m, loop->extent), loop->block, loop->dim, ILIR_SERIAL, block);
+}
+
 /* Of several variables, those of one element have no loop. */
 static struct ilir_stmt *finish_loop(struct lowering *l, const struct lower_loop *loop)
 {
@@ -25,6 +35,8 @@ static struct ilir_stmt *finish_loop(struct lowering *l, const struct lower_loop
 		block = ilir_substitute_block(m, block, loop->var, ilir_index(m, 0));
 	else
 		block = ilir_for(m, loop->var, loop->begin, loop->end, 1, loop->dim, ILIR_SERIAL, block);
+	if (loop->block)
+		block = finish_blocks(l, loop, block);
 	for (int i = loop->outers; i-- > 0;) {
 		const struct lower_outer_loop *outer = &loop->outer[i];
 		if (outer->extent == 1)

@@ -63,7 +63,8 @@ static ilir_expr accumulate_element(struct lowering *l, const struct sums *sums,
 		ilir_expr x[2] = {{0}};
 		lower_operands(l, sums, loop, index, element, x);
 		*shared = is_same_for_columns(l, x[1]) ? x[1] : is_same_for_columns(l, x[0]) ? x[0] : *shared;
-		return lower_applied(l, combine, x[0], x[1], acc);
+		return loop->block ? ilir_ternary(l->m, ILIR_FMA_F16, x[0], x[1], acc)
+				   : lower_applied(l, combine, x[0], x[1], acc);
 	}
 	ilir_expr x = lower_reduced_argument(l, v, index, 0, element);
 	return lower_applied(l, combine, acc, x, (ilir_expr){0});
@@ -105,6 +106,17 @@ static void unroll_reduced(struct lowering *l, struct lower_loop *loop)
 	}
 }
 
+/* Lets the innermost loop of sums of words of f16 run over a block of them. */
+static void add_blocks(struct lowering *l, struct lower_loop *loop, int64_t block)
+{
+	loop->block = block;
+	if (!block)
+		return;
+	loop->block_at = ilir_new_var(l->m, l->m->vars.at[loop->var.i].name, (struct ilir_type){ILIR_INDEX, 1});
+	loop->end = ilir_index(l->m, block);
+	lower_define(l, false, loop->block_at.i, loop->body->depth, -1);
+}
+
 /* The loops over the reduced variables; that over the last one is over one of `sections` equal sections of
  * it. */
 static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v,
@@ -131,6 +143,7 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 	}
 	lower_define(l, false, loop->var.i, loop->body->depth, -1);
 	add_outer_loops(l, loop, &v->reduced);
+	add_blocks(l, loop, sub_block_of(l->p, v));
 	if (!edge)
 		unroll_reduced(l, loop);
 	if (slots) {
@@ -167,11 +180,30 @@ static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, b
 	ilir_expr at = ilir_var_ref(l->m, loop->var);
 	if (loop->first.i)
 		return ilir_binary(l->m, ILIR_ADD, loop->first, at);
+	if (loop->block)
+		return ilir_binary(l->m, ILIR_ADD, ilir_var_ref(l->m, loop->block_at), at);
 	if (!joined)
 		return at;
 	ilir_expr start =
 	    ilir_binary(l->m, ILIR_MUL, ilir_var_ref(l->m, loop->slot), ilir_index(l->m, loop->extent));
 	return ilir_binary(l->m, ILIR_ADD, start, at);
+}
+
+/* The word in which a block is summed. */
+static ilir_buffer new_block_sum(struct lowering *l)
+{
+	return ilir_new_buffer(l->m, (struct ilir_buffer_decl){.name = "block", .kind = ILIR_REGISTER, .dtype = ILIR_I32});
+}
+
+/* The word of a block begins with zeros, and is added behind the block to the sum, which is in memory meanwhile. */
+static void add_block_sum(struct lowering *l, struct lower_loop *loop, ilir_buffer word, ilir_buffer acc)
+{
+	struct ilir_module *m = l->m;
+	ilir_expr sum = ilir_binary(m, ILIR_ADD, ilir_load(m, acc, NULL, 0), lower_half_sum(m, ilir_load(m, word, NULL, 0)));
+	ilir_buffer_at(m, acc)->parked = true;
+	loop->prologue = ilir_append(loop->prologue, ilir_alloc(m, word));
+	loop->open = ilir_append(loop->open, ilir_store(m, word, NULL, 0, ilir_i32(m, 0)));
+	loop->close = ilir_append(loop->close, ilir_store(m, acc, NULL, 0, sum));
 }
 
 /* Adds a reduction to a loop of scope `s`; a loop that is not `fresh` has others already.  False if it
@@ -181,7 +213,8 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 {
 	struct scope *saved = l->scope, *body = fresh ? loop->body : new_trial_scope(l, loop->body);
 	const bool is_cut = l->piece.i && loop->extent >= 0; /* sums over edges are added up by the last piece */
-	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0), element[SUB_MAX_VARS] = {{0}};
+	const ilir_buffer sum = loop->block ? new_block_sum(l) : acc;
+	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, sum, NULL, 0), element[SUB_MAX_VARS] = {{0}};
 	for (int i = 0; i < loop->outers; i++)
 		element[i] = ilir_var_ref(l->m, loop->outer[i].var);
 	element[loop->outers] = element_of(l, loop, sums->joined);
@@ -198,11 +231,13 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	loop->shared = shared;
 	loop->prologue = ilir_append(loop->prologue, ilir_alloc(l->m, acc));
 	struct ilir_stmt *first = ilir_store(l->m, acc, NULL, 0, start);
+	if (loop->block)
+		add_block_sum(l, loop, sum, acc);
 	if (is_cut)
 		lower_cut_sum(l, loop, sums->of[0], acc, first);
 	else
 		loop->prologue = ilir_append(loop->prologue, first);
-	lower_scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
+	lower_scope_add(l, loop->body, ilir_store(l->m, sum, NULL, 0, value), NULL);
 	return true;
 }
 

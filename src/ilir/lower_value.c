@@ -18,6 +18,14 @@ static bool is_i64(const struct ilir_module *m, ilir_expr e)
 	return ilir_type_of(m, e).dtype == ILIR_I64;
 }
 
+/* The upper half becomes the lower one of a word, whose own upper half is not used. */
+ilir_expr lower_half_sum(struct ilir_module *m, ilir_expr word)
+{
+	ilir_expr upper = ilir_binary(m, ILIR_SHR, word, ilir_i32(m, 16));
+	ilir_expr sum = ilir_ternary(m, ILIR_FMA_F16, word, ilir_i32(m, 0x3c00), upper); /* 1 in f16 */
+	return ilir_unary(m, ILIR_TO_F32, ilir_unary(m, ILIR_AS_F16, sum));
+}
+
 #define unary(op, x) ilir_unary(m, ILIR_##op, x)
 #define binary(op, x, y) ilir_binary(m, ILIR_##op, x, y)
 #define ternary(op, x, y, z) ilir_ternary(m, ILIR_##op, x, y, z)
@@ -25,6 +33,7 @@ static bool is_i64(const struct ilir_module *m, ilir_expr e)
 #define integer(i) (is_i64(m, a) ? ilir_i64(m, i) : ilir_i32(m, i))
 #define by_type(of_floats, of_integers) (is_float(m, a) ? (of_floats) : (of_integers))
 #define bits(i) ilir_i32(m, i)
+#define half_sum(x) lower_half_sum(m, x)
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \
 	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)       \
 	{                                                                                                    \
@@ -39,6 +48,7 @@ static bool is_i64(const struct ilir_module *m, ilir_expr e)
 #undef integer
 #undef by_type
 #undef bits
+#undef half_sum
 
 static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \

@@ -287,9 +287,9 @@ static bool resolve_products(struct ra_graph *g, const struct ra_declaration *d,
 	enum dtype *t = &param->products;
 	param->declared = d->products.length;
 	if (!param->declared || (dtype_read(ra_span_string(g->arena, d->products), t) &&
-				 (*t == DTYPE_F32 || *t == DTYPE_BF16 || *t == DTYPE_I16 || *t == DTYPE_I8)))
+				 (*t == DTYPE_F32 || *t == DTYPE_F16 || *t == DTYPE_BF16 || *t == DTYPE_I16 || *t == DTYPE_I8)))
 		return true;
-	return ra_report(g->report, DIAG_MODEL_UNKNOWN_TYPE, d->products.at, "products are computed in f32, bf16, i16 or i8",
+	return ra_report(g->report, DIAG_MODEL_UNKNOWN_TYPE, d->products.at, "products are computed in f32, f16, bf16, i16 or i8",
 			 "products cannot be computed in '%s'", ra_excerpt(g->arena, d->products));
 }
 

@@ -132,7 +132,7 @@ struct ra_param {
 	const char *name;
 	enum dtype dtype; /* in memory */
 	bool declared;	  /* the model says in what products with it are computed: */
-	enum dtype products; /* f32, bf16, i16 or i8 */
+	enum dtype products; /* f32, f16, bf16, i16 or i8 */
 	struct ra_shape shape;
 	struct diag_at at;
 };

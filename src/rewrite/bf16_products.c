@@ -16,7 +16,7 @@
 #include "rewrite/word_products.h"
 
 static const struct sub_use none;
-static const struct rewrite_parts pair = {2, SUB_APPEND16, SUB_ACCUMULATE_BF16};
+static const struct rewrite_parts pair = {2, SUB_APPEND16, SUB_ACCUMULATE_BF16, false};
 
 /* Whether a value has elements of its argument at indices that are sums of its own. */
 static bool is_window(const struct sub_program *p, const struct sub_value *v)

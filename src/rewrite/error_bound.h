@@ -55,7 +55,7 @@ void error_evaluate(struct rewrite_bounding *, const bool *live);
 /* The first value, from the arguments on, without which an infinite error of this one would be finite; 0 = its error is
  * finite. */
 uint32_t error_find_cause(const struct rewrite_bounding *, uint32_t value);
-/* By element of a sum in integers or bf16: the error that it has of its own, by the bounds of what it multiplies, for one
+/* By element of a sum in integers, f16 or bf16: the error that it has of its own, by the bounds of what it multiplies, for one
  * edge if these are. */
 const double *error_find_own(struct rewrite_bounding *, uint32_t value);
 /* The magnitudes of a constant; a NaN counts as infinite (error_constant.c). */

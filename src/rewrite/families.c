@@ -112,7 +112,7 @@ bool rewrite_read_weight_type(const char *text, enum dtype *dtype, struct diags 
 
 bool rewrite_read_precision(const char *text, enum dtype *dtype, struct diags *diags)
 {
-	static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_I16, DTYPE_I8};
-	return read_type(text, types, sizeof types / sizeof *types, "f32, bf16, i16, i8", "the precision cannot be", dtype,
+	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I16, DTYPE_I8};
+	return read_type(text, types, sizeof types / sizeof *types, "f32, f16, bf16, i16, i8", "the precision cannot be", dtype,
 			 diags);
 }

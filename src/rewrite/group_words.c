@@ -37,9 +37,9 @@ struct fit {
 	double least, most; /* of the weights' */
 };
 
-static const struct fit bytes = {{4, SUB_APPEND8, SUB_ACCUMULATE4}, 0, UINT8_MAX, INT8_MIN, INT8_MAX};
+static const struct fit bytes = {{4, SUB_APPEND8, SUB_ACCUMULATE4, false}, 0, UINT8_MAX, INT8_MIN, INT8_MAX};
 static const struct fit halves = {
-    {2, SUB_APPEND16, SUB_ACCUMULATE2}, INT16_MIN, INT16_MAX, INT16_MIN, INT16_MAX};
+    {2, SUB_APPEND16, SUB_ACCUMULATE2, false}, INT16_MIN, INT16_MAX, INT16_MIN, INT16_MAX};
 
 /* A factor of the products: the number of a part, and what is added to it. */
 struct factor {

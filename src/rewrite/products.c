@@ -14,6 +14,7 @@ enum {
 static const char *const refusals[] = {
     [REWRITE_NO_SHAPE] = "the weights, or what they multiply, lack an index of the sum",
     [REWRITE_TOO_SMALL] = "fewer than 16 terms, or 16 sums of the same factors",
+    [REWRITE_SEVERAL] = "sums over several indices, or over edges, are not computed in f16",
     [REWRITE_NO_BOUND] = "no bound is known of what they multiply",
     [REWRITE_UNFIT_BOUND] = "bounds that come with the weights hold for other options: --math, --rules or --assume",
     [REWRITE_KEPT] = "the weights say so",
@@ -121,6 +122,8 @@ static enum rewrite_refusal judge_shape(const struct finding *f, const struct su
 		return REWRITE_NO_SHAPE;
 	if (p->precision == DTYPE_F32 && (p->declared || !is_watching(f)))
 		return p->declared ? REWRITE_IN_F32 : REWRITE_UNASKED;
+	if (p->precision == DTYPE_F16 && (v->reduced.n > 1 || sub_reduces_ragged(f->all.p, v)))
+		return REWRITE_SEVERAL;
 	return !p->declared && (p->terms < LEAST_TERMS || p->sums < LEAST_SUMS) ? REWRITE_TOO_SMALL
 										: REWRITE_QUANTISED;
 }
@@ -271,18 +274,28 @@ struct rewrite_products rewrite_find_products(const struct sub_program *p,
 	return f.all;
 }
 
+/* A quarter of the largest f16, so that no rounding of a sum of products of factors within 1 comes near it. */
+static const double f16_limit = 16384;
+
 struct rewrite_product_chain rewrite_find_chain(const struct rewrite_products *all, uint32_t last)
 {
 	int bytes = dtype_traits_of(all->at[last].precision)->bytes;
 	struct rewrite_product_chain c = {.links = all->at[last].links + 1,
 					  .most = ldexp(1, 8 * bytes - 1) - 1};
 	double terms = 0;
+	bool halves = all->at[last].precision == DTYPE_F16;
 	for (int i = 0; i < c.links; i++) {
 		c.sum[i] = &all->p->values.at[last];
 		c.product[i] = &all->at[last];
 		terms += c.product[i]->terms;
 		c.per_edge = c.product[i]->bound.per_edge;
 		last = c.sum[i]->arg[0].value.i;
+	}
+	if (halves) {
+		c.levels = 1;
+		c.most = INFINITY;
+		c.limit = f16_limit;
+		return c;
 	}
 	c.levels = fmin(c.most, floor(sqrt(0x1p32 / terms)));
 	c.limit = (INT32_MAX - c.levels * terms / 2) / c.levels / (1 + (terms + 8) * 0x1p-23);
@@ -325,6 +338,7 @@ static const char *name_factor(const struct rewrite_products *all, const struct 
 
 static const char *const hints[] = {
     [REWRITE_NO_SHAPE] = "leave out 'products', or multiply something that is computed of inputs or states by it, as W @ x does",
+    [REWRITE_SEVERAL] = "leave out 'products', or declare bf16 or integers",
     [REWRITE_NO_BOUND] =
 	"leave out 'products', or bound what is multiplied: tanh, sigmoid, minimum and maximum do, and 'within' an input",
     [REWRITE_UNFIT_BOUND] = "leave out 'products', or quantise the weights again with these options: espalier quantise",
@@ -368,6 +382,13 @@ bool rewrite_find_refused(const struct sub_program *from, const struct rewrite_o
 /* Two factors with 8 binary digits each, of which the last is rounded. */
 static const double bf16_error = 2 * 0x1p-8 + 0x1p-16;
 
+/* The largest error of a sum in f16, of the magnitudes of its products: of both factors, of each sum in the chain of a block, and of
+ * the sum of the two chains; and what denormal numbers lose, which a row's scale keeps below 2^-20. */
+static double find_f16_error(void)
+{
+	return expm1((SUB_MOST_BLOCK + 3) * log1p(0x1p-11)) + 0x1p-20;
+}
+
 /* Factors beyond a calibrated bound are cut off, so that nothing bounds how far the sum is from that in f32.
  */
 static struct rewrite_integer_link describe_link(const struct rewrite_product_chain *c, int i)
@@ -387,6 +408,10 @@ static struct rewrite_integers describe_chain(const struct rewrite_products *all
 				     .limit = c.limit,
 				     .relative = all->at[last].precision == DTYPE_BF16 ? bf16_error : 0,
 				     .per_edge = c.per_edge};
+	if (all->at[last].precision == DTYPE_F16) {
+		d.levels = 1 / (2 * find_f16_error());
+		d.limit = INFINITY;
+	}
 	for (int i = 0; i < c.links; i++) {
 		d.link[i] = describe_link(&c, i);
 		d.terms += c.product[i]->terms;

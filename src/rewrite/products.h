@@ -15,6 +15,7 @@ enum rewrite_refusal {
 	REWRITE_QUANTISED,  /* it is not: in integers, or in bf16 */
 	REWRITE_NO_SHAPE,
 	REWRITE_TOO_SMALL,
+	REWRITE_SEVERAL,    /* of a sum over several indices, which is not computed in f16 */
 	REWRITE_NO_BOUND,
 	REWRITE_UNFIT_BOUND,
 	REWRITE_KEPT,
@@ -30,7 +31,7 @@ struct rewrite_product {
 	struct sub_use x, w;
 	double terms, sums;	    /* products of each sum, and sums that share what is multiplied */
 	struct rewrite_bound bound; /* of the magnitudes of x; 1 of a calibrated one; bf16 needs none */
-	enum dtype precision;	    /* f32, or of the integers, or bf16 */
+	enum dtype precision;	    /* f32, or of the integers, or f16, or bf16 */
 	bool declared;		    /* by the model, else by the options */
 	bool calibrated;	    /* the bound is a number that comes with the weights */
 	const char *bound_of;	    /* the first calibrated product of the same x, whose bound it takes: so integers are shared */
@@ -45,7 +46,7 @@ struct rewrite_products {
 	struct rewrite_product *at;
 };
 
-/* The products that are one sum of integers, the last one first, and what all of them share. */
+/* The products that are one sum of integers or of f16, the last one first, and what all of them share. */
 struct rewrite_product_chain {
 	int links;
 	const struct sub_value *sum[REWRITE_MOST_LINKS];

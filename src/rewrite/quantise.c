@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Quantisation: computes sums of products with weights in integers of 8 or 16 bits, or in bf16 (bf16_products.c), as the
- * model or --precision says.
+/* Quantisation: computes sums of products with weights in integers of 8 or 16 bits, in f16, or in bf16 (bf16_products.c), as
+ * the model or --precision says.
  *
  *     %2[n,j] = accumulate_k b[j], W[j,k], x[n,k]
  *                                                  ->
@@ -15,11 +15,15 @@
  * of a sum over edges is that of its terms for each edge of the row: then x is divided by their number, q is
  * limited to LEVELS, and the sum is multiplied by the number again.
  *
+ * In f16 the scale is (sum_k abs W[j,k]) / LIMIT, with the LIMIT of f16 (products.c), so that no sum overflows and few weights are
+ * denormal; W / scale and x / bound are rounded to f16 instead, and words of two of them are summed by accumulate_f16.
+ *
  * LEVELS and LIMIT depend on the number of products alone, and are chosen so that no sum of integers reaches
  * 2^31: so it is exact, in whatever order and by whatever instructions it is added.  Grouping (group.c),
  * which runs next, makes words of the integers. */
 #include "rewrite/expressions.h"
 #include "rewrite/products.h"
+#include "rewrite/word_products.h"
 
 #include <math.h>
 
@@ -109,9 +113,18 @@ static struct sub_use add_reduced(struct quantising *q, const struct rewrite_pro
 	return all;
 }
 
-/* What an integer of the weights of a sum stands for. */
+static bool is_in_f16(const struct rewrite_product_chain *c)
+{
+	return c->product[0]->precision == DTYPE_F16;
+}
+
+/* What an integer, or 1 in f16, of the weights of a sum stands for. */
 static struct sub_use add_scale(struct quantising *q, const struct rewrite_product_chain *c)
 {
+	if (is_in_f16(c)) {
+		struct sub_use all = add_binary(q, SUB_DIVIDE, add_reduced(q, c, SUB_SUM, SUB_ADD), add_number(q, c->limit));
+		return add_binary(q, SUB_SMAX, all, add_number(q, 0x1p-126)); /* not 0, by which weights are divided */
+	}
 	struct sub_use largest = add_reduced(q, c, SUB_MAX, SUB_SMAX);
 	struct sub_use scale = add_binary(q, SUB_DIVIDE, largest, add_number(q, c->most));
 	if (isinf(c->limit))
@@ -144,16 +157,37 @@ static struct sub_use add_steps(struct quantising *q, const struct rewrite_produ
 			     : add_number(q, levels / p->bound.most);
 }
 
-/* The integers of what a link multiplies.  Those that a bound does not keep in their range are limited to it. */
-static struct sub_use add_factors(struct quantising *q, const struct rewrite_product *p, double levels)
+/* What a link multiplies, in steps, and for each edge where its bound is. */
+static struct sub_use add_scaled(struct quantising *q, const struct rewrite_product *p, double levels)
 {
 	struct sub_use x = use_copy(q, p->x);
 	if (p->calibrated || levels != p->bound.most)
 		x = add_binary(q, SUB_MULTIPLY, x, add_steps(q, p, levels));
-	if (p->bound.per_edge)
-		x = add_binary(q, SUB_DIVIDE, x, add_edge_count(q, x));
-	x = add_rounded(q, x);
-	return p->bound.per_edge || p->calibrated ? add_clamped(q, x, levels) : x;
+	return p->bound.per_edge ? add_binary(q, SUB_DIVIDE, x, add_edge_count(q, x)) : x;
+}
+
+/* Whether a bound does not keep what a link multiplies in its range. */
+static bool is_loose(const struct rewrite_product *p)
+{
+	return p->bound.per_edge || p->calibrated;
+}
+
+/* The integers of what a link multiplies. */
+static struct sub_use add_factors(struct quantising *q, const struct rewrite_product *p, double levels)
+{
+	struct sub_use x = add_rounded(q, add_scaled(q, p, levels));
+	return is_loose(p) ? add_clamped(q, x, levels) : x;
+}
+
+/* The bits of the f16 of what a link multiplies, within 1. */
+static struct sub_use add_half_factors(struct quantising *q, const struct rewrite_product *p)
+{
+	struct sub_use x = add_scaled(q, p, 1);
+	if (is_loose(p)) {
+		x = add_binary(q, SUB_SMAX, x, add_number(q, -1));
+		x = add_binary(q, SUB_SMIN, x, add_number(q, 1));
+	}
+	return add_unary(q, SUB_F16_BITS, x);
 }
 
 /* What an integer of the sum stands for. */
@@ -181,6 +215,20 @@ static struct sub_use add_sum(struct quantising *q, const struct rewrite_product
 	return total;
 }
 
+static const struct rewrite_parts halves = {2, SUB_APPEND16, SUB_ACCUMULATE_F16, true};
+
+/* The sum in f16 of a chain, from the first link on; none if it has too many variables. */
+static struct sub_use add_half_sum(struct quantising *q, const struct rewrite_product_chain *c, struct sub_use scale)
+{
+	struct sub_use total = add_number(q, 0);
+	for (int i = c->links; i-- > 0 && total.value.i;) {
+		const struct rewrite_product *p = c->product[i];
+		struct sub_use w = add_unary(q, SUB_F16_BITS, add_binary(q, SUB_DIVIDE, add_weights(q, p), scale));
+		total = rewrite_sum_words(q->to, &c->sum[i]->reduced, add_half_factors(q, p), w, total, &halves);
+	}
+	return total;
+}
+
 /* The value in bf16; none if it has too many variables. */
 static sub_ref write_bf16(struct quantising *q, uint32_t i)
 {
@@ -189,13 +237,16 @@ static sub_ref write_bf16(struct quantising *q, uint32_t i)
 	return rewrite_add_bf16_product(q->to, sum, use_copy(q, sum->arg[0]), use_copy(q, p->x), use_copy(q, p->w));
 }
 
-/* The value in integers; none if it has too many variables. */
+/* The value in integers, or in f16; none if it has too many variables. */
 static sub_ref write_chain(struct quantising *q, uint32_t last)
 {
 	struct rewrite_product_chain c = rewrite_find_chain(&q->products, last);
 	const struct sub_value *first = c.sum[c.links - 1];
 	struct sub_use scale = add_scale(q, &c);
-	struct sub_use sum = rewrite_add_cast(q->to, DTYPE_F32, add_sum(q, &c, scale));
+	struct sub_use sum = is_in_f16(&c) ? add_half_sum(q, &c, scale)
+					   : rewrite_add_cast(q->to, DTYPE_F32, add_sum(q, &c, scale));
+	if (!sum.value.i)
+		return (sub_ref){0};
 	struct sub_use unit = add_unit(q, &c, scale);
 	struct sub_use all = rewrite_add_operator(q->to, SUB_FMA, sum, unit, use_copy(q, first->arg[0]));
 	return rewrite_reorder(q->to, all, c.sum[0]);
@@ -241,7 +292,7 @@ static void add_note(struct quantising *q, struct rewrite_trace *trace, const st
 		str_puts(&s, ", both factors rounded");
 	else if (p->calibrated)
 		str_puts(&s, " of factors within a bound that comes with the weights");
-	else
+	else /* of integers, and of f16 */
 		str_printf(&s, " of factors within %g%s", p->bound.most, p->bound.per_edge ? " for each edge" : "");
 	vec_push(q->to->arena, &trace->notes, str_text(&s));
 }

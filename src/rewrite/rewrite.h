@@ -40,7 +40,7 @@ struct rewrite_options {
 	unsigned off;	       /* families that do not run, 1u << REWRITE_FAMILY_... */
 	int64_t table_bytes;   /* the most that all tables of a binding may take together [bytes] */
 	enum dtype weights_as; /* f16, bf16, i8; f32 = as the model says */
-	enum dtype precision;  /* of products with weights: f32, bf16, i16, i8 */
+	enum dtype precision;  /* of products with weights: f32, f16, bf16, i16, i8 */
 	const struct rewrite_calibration *calibration; /* NULL = there is none */
 	bool observing; /* what products with weights multiply, and their sums, are results (observe.c) */
 	const char *on_host; /* quantised products that the host keeps, by number: ",-0,-3"; NULL or "" = none */
@@ -55,7 +55,7 @@ const char *rewrite_family_spelling(int family);
 bool rewrite_read_families(const char *text, unsigned *off, struct diags *);
 /* Reads a type that weights can be kept in: "f32", "f16", "bf16" or "i8".  False after a diagnostic. */
 bool rewrite_read_weight_type(const char *text, enum dtype *, struct diags *);
-/* Reads what products can be computed in: "f32", "bf16", "i16" or "i8".  False after a diagnostic. */
+/* Reads what products can be computed in: "f32", "f16", "bf16", "i16" or "i8".  False after a diagnostic. */
 bool rewrite_read_precision(const char *text, enum dtype *, struct diags *);
 /* Reads what is assumed of numbers: "nothing" or "finite".  False after a diagnostic. */
 bool rewrite_read_assumption(const char *text, bool *finite, struct diags *);
@@ -97,7 +97,7 @@ void rewrite_print_trace(const struct rewrite_trace *, struct str *);
  * multiply-adds (contract.c).  Afterwards no sum of products is left.  Options and trace may be NULL. */
 void rewrite_contract(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
 		      struct rewrite_trace *);
-/* Computes sums of products with weights in the integers, or in bf16, as the model declares for their parameters, or else as
+/* Computes sums of products with weights in the integers, in f16 or in bf16, as the model declares for their parameters, or else as
  * options->precision says (quantise.c).  `from` must have been contracted.  The trace, which may be NULL, gets a note for each product: in what it is computed, and why. */
 void rewrite_quantise(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
 		      struct rewrite_trace *);
@@ -168,14 +168,14 @@ struct rewrite_extent {
 };
 enum { REWRITE_ANY_HEIGHT = -1 };
 
-/* How far results of a program in the integers or bf16 of options->precision may be from those of the same program in f32,
+/* How far results of a program in the integers, f16 or bf16 of options->precision may be from those of the same program in f32,
  * if both were computed without rounding to f32 and no result is a NaN. */
 struct rewrite_errors {
 	const double *state, *output; /* by number: the largest of all elements; infinite = there is no bound */
 	const char *unbounded;	      /* why one is infinite: the first operator that has no bound; NULL = none is */
 };
 
-/* What integers or bf16 add to one sum of products, before it is used. */
+/* What integers, f16 or bf16 add to one sum of products, before it is used. */
 struct rewrite_sum_error {
 	const char *weights; /* names of the parameters that its weights are computed of */
 	double most;	     /* the largest of all elements */
@@ -188,11 +188,11 @@ struct rewrite_bounding *rewrite_begin_bounding(const struct sub_program *, cons
 						const struct rewrite_weights *, struct arena *, struct diags *);
 /* False after the diagnostic of weights that cannot be read. */
 bool rewrite_bound_errors(struct rewrite_bounding *, struct rewrite_extent, struct rewrite_errors *);
-/* Returns whether there is a sum in integers or bf16 with this number, and sets its error; false also where a diagnostic says that
+/* Returns whether there is a sum in integers, f16 or bf16 with this number, and sets its error; false also where a diagnostic says that
  * its weights cannot be read. */
 bool rewrite_bound_sum(struct rewrite_bounding *, int number, struct rewrite_sum_error *);
 
-/* A parameter of which the model declares that products are computed in integers or bf16, and why they cannot be. */
+/* A parameter of which the model declares that products are computed in integers, f16 or bf16, and why they cannot be. */
 struct rewrite_refused {
 	int param;
 	const char *why;

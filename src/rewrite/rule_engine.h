@@ -105,7 +105,7 @@ struct rewrite_integer_link {
 	struct sub_use w;	     /* its weights */
 	double bound;		     /* of the magnitudes of what they multiply; for each edge, if the sum is */
 };
-/* How a sum is computed in integers, or in bf16 (doc/precision.md). */
+/* How a sum is computed in integers, in f16, or in bf16 (doc/precision.md). */
 struct rewrite_integers {
 	int links; /* 0 = the value is no such sum */
 	struct rewrite_integer_link *link;

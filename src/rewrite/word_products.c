@@ -17,6 +17,13 @@ static int find_free_var(struct sub_program *p, int64_t extent, const int *var, 
 	}
 }
 
+/* The words that hold so many numbers; where they are summed by blocks, words of zeros make all blocks as long. */
+static int64_t count_words(int64_t extent, const struct rewrite_parts *parts)
+{
+	int64_t words = (extent + parts->count - 1) / parts->count, blocks = (words + SUB_MOST_BLOCK - 1) / SUB_MOST_BLOCK;
+	return parts->blocks ? ((words + blocks - 1) / blocks + 3) / 4 * 4 * blocks : words;
+}
+
 /* The parts of a number's words that stand at `place` in each, along its dimension d, whose variable becomes
  * `word`. */
 static struct sub_use take_part(struct sub_program *p, sub_ref number, int d, int word,
@@ -30,7 +37,7 @@ static struct sub_use take_part(struct sub_program *p, sub_ref number, int d, in
 			      .arg = {sub_as_is(p, number)},
 			      .vars = x->vars,
 			      .map = map,
-			      .fills = extent % parts->count != 0};
+			      .fills = p->vars.at[word].extent * parts->count > extent};
 	for (int i = 0; i < x->vars; i++) {
 		v.var[i] = i == d ? word : x->var[i];
 		map[i] = (struct sub_map){.function = SUB_AFFINE,
@@ -178,7 +185,7 @@ struct sub_use rewrite_sum_words(struct sub_program *p, const struct sub_vars *r
 		names[n++] = w.var[i];
 	for (int i = 0; i < start.vars; i++)
 		names[n++] = start.var[i];
-	int q = find_free_var(p, (p->vars.at[k].extent + parts->count - 1) / parts->count, names, n);
+	int q = find_free_var(p, count_words(p->vars.at[k].extent, parts), names, n);
 	struct sub_value v = {.op = parts->accumulate, .reduced = *reduced};
 	v.reduced.var[sub_position_in(&v.reduced, k)] = q;
 	v.arg[0] = start;

@@ -10,6 +10,7 @@
 struct rewrite_parts {
 	int count;
 	enum sub_op append, accumulate;
+	bool blocks; /* as many words as blocks of a multiple of four, and at most SUB_MOST_BLOCK, are filled by */
 };
 
 /* start + the sum of the products of x and w over variables that both have, by words along one of them: that of the

@@ -323,10 +323,13 @@ static double bytes_moved(const struct sub_program *p, sub_ref r)
 	return sub_row_elements(p, v) * dtype_traits_of(v->dtype)->bytes;
 }
 
-/* The extent of the last reduced variable that has more than one element, if any. */
+/* The extent of the last reduced variable that has more than one element, if any, or of its blocks. */
 static int64_t innermost_of(const struct sub_program *p, const struct sub_value *v)
 {
 	int i = v->reduced.n - 1;
+	int64_t block = sub_block_of(p, v);
+	if (block)
+		return block;
 	while (i > 0 && p->vars.at[v->reduced.var[i]].extent == 1)
 		i--;
 	return p->vars.at[v->reduced.var[i]].extent;
@@ -345,7 +348,7 @@ static int window_of(const struct sub_program *p, const struct sub_value *v)
  * operands is a concatenation, part of which other loops may read. */
 static bool is_whole(const struct sub_program *p, const struct sched_group *g, const struct sub_value *v)
 {
-	bool whole = v->vars == g->rows + g->edges + g->dims;
+	bool whole = v->vars == g->rows + g->edges + g->dims && v->op != SUB_ACCUMULATE_F16; /* blocks are not cut */
 	for (int a = 0; a < v->args; a++)
 		whole &= sub_at(p, v->arg[a].value)->op != SUB_COND;
 	return whole;

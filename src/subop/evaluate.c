@@ -219,9 +219,29 @@ static double reduce_elements(struct evaluator *v, const struct sub_value *value
 	return total;
 }
 
+/* By blocks, the words of which are summed in f16. */
+static double accumulate_halves(struct evaluator *v, const struct sub_value *value)
+{
+	float total = (float)read_use(v, &value->arg[0]);
+	int64_t block = sub_block_of(v->p, value), left = block;
+	uint32_t word = 0;
+	for (bool more = first_reduced(v, value); more; more = next_reduced(v, value)) {
+		word = fma_halves((uint32_t)sub_integer(read_use(v, &value->arg[1])),
+				  (uint32_t)sub_integer(read_use(v, &value->arg[2])), word);
+		if (--left)
+			continue;
+		total = add_halves(word, total);
+		word = 0;
+		left = block;
+	}
+	return total;
+}
+
 static double accumulate_elements(struct evaluator *v, const struct sub_value *value)
 {
 	enum sub_op combine = sub_traits_of(value->op)->combine;
+	if (value->op == SUB_ACCUMULATE_F16 && v->numbers.arithmetic != SUB_FIELD)
+		return accumulate_halves(v, value);
 	double total = read_use(v, &value->arg[0]);
 	for (bool more = first_reduced(v, value); more; more = next_reduced(v, value))
 		total = sub_apply_operator(&v->numbers, combine, value->dtype, value->dtype, read_use(v, &value->arg[1]),

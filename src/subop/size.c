@@ -51,6 +51,17 @@ double sub_reduced_elements(const struct sub_program *p, const struct sub_value 
 	return elements_of(p, var, sub_reduced_vars(p, v, var));
 }
 
+int64_t sub_block_of(const struct sub_program *p, const struct sub_value *v)
+{
+	if (v->op != SUB_ACCUMULATE_F16)
+		return 0;
+	int64_t words = p->vars.at[v->reduced.var[v->reduced.n - 1]].extent;
+	int64_t block = words < SUB_MOST_BLOCK ? words : SUB_MOST_BLOCK;
+	while (words % block)
+		block--;
+	return block;
+}
+
 double sub_reduced_extent(const struct sub_program *p, const struct sub_value *v)
 {
 	return elements_of(p, v->reduced.var, v->reduced.n);

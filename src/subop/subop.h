@@ -208,7 +208,7 @@ struct sub_tensor {
 	int64_t shape[TENSOR_MAX_RANK];
 	int traversal; /* states: the one that computes it */
 	bool declared; /* a parameter of which the model says in what products with it are computed: */
-	enum dtype products; /* f32, bf16, i16, i8 */
+	enum dtype products; /* f32, f16, bf16, i16, i8 */
 	float within; /* an input whose elements have at most this magnitude, and are numbers, as runs check; 0 = not
 			 known */
 	bool folded; /* a parameter that a body at binding computes; these come after those of the model */
@@ -492,6 +492,10 @@ double sub_row_elements(const struct sub_program *, const struct sub_value *);
 double sub_reduced_elements(const struct sub_program *, const struct sub_value *);
 /* Elements that a value reduces for one element of its own. */
 double sub_reduced_extent(const struct sub_program *, const struct sub_value *);
+/* The words of a block of accumulate_f16: the largest divisor of the extent of its last reduced variable that is at most
+ * SUB_MOST_BLOCK.  0 = the value has no blocks. */
+enum { SUB_MOST_BLOCK = 64 };
+int64_t sub_block_of(const struct sub_program *, const struct sub_value *);
 /* How often a body computes a row: once, or once for each further step of a scan. */
 double sub_runs_per_row(const struct sub_program *, const struct sub_body *);
 /* Iterations of the loop over one variable; 0 = as many as there are rows. */

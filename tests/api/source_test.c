@@ -506,6 +506,7 @@ static const struct subject subjects[] = {
     {.path = "tests/models/positions.ra", .sizes = "H=5 X=12"},
     {.path = "tests/golden/dot.ra", .sizes = "K=33 N=19"},
     {.path = "tests/models/rows.ra", .sizes = "D=17", .precision = "i8"},
+    {.path = "tests/models/rows.ra", .sizes = "D=17", .precision = "f16"},
     {.path = "/steps", .sizes = "T=5 E=3 D=9", .text = scan_text},
     {.path = "/types", .sizes = "D=9 E=5", .text = types_text},
     {.path = "/bounded", .sizes = "D=9", .text = bounded_text},

@@ -356,6 +356,7 @@ static void test_narrow(const struct model *m, const struct results *wide)
 		     {"bf16", NULL, 0.15, 11},
 		     {"i8", NULL, 0.5, 11},
 		     {NULL, "bf16", 0.15, 11},
+		     {NULL, "f16", 0.05, 11},
 		     {NULL, "i16", 0.02, 0},
 		     {NULL, "i8", 0.5, 11}};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {

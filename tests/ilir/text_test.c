@@ -136,6 +136,8 @@ static const struct {
      1},
     {"operands of two types", BODY("a[0] = 1.0 + 1"), "operands differ in type", 6, 1},
     {"too few operands", BODY("a[0] = fma(1.0, 2.0)"), "fma takes 3 operands, not 2", 6, 1},
+    {"words of f16 that are floats", BODY("a[0] = fma_f16(1.0, 2.0, 3.0)"),
+     "operands have a type that this operator does not take", 6, 1},
     {"a store to a variable", BODY("let x = 1.0 x[0] = 1.0"), "a variable is stored to", 5, 14},
     {"a huge number", BODY("a[99999999999999999999] = 1.0"), "is not in", 5, 3},
     {"an i64 that is none", BODY("let x = 9223372036854775808l"), "is no integer of 64 bits", 5, 9},

@@ -163,6 +163,11 @@ static ilir_expr leaf(struct program *p, enum ilir_dtype t, int lanes)
 	return draw_load(p, t, lanes);
 }
 
+static ilir_expr spread_word(struct ilir_module *m, int32_t word, int lanes)
+{
+	return lanes > 1 ? ilir_spread(m, ILIR_BROADCAST, ilir_i32(m, word), lanes) : ilir_i32(m, word);
+}
+
 static ilir_expr operator_of(struct program *p, const struct row *row, int lanes, int depth)
 {
 	struct ilir_module *m = &p->f->m;
@@ -179,6 +184,8 @@ static ilir_expr operator_of(struct program *p, const struct row *row, int lanes
 		a[1] = ilir_index(m, 1 + draw(40));
 	if (lanes > 1 && ilir_type_of(m, a[ilir_op_arity(op) - 1]).lanes == 1)
 		a[1] = ilir_spread(m, ILIR_BROADCAST, a[1], lanes);
+	for (int i = 0; i < 3 && op == ILIR_FMA_F16; i++) /* below 2, so that no NaN comes out */
+		a[i] = ilir_binary(m, ILIR_BIT_AND, a[i], spread_word(m, (int32_t)0xbfffbfff, lanes));
 	if (op == ILIR_AS_I32 || op == ILIR_TO_F16 || op == ILIR_TO_BF16)
 		a[0] = purified(p, a[0]);
 	switch (ilir_op_arity(op)) {

@@ -260,6 +260,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
 		test_bounds(models[i].path, models[i].sizes, "i16", models[i].nearest);
 		test_bounds(models[i].path, models[i].sizes, "i8", models[i].nearest);
+		test_bounds(models[i].path, models[i].sizes, "f16", 20 * models[i].nearest);
 		test_bounds(models[i].path, models[i].sizes, "bf16", 20 * models[i].nearest);
 	}
 	test_worst("i16", 4096.498 / 8192, 3.3);

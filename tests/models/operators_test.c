@@ -189,6 +189,19 @@ static double bf16_products(const struct place *p, int i)
 	return sum;
 }
 
+/* By a row's scale; the products of even and odd columns are two sums, of one block. */
+static double f16_products(const struct place *p, int i)
+{
+	float total = 0, scale;
+	uint16_t sum[2] = {0, 0};
+	for (int k = 0; k < D; k++)
+		total += fabsf((float)p->W[i][k]);
+	scale = total / 16384;
+	for (int k = 0; k < D; k++)
+		sum[k % 2] = fma_f16(f16_of_f32((float)p->W[i][k] / scale), f16_of_f32((float)clamp(p->h[0][k], -1, 1)), sum[k % 2]);
+	return (double)f32_of_f16(fma_f16(sum[0], 0x3c00, sum[1])) * scale;
+}
+
 /* --- the models --- */
 
 #define BYTE_PRODUCTS                                                                                        \
@@ -226,6 +239,8 @@ static const struct row {
     {RA_MATMUL, SUB_APPEND16, HALF_PRODUCTS, half_products},
     {RA_MATMUL, SUB_BF16_BITS, "B @ left.h", bf16_products},
     {RA_MATMUL, SUB_ACCUMULATE_BF16, "B @ left.h", bf16_products},
+    {RA_MATMUL, SUB_F16_BITS, "H @ minimum(maximum(left.h, -1), 1)", f16_products},
+    {RA_MATMUL, SUB_ACCUMULATE_F16, "H @ minimum(maximum(left.h, -1), 1)", f16_products},
     {RA_MUL, SUB_FMA, "left.h * right.h + x", multiply_add},
     {RA_MAXIMUM, SUB_SMAX, "maximum(left.h, right.h)", larger},
     {RA_MINIMUM, SUB_SMIN, "minimum(left.h, right.h)", smaller},
@@ -298,6 +313,7 @@ static void put_model(struct str *s, const struct row *row)
 			    {"P", "param P[D]\n"},
 			    {"W", "param W[D, D]\n"},
 			    {"B", "param B[D, D] products bf16\n"},
+			    {"H", "param H[D, D] products f16\n"},
 			    {"E[", "param E[V, D]\n"}};
 	str_puts(s, "model one\nstructure tree(left, right)\ninput x[D]\n");
 	for (size_t i = 0; i < sizeof declarations / sizeof *declarations; i++)
@@ -336,7 +352,7 @@ static bool has_sub_op(const struct sub_program *p, bool down, enum sub_op op)
 	return found;
 }
 
-/* As it is lowered, or once sums are contracted, products in bf16 or grouped. */
+/* As it is lowered, or once sums are contracted, products in f16 or bf16 or grouped. */
 static bool needs_sub_op(struct test_model *t, bool down, enum sub_op op)
 {
 	struct sub_program p, contracted, quantised, grouped;

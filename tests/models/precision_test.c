@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Products in integers and in bf16: the same bits however the program is run, those of the oracle, near to the results in
+/* Products in integers, in f16 and in bf16: the same bits however the program is run, those of the oracle, near to the results in
  * f32; and what becomes of weights that have no scale. */
 #include "tests/models/variants.h"
 #include "tests/sanitizers.h"
@@ -24,7 +24,7 @@ static const struct {
 static const struct {
 	const char *name;
 	double change;
-} precisions[] = {{"i16", 2e-3}, {"i8", 0.1}, {"bf16", 0.1}};
+} precisions[] = {{"i16", 2e-3}, {"i8", 0.1}, {"bf16", 0.1}, {"f16", 2e-2}};
 
 static bool find_results(struct setting *s, struct test_run *r, const struct test_model *m,
 			 const char *precision)

@@ -22,7 +22,7 @@ static int programs, compiled; /* that ran; of these, by a back end */
 static int typed, compared;    /* models that have types; of all, those that the oracle computed as well */
 /* Lines that were drawn: that were taken, that were refused. */
 static int taken, refused;
-static int in_bf16, integral; /* models that have products in bf16, in integers */
+static int in_bf16, in_f16, integral; /* models that have products in bf16, in f16, in integers */
 static int bounded;	      /* of the latter, those that have an input within a bound */
 /* Models of which something left the recursion, or went to the children. */
 static int hoisted, refactored, localised;
@@ -301,15 +301,20 @@ static bool compiles(const char *text, const char *sizes)
  * structure. */
 static const char *draw_products(uint64_t seed)
 {
-	static const char *const drawn[] = {" products i16", " products bf16", " products i8",  " products i16",
-					    " products i8",  " products bf16", " products i16", " products i8"};
+	static const char *const drawn[] = {" products i16", " products bf16", " products i8",  " products f16",
+					    " products i8",  " products bf16", " products i16", " products f16"};
 	return seed % 2 ? drawn[seed / 2 % (sizeof drawn / sizeof *drawn)] : NULL;
 }
 
-/* Whether products are declared in integers, which need a bound of what they multiply. */
 static bool is_integral(const char *products)
 {
 	return strstr(products, " i");
+}
+
+/* Whether products are declared in integers or in f16, which need a bound of what they multiply. */
+static bool needs_bound(const char *products)
+{
+	return !strstr(products, " bf16");
 }
 
 /* Declares in what products with each parameter are, where they can be; returns how many are. */
@@ -330,19 +335,20 @@ static int declare_products(struct text *t, const char *products, const char *si
 	return declared;
 }
 
-/* Declares products as the seed says, in integers beside an input within a bound; false where none can be. */
+/* Declares products as the seed says, in integers or in f16 beside an input within a bound; false where none can be. */
 static bool draw_declared(struct text *t, const char *text, uint64_t seed, const char *sizes)
 {
 	const char *products = draw_products(seed);
 	t->n = 0;
 	put(t, "%s", text);
-	if (products && is_integral(products))
+	if (products && needs_bound(products))
 		put_bounded_input(t, seed, RA_MAX_RANK - 1);
 	if (!products || !declare_products(t, products, sizes))
 		return false;
-	in_bf16 += !is_integral(products);
+	in_bf16 += !needs_bound(products);
+	in_f16 += needs_bound(products) && !is_integral(products);
 	integral += is_integral(products);
-	bounded += is_integral(products) && strstr(t->at, "input bounded");
+	bounded += needs_bound(products) && strstr(t->at, "input bounded");
 	return true;
 }
 
@@ -392,14 +398,14 @@ int main(int argc, char **argv)
 		right += check_seed(i, s.each && i % s.each == 0);
 	tap_ok(right == s.count,
 	       "%llu of %llu random models from seed %llu on agree in all variants, %d typed, "
-	       "%d computed by the oracle, %d with products in bf16, %d in integers (%d of an input within a bound): "
+	       "%d computed by the oracle, %d with products in bf16, %d in f16, %d in integers (%d of an input within a bound): "
 	       "%d programs ran, %d of them compiled",
-	       (unsigned long long)right, s.count, s.first, typed, compared, in_bf16, integral, bounded, programs,
+	       (unsigned long long)right, s.count, s.first, typed, compared, in_bf16, in_f16, integral, bounded, programs,
 	       compiled);
 	tap_ok(taken && refused, "of the lines that are drawn from directives %d are taken, %d refused",
 	       taken, refused);
 	if (SAMPLE == 1 && s.first == FIRST && s.count == SEEDS)
-		tap_ok(in_bf16 && integral && bounded, "products in bf16 and in integers are drawn, also of inputs within bounds");
+		tap_ok(in_bf16 && in_f16 && integral && bounded, "products in bf16, in f16 and in integers are drawn, also of inputs within bounds");
 	if (SAMPLE == 1 && s.first == FIRST && s.count == SEEDS)
 		tap_ok(hoisted && refactored && localised,
 		       "%d programs were hoisted, %d refactored, %d have local groups", hoisted, refactored,

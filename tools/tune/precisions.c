@@ -20,6 +20,7 @@ static const double faster = 0.98;
 static const struct kind {
 	const char *name, *precision, *weights_as;
 } kinds[] = {{"f32", "f32", "f32"},
+	     {"f16", "f16", "f32"},
 	     {"bf16", "bf16", "f32"},
 	     {"i16", "i16", "f32"},
 	     {"i8", "i8", "f32"},

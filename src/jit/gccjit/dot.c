@@ -1,7 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Dot products of the parts of i32.  Of bytes and halves: an instruction where the machine has one (VNNI), else the sums
  * of pairs of products of i16; scalars by arithmetic of i32.  All are exact modulo 2^32, so they give the
- * same bits.  Of bf16: an instruction (AVX512-BF16), else lane by lane as dot_bf16.c does. */
+ * same bits.  Of bf16: an instruction (AVX512-BF16), else lane by lane as dot_bf16.c does.
+ * Multiply-adds of f16: likewise (AVX512-FP16), else fma_f16.c. */
 #include "jit/gccjit/expr.h"
 
 /* The bits first .. first+count-1 of an i32 as a number. */
@@ -50,6 +51,10 @@ static gcc_jit_rvalue *pair_bytes(struct emitter *e, const struct job *j)
 bool jit_find_dot(const struct emitter *e, enum ilir_op op, int width, enum jit_asm *row)
 {
 	bool bytes = op == ILIR_DOT4;
+	if (op == ILIR_FMA_F16) {
+		*row = JIT_ASM_FMA_F16;
+		return e->dots.halves && width >= 4;
+	}
 	if (op == ILIR_DOT_BF16) {
 		*row = JIT_ASM_DOT_BF16;
 		return e->dots.bf16 && width >= 4;
@@ -67,6 +72,8 @@ gcc_jit_rvalue *jit_emit_dot(struct emitter *e, const struct job *j)
 {
 	enum ilir_op op = ilir_at(e->m, j->x)->op;
 	enum jit_asm row;
+	if (j->width == 1 && op == ILIR_FMA_F16)
+		return jit_emit_fma_f16(e, j->arg[0], j->arg[1], j->arg[2]);
 	if (j->width == 1 && op == ILIR_DOT_BF16)
 		return jit_emit_dot_bf16(e, j->arg[0], j->arg[1], j->arg[2]);
 	if (j->width == 1)

@@ -19,9 +19,10 @@ struct jit_processor {
 	const char *option[2]; /* further ones; NULL = none */
 };
 
-/* The encodings in which the machine has dot products of bytes and halves (VNNI), and whether it has those of bf16. */
+/* The encodings in which the machine has dot products of bytes and halves (VNNI), and whether it has those of bf16, and
+ * multiply-adds of f16. */
 struct jit_dots {
-	bool vex, evex, bf16;
+	bool vex, evex, bf16, halves;
 };
 
 /* NULL when libgccjit makes no code for the target. */
@@ -63,7 +64,7 @@ struct emitter {
 	gcc_jit_type *type[ILIR_DTYPES][JIT_WIDTHS];  /* by dtype and binary logarithm of the width */
 	gcc_jit_type *loose[ILIR_DTYPES][JIT_WIDTHS]; /* in memory: aligned like its elements, truth a byte */
 	gcc_jit_type *nothing, *pointer;
-	gcc_jit_function *function, *fma[JIT_WIDTHS], *dot_bf16; /* but for `function`: NULL = not written yet */
+	gcc_jit_function *function, *fma[JIT_WIDTHS], *dot_bf16, *fma_f16; /* but for `function`: NULL = not written yet */
 	gcc_jit_param *parameter[6];
 	gcc_jit_block *at, *entry;
 	int lines;			/* as in struct jit_options */
@@ -174,6 +175,11 @@ gcc_jit_rvalue *jit_emit_fma(struct emitter *, int width, gcc_jit_rvalue *a, gcc
 
 /* The value of dot_bf16 of scalars. */
 gcc_jit_rvalue *jit_emit_dot_bf16(struct emitter *, gcc_jit_rvalue *a, gcc_jit_rvalue *b, gcc_jit_rvalue *c);
+
+/* --- fma_f16.c --- */
+
+/* The value of fma_f16 of scalars. */
+gcc_jit_rvalue *jit_emit_fma_f16(struct emitter *, gcc_jit_rvalue *a, gcc_jit_rvalue *b, gcc_jit_rvalue *c);
 
 /* --- access.c --- */
 

@@ -148,6 +148,7 @@ void jit_emit_sum(struct emitter *e, ilir_expr x, enum jit_asm row, gcc_jit_lval
 #define emit_DOT4 jit_emit_dot
 #define emit_DOT2 jit_emit_dot
 #define emit_DOT_BF16 jit_emit_dot
+#define emit_FMA_F16 jit_emit_dot
 
 static gcc_jit_rvalue *emit_SQRT(struct emitter *e, const struct job *j)
 {
@@ -467,10 +468,11 @@ static const struct jit_value *emit_lanes(struct emitter *e, ilir_expr x, const 
 	return jit_join(e, n->type, lane);
 }
 
-/* Whether there are instructions for vectors: none divides integers, and not all machines have dot products of bf16. */
+/* Whether there are instructions for vectors: none divides integers, and not all machines have dot products of bf16, or
+ * multiply-adds of f16. */
 static bool has_vectors(const struct emitter *e, enum ilir_op op)
 {
-	return op != ILIR_QUOTIENT && (op != ILIR_DOT_BF16 || e->dots.bf16);
+	return op != ILIR_QUOTIENT && (op != ILIR_DOT_BF16 || e->dots.bf16) && (op != ILIR_FMA_F16 || e->dots.halves);
 }
 
 static const struct jit_value *emit_subvectors(struct emitter *e, ilir_expr x)
@@ -508,6 +510,21 @@ static const struct jit_value *emit_pair(struct emitter *e, ilir_expr x)
 	return jit_join(e, t, lane);
 }
 
+/* The floats of the f16 in the lower halves of words, by instructions; NULL = it is another expression, or the machine has none. */
+static const struct jit_value *emit_lower_floats(struct emitter *e, ilir_expr x)
+{
+	struct ilir_type t = ilir_type_of(e->m, x);
+	ilir_expr half = ilir_at(e->m, x)->op == ILIR_TO_F32 ? ilir_arg(e->m, x, 0) : x;
+	if (ilir_at(e->m, half)->op != ILIR_AS_F16 || half.i == x.i || !e->dots.halves || jit_width(e, t) < 4)
+		return NULL;
+	const struct jit_value *word = jit_emit_expr(e, ilir_arg(e->m, half, 0));
+	struct jit_value *v = jit_new_value(e, t);
+	for (int i = 0; i < v->subvectors; i++)
+		v->subvector[i] = jit_asm_in_registers(e, JIT_ASM_WIDEN_LOWER, v->width, jit_subvector_type(e, t.dtype, v->width),
+					  word->subvector[i], NULL, NULL);
+	return v;
+}
+
 static const struct jit_value *emit_anew(struct emitter *e, ilir_expr x)
 {
 	switch (ilir_at(e->m, x)->op) {
@@ -527,6 +544,7 @@ static const struct jit_value *emit_anew(struct emitter *e, ilir_expr x)
 			return emit_choice(e, x);
 	}
 	const struct jit_value *v = jit_emit_widening_load(e, x);
+	v = v ? v : emit_lower_floats(e, x);
 	return v ? v : emit_subvectors(e, x);
 }
 

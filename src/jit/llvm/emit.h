@@ -37,6 +37,7 @@ struct jit_loop {
  * products of i16, and dot products of bf16; 0 = it has none. */
 struct jit_dots {
 	int vnni_lanes, pair_lanes, bf16_lanes;
+	bool halves; /* multiply-adds of f16, in all widths */
 };
 
 /* One module while it is emitted.  `at` is where instructions are added; `entry` is the end of the kernel's
@@ -132,6 +133,11 @@ LLVMValueRef jit_emit_dot(struct emitter *, const LLVMValueRef *arg, enum ilir_o
 
 /* The value of dot_bf16 on a machine that has no such instruction. */
 LLVMValueRef jit_emit_dot_bf16(struct emitter *, const LLVMValueRef *arg);
+
+/* --- fma_f16.c --- */
+
+/* The value of fma_f16 of three words, or vectors of them. */
+LLVMValueRef jit_emit_fma_f16(struct emitter *, const LLVMValueRef *arg);
 
 /* --- access.c --- */
 

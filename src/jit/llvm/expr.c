@@ -303,6 +303,12 @@ static LLVMValueRef emit_DOT_BF16(struct emitter *e, ilir_expr x, const LLVMValu
 	return jit_emit_dot(e, arg, ILIR_DOT_BF16);
 }
 
+static LLVMValueRef emit_FMA_F16(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return jit_emit_fma_f16(e, arg);
+}
+
 #define emit_AND emit_BIT_AND
 #define emit_OR emit_BIT_OR
 

@@ -106,6 +106,7 @@ struct jit_dots jit_machine_dots(const struct jit_options *o)
 	d.pair_lanes = pairs > d.pair_lanes ? pairs : d.pair_lanes;
 	d.vnni_lanes = o->target->amx_int8 ? 16 : find_lanes(o, "+avxvnni", "+avx512vnni");
 	d.bf16_lanes = o->native && has_word(host.features, "+avx512bf16") && has_word(host.features, "+avx512vl") ? 16 : 0;
+	d.halves = o->native && has_word(host.features, "+avx512fp16") && has_word(host.features, "+avx512vl");
 	return d;
 }
 
