@@ -212,6 +212,36 @@ int lower_first_stored(const struct lowering *l, sub_ref r)
 	return sub_leading_dims(l->p, r) > 1;
 }
 
+/* The only body of a domain in a traversal; -1 = there is none, or several. */
+static int find_only_body(const struct lowering *l, enum sub_domain domain, int traversal)
+{
+	int found = -1, n = 0;
+	for (size_t b = 0; b < l->p->bodies.n; b++)
+		if (l->p->bodies.at[b].domain == domain && l->p->bodies.at[b].traversal == traversal) {
+			found = (int)b;
+			n++;
+		}
+	return n == 1 ? found : -1;
+}
+
+static bool same_store(const struct sub_store *a, const struct sub_store *b)
+{
+	return a->to == b->to && a->which == b->which && sub_same_use(&a->value, &b->value);
+}
+
+/* Whether leaves are stored what inner nodes are, of the same values (mutate/like_inner.c): then they run through these kernels. */
+static bool runs_leaves_as_inner(const struct lowering *l, int traversal)
+{
+	int leaf = find_only_body(l, SUB_LEAF, traversal), inner = find_only_body(l, SUB_INNER, traversal);
+	if (leaf < 0 || inner < 0 || !l->sched->specialize_leaf)
+		return false;
+	const struct sub_body *a = &l->p->bodies.at[leaf], *b = &l->p->bodies.at[inner];
+	bool same = a->stores.n == b->stores.n;
+	for (size_t i = 0; same && i < a->stores.n; i++)
+		same = same_store(&a->stores.at[i], &b->stores.at[i]);
+	return same;
+}
+
 /* The number of rows of an intermediate of nodes or edges: those of the widest batch if it is only read
  * in its batch. */
 static enum image_size intermediate_rows(const struct lowering *l, int body, enum sub_set set)
@@ -220,7 +250,7 @@ static enum image_size intermediate_rows(const struct lowering *l, int body, enu
 	bool recursion = domain == SUB_LEAF || domain == SUB_INNER, edges = set == SUB_EDGE;
 	if (!recursion || !l->sched->dense_index)
 		return edges ? IMAGE_EDGES : IMAGE_NODES;
-	if (edges || !l->sched->specialize_leaf)
+	if (edges || !l->sched->specialize_leaf || runs_leaves_as_inner(l, l->p->bodies.at[body].traversal))
 		return edges ? IMAGE_WIDEST_EDGES : IMAGE_WIDEST;
 	return domain == SUB_LEAF ? IMAGE_LEAVES : IMAGE_WIDEST_INNER;
 }
@@ -560,6 +590,8 @@ static struct ilir_stmt *lower_recursion(struct lowering *l)
 	if (!l->sched->specialize_leaf || down)
 		return loop_over_batches(l, ilir_index(m, 0), down,
 					 l->sched->specialize_leaf ? down_steps : tested_steps);
+	if (runs_leaves_as_inner(l, l->traversal))
+		return loop_over_batches(l, ilir_index(m, 0), false, inner_steps);
 	struct ilir_stmt *leaves = lower_cases(l, SUB_LEAF, ilir_index(m, 0), ilir_size(m, IMAGE_LEAVES));
 	leaves = ilir_append(leaves, ilir_barrier(m));
 	ilir_expr first = l->sched->dynamic_batch ? ilir_index(m, 1) : ilir_size(m, IMAGE_LEAVES);

@@ -71,8 +71,11 @@ static void replace_values(struct application *a)
 	struct mutate_products m;
 	sub_ref now[MUTATE_MAX_JOINED];
 	int replaced = mutate_count_replaced(&a->r);
-	for (int k = 0; k < a->r.n && !a->why; k++)
+	for (int k = 0; k < a->r.n && !a->why; k++) {
+		if (k >= replaced)
+			emit_value(a, a->r.value[k]);
 		copied.value[k] = k < replaced ? copy_value(a, a->r.value[k]) : a->now[a->r.value[k].i];
+	}
 	if (a->why)
 		return;
 	struct mutate_form *forms = ARENA_ARRAY(a->to->arena, struct mutate_form, a->to->values.n + MUTATE_ROOM);

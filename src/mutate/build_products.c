@@ -31,7 +31,7 @@ const struct mutate_operator_traits mutate_operators[] = {{0},
 
 int mutate_count_replaced(const struct mutate_regroup *r)
 {
-	return r->op == MUTATE_APPEND ? 1 : r->n;
+	return r->op == MUTATE_APPEND || r->op == MUTATE_LIKE ? 1 : r->n;
 }
 
 /* --- places --- */

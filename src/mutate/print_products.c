@@ -13,9 +13,20 @@ struct printer {
 	struct str *s;
 };
 
+static bool computes_value(const struct sub_program *p, const struct sub_body *b, sub_ref r)
+{
+	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n);
+	sub_mark_live(p, b, live);
+	return live[r.i];
+}
+
+/* Prints the name of a value of this body, or of another one that computes it. */
 static void print_name(const struct printer *t, sub_ref r)
 {
-	str_printf(t->s, "%s.v%u", t->b->name, t->number ? t->number[r.i] : r.i);
+	const struct sub_body *b = t->b;
+	for (size_t i = 0; i < t->p->bodies.n && !computes_value(t->p, b, r); i++)
+		b = &t->p->bodies.at[i];
+	str_printf(t->s, "%s.v%u", b->name, t->number ? t->number[r.i] : r.i);
 }
 
 static void print_regroup(const struct printer *t, const struct mutate_regroup *r)
@@ -69,28 +80,35 @@ static void print_proof(const struct printer *t, const struct mutate_products *m
 		print_boxes(t, m, k);
 }
 
-/* Computes all elements of what stands in place of each value, unless that would take long. */
-static void print_check(const struct printer *t, const struct mutate_regroup *r)
+/* Computes all elements of what stands in place of each value; false if there is none, or that would take long. */
+static bool compute_products(struct sub_program *p, const struct mutate_regroup *r, bool exact, struct mutate_census *all)
 {
-	size_t values = t->p->values.n, vars = t->p->vars.n;
 	sub_ref now[MUTATE_MAX_JOINED], leaf[3 * MUTATE_MAX_JOINED];
-	struct mutate_form *forms = ARENA_ARRAY(t->p->arena, struct mutate_form, values + MUTATE_ROOM);
+	struct mutate_form *forms = ARENA_ARRAY(p->arena, struct mutate_form, p->values.n + MUTATE_ROOM);
 	struct mutate_products m;
-	struct mutate_census all = {0};
-	const char *why = mutate_make_products(t->p, r, t->exact, MUTATE_ROUNDS, forms, &m, now);
-	bool ok = !why && m.work + m.original <= MUTATE_MAX_CHECKED_WORK;
-	int leaves = mutate_list_operands(t->p, r, leaf);
-	forms = ok ? ARENA_ARRAY(t->p->arena, struct mutate_form, t->p->values.n) : forms;
+	if (r->op == MUTATE_LIKE)
+		return !mutate_make_like(p, r, exact, MUTATE_ROUNDS, forms, &m, all, now);
+	bool ok = !mutate_make_products(p, r, exact, MUTATE_ROUNDS, forms, &m, now) &&
+		  m.work + m.original <= MUTATE_MAX_CHECKED_WORK;
+	int leaves = mutate_list_operands(p, r, leaf);
+	forms = ok ? ARENA_ARRAY(p->arena, struct mutate_form, p->values.n) : forms;
 	for (int k = 0; k < mutate_count_replaced(r) && ok; k++) {
 		struct mutate_census census;
 		struct mutate_comparison none = {.vars = m.proof[k].vars};
-		mutate_find_forms_over(t->p, leaf, leaves, forms, r->value[k]);
-		mutate_find_forms_over(t->p, leaf, leaves, forms, now[k]);
-		ok = mutate_compute_most(t->p, forms, r->value[k], now[k], &none, m.proof[k].elements, MUTATE_MAX_STEPS, &census);
-		all.elements += census.elements;
-		all.missed += census.missed;
+		mutate_find_forms_over(p, leaf, leaves, forms, r->value[k]);
+		mutate_find_forms_over(p, leaf, leaves, forms, now[k]);
+		ok = mutate_compute_most(p, forms, r->value[k], now[k], &none, m.proof[k].elements, MUTATE_MAX_STEPS, &census);
+		all->elements += census.elements;
+		all->missed += census.missed;
 	}
-	if (ok)
+	return ok;
+}
+
+static void print_check(const struct printer *t, const struct mutate_regroup *r)
+{
+	size_t values = t->p->values.n, vars = t->p->vars.n;
+	struct mutate_census all = {0};
+	if (compute_products(t->p, r, t->exact, &all))
 		str_printf(t->s, "    all %ld elements computed: with the correction %ld differ\n", all.elements, all.missed);
 	else
 		str_puts(t->s, "    too many elements to compute all: take smaller sizes\n");

@@ -51,6 +51,8 @@ int mutate_count_replaced(const struct mutate_regroup *);
 struct mutate_relations {
 	const struct sub_program *p;
 	uint32_t *bodies; /* by value: the least value that the same bodies compute */
+	int *leaf, *inner; /* by value: the number + 1 of the traversal up in which leaves compute it, and nothing else does, and of one
+			    * in which inner nodes do; 0 = there is none */
 	uint32_t *seen;	  /* by value: the last question that came by */
 	uint32_t asked;	  /* questions so far */
 };
@@ -60,6 +62,9 @@ struct mutate_relations mutate_relate_values(const struct sub_program *);
 const char *mutate_refuse_regroup(struct mutate_relations *, const struct mutate_regroup *);
 /* Adds the mutant to the program: whole[k] is an assign with the variables of value k.  NULL, or why there is none. */
 const char *mutate_build_products(struct sub_program *, const struct mutate_regroup *, sub_ref *whole);
+/* Products of a row, and elements that are moved, each for a quarter of one; what depends on weights alone is computed when they are
+ * bound, and counts for nothing. */
+double mutate_count_row_work(const struct sub_program *, sub_ref);
 /* The operands of the values, which proofs count as leaves; `leaf` has room for three of each value.  Returns how many. */
 int mutate_list_operands(const struct sub_program *, const struct mutate_regroup *, sub_ref *leaf);
 
@@ -77,6 +82,11 @@ struct mutate_products {
  * `forms` has room for all values of the program and MUTATE_ROOM further ones. */
 const char *mutate_make_products(struct sub_program *, const struct mutate_regroup *, bool exact, int rounds, struct mutate_form *forms,
 				 struct mutate_products *, sub_ref *now);
+
+/* The same of a value of leaves that is computed as another one is of inner nodes: where that differs anywhere there is none.  Unless
+ * it is NULL, *census counts all elements of the linear values that the proof compares. */
+const char *mutate_make_like(struct sub_program *, const struct mutate_regroup *, bool exact, int rounds, struct mutate_form *forms,
+			     struct mutate_products *, struct mutate_census *census, sub_ref *now);
 
 /* Mutants of one body. */
 struct mutate_product_search {

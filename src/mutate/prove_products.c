@@ -14,17 +14,33 @@ static bool is_product(const struct sub_program *p, sub_ref r)
 	return v->op == SUB_ACCUMULATE && v->dtype == DTYPE_F32 && v->reduced.n && !sub_reduces_ragged(p, v);
 }
 
+/* Notes of the values of a body which traversal they belong to. */
+static void note_traversal(struct mutate_relations *r, const struct sub_body *b, const bool *live, bool *computed)
+{
+	int number = b->traversal + 1, leaf = b->domain == SUB_LEAF ? number : 0;
+	for (size_t i = 1; i < r->p->values.n; i++) {
+		if (!live[i])
+			continue;
+		r->leaf[i] = !computed[i] || r->leaf[i] == leaf ? leaf : 0;
+		r->inner[i] = b->domain == SUB_INNER ? number : r->inner[i];
+		computed[i] = true;
+	}
+}
+
 struct mutate_relations mutate_relate_values(const struct sub_program *p)
 {
 	size_t n = p->values.n;
 	struct mutate_relations r = {.p = p, .bodies = ARENA_ARRAY(p->arena, uint32_t, n), .seen = ARENA_ARRAY(p->arena, uint32_t, n)};
-	bool *live = ARENA_ARRAY(p->arena, bool, n);
+	bool *live = ARENA_ARRAY(p->arena, bool, n), *computed = ARENA_ARRAY(p->arena, bool, n);
+	r.leaf = ARENA_ARRAY(p->arena, int, n);
+	r.inner = ARENA_ARRAY(p->arena, int, n);
 	uint32_t *least[2] = {ARENA_ARRAY(p->arena, uint32_t, n), ARENA_ARRAY(p->arena, uint32_t, n)};
 	for (size_t b = 0; b < p->bodies.n; b++) {
 		memset(live, 0, n * sizeof *live);
 		memset(least[0], 0, n * sizeof **least);
 		memset(least[1], 0, n * sizeof **least);
 		sub_mark_live(p, &p->bodies.at[b], live);
+		note_traversal(&r, &p->bodies.at[b], live, computed);
 		for (uint32_t i = 1; i < n; i++) {
 			uint32_t *first = &least[live[i]][r.bodies[i]];
 			*first = *first ? *first : i;
@@ -55,8 +71,22 @@ static bool are_independent(struct mutate_relations *r, sub_ref a, sub_ref b)
 	return a.i < b.i ? !needs_value(r, b, a) : !needs_value(r, a, b);
 }
 
+/* Whether a value is one of leaves, and the other of inner nodes of the same traversal. */
+static const char *refuse_like(const struct mutate_relations *of, const struct mutate_regroup *r)
+{
+	if (r->n != 2)
+		return "it is like one value";
+	int traversal = of->leaf[r->value[0].i];
+	const struct sub_value *v = sub_at(of->p, r->value[0]);
+	if (!traversal || v->dtype != DTYPE_F32 || sub_class_of(v->op) == SUB_SOURCE || sub_leading_dims(of->p, r->value[0]) != 1)
+		return "it is no value of leaves alone";
+	return of->inner[r->value[1].i] == traversal ? NULL : "the other value is none of inner nodes";
+}
+
 const char *mutate_refuse_regroup(struct mutate_relations *of, const struct mutate_regroup *r)
 {
+	if (r->op == MUTATE_LIKE)
+		return refuse_like(of, r);
 	for (int k = 0; k < r->n; k++)
 		if (!is_product(of->p, r->value[k]))
 			return "it is no sum of products";
@@ -88,8 +118,7 @@ int mutate_list_operands(const struct sub_program *p, const struct mutate_regrou
 
 /* --- the proof --- */
 
-/* Products of a row, and elements that are moved; what depends on weights alone is computed when they are bound. */
-static double count_row_work(const struct sub_program *p, sub_ref r)
+double mutate_count_row_work(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
 	if (v->op == SUB_ACCUMULATE)
@@ -147,7 +176,7 @@ static const char *correct_values(struct sub_program *p, const sub_ref *whole, s
 		elements += m->proof[k].elements;
 	}
 	for (uint32_t i = first; i < p->values.n; i++)
-		m->work += count_row_work(p, (sub_ref){i});
+		m->work += mutate_count_row_work(p, (sub_ref){i});
 	return m->recomputed * 2 > elements ? "its correction computes most of it" : NULL;
 }
 
@@ -156,6 +185,8 @@ const char *mutate_make_products(struct sub_program *p, const struct mutate_regr
 {
 	sub_ref whole[MUTATE_MAX_JOINED], leaf[3 * MUTATE_MAX_JOINED];
 	size_t first = p->values.n;
+	if (r->op == MUTATE_LIKE)
+		return mutate_make_like(p, r, exact, rounds, forms, m, NULL, now);
 	*m = (struct mutate_products){.r = *r};
 	for (int k = 0; k < r->n; k++) {
 		if (!is_product(p, r->value[k]))

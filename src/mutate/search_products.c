@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The generator of mutants of sums of products: every operator, of every value of a body, and every group of values where it takes
  * several; groups that are proved grow by one more.  What values have in common is not asked: the proof of a mutant that supposes
- * too much fails. */
+ * too much fails.  And each value that a body of leaves stores, as one of inner nodes. */
 #include "mutate/product_mutant.h"
 
 #include <string.h>
@@ -56,7 +56,8 @@ static bool try_regroup(struct finder *f, const struct mutate_regroup *r, int ro
 	if (!goes_on(f) || mutate_refuse_regroup(f->relations, r) || !has_room(f))
 		return false;
 	f->s->built++;
-	bool ok = !mutate_make_products(f->p, r, f->exact, rounds, f->forms, m, now) && m->work <= MOST_WORK * m->original;
+	bool ok = !mutate_make_products(f->p, r, f->exact, rounds, f->forms, m, now);
+	ok &= r->op == MUTATE_LIKE || m->work <= MOST_WORK * m->original;
 	sub_forget_values_and_vars(f->p, f->values, f->vars);
 	return ok;
 }
@@ -143,6 +144,34 @@ static void try_product(struct finder *f, int i)
 	try_numbers(f, r, MUTATE_SPLIT, parts, sizeof parts / sizeof *parts);
 }
 
+/* --- values of leaves --- */
+
+static bool same_target(const struct sub_store *a, const struct sub_store *b)
+{
+	return a->to == b->to && a->which == b->which;
+}
+
+/* What a body of leaves stores, as what a body of inner nodes stores in the same place. */
+static void try_like(struct finder *f, const struct sub_body *inner, const bool *done)
+{
+	for (size_t i = 0; i < f->b->stores.n; i++)
+		for (size_t k = 0; k < inner->stores.n; k++) {
+			const struct sub_store *to = &f->b->stores.at[i], *from = &inner->stores.at[k];
+			sub_ref leaf = to->value.value, other = from->value.value;
+			if (same_target(to, from) && !done[leaf.i] && !done[other.i])
+				keep_regroup(f, &(struct mutate_regroup){.op = MUTATE_LIKE, .n = 2, .value = {leaf, other}});
+		}
+}
+
+static void try_leaves(struct finder *f, const bool *done)
+{
+	for (size_t b = 0; b < f->p->bodies.n && f->b->domain == SUB_LEAF && !f->exact; b++)
+		if (f->p->bodies.at[b].domain == SUB_INNER && f->p->bodies.at[b].traversal == f->b->traversal)
+			try_like(f, &f->p->bodies.at[b], done);
+}
+
+/* --- all of a body --- */
+
 /* Lists the sums of products of a body that no earlier one has. */
 static void list_products(struct finder *f, bool *done)
 {
@@ -167,6 +196,7 @@ bool mutate_find_products(struct sub_program *p, const struct sub_body *b, bool 
 	f.values = p->values.n, f.vars = p->vars.n, f.s = s;
 	f.forms = ARENA_ARRAY(p->arena, struct mutate_form, p->values.n + MUTATE_ROOM);
 	*s = (struct mutate_product_search){.found = ARENA_ARRAY(p->arena, struct mutate_products, MUTATE_PRODUCTS_KEPT)};
+	try_leaves(&f, done);
 	list_products(&f, done);
 	s->products = f.n;
 	for (int i = 0; i < f.n && !f.given_up && !s->ended; i++)

@@ -374,8 +374,8 @@ static void check_link(struct verifier *v, const struct sub_body *b, const struc
 	bool parent = m->function == SUB_PARENT || m->function == SUB_EDGE_PARENT;
 	if (sub_goes_down(v->p, b) ? child : parent)
 		report_body_fault(v, b, "a traversal goes along edges of the other direction");
-	else if ((child && b->domain == SUB_LEAF) || (parent && b->domain == SUB_TOP))
-		report_body_fault(v, b, "a leaf reads a child, or a root a parent");
+	else if ((m->function == SUB_CHILD && b->domain == SUB_LEAF) || (parent && b->domain == SUB_TOP))
+		report_body_fault(v, b, "a leaf reads a child in a slot, or a root a parent");
 }
 
 /* Checks that a body reads states of other nodes of its input only where all of them are complete. */

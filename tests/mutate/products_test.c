@@ -120,7 +120,7 @@ static void test_random(int first, int count)
 	tap_is(failed, 0, "mutants of random products are the originals at every element");
 	for (int op = 1; op < MUTATE_OPERATORS; op++) {
 		printf("# %s: %ld applied\n", mutate_operators[op].spelling, applied[op]);
-		if (count >= ALL_SEEDS)
+		if (count >= ALL_SEEDS && op != MUTATE_LIKE)
 			tap_ok(applied[op] > count / 20, "%s: there are such", mutate_operators[op].spelling);
 	}
 	printf("# %ld refused\n", refused);

@@ -2,7 +2,7 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Each fault of faults.tsv (a file of src/mutate/, text in it, text in its place) is put into the propagation of boxes or
 # into the comparison, and the test of random linear programs must fail with it; or into the layouts or corrections of
-# mutants, and the test of generated mutants, or of mutants of products, must.
+# mutants, and the test of generated mutants, or of mutants of products or of leaves, must.
 . "${srcdir:-.}/tests/tap.sh"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -20,6 +20,7 @@ find_test()
 {
 	case $1 in
 	shape_mutant.c | correct_mutant.c | search_mutants.c) echo generated_test ;;
+	like_inner.c) echo leaves_test ;;
 	*_products.c) echo products_test ;;
 	*) echo random_linear_test ;;
 	esac
@@ -31,7 +32,7 @@ run_test()
 	if [ "$1" != random_linear_test ]; then "$tmp/test"; else "$tmp/test" 1 "$2"; fi >"$tmp/output" 2>&1
 }
 
-for test in random_linear_test generated_test products_test; do
+for test in random_linear_test generated_test products_test leaves_test; do
 	if ! "${cc[@]}" "${flags[@]}" -c "$srcdir/tests/mutate/$test.c" -o "$tmp/$test.o" 2>"$tmp/errors" || ! build $test; then
 		tap_skip "the library cannot be linked with plain options" "seeded faults are found"
 		tap_done
