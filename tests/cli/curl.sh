@@ -17,7 +17,7 @@ start_server()
 	local i
 	"$ESPALIER" serve "$@" --backend interpreter --listen 0 >"$tmp/log" 2>"$tmp/messages" &
 	server=$!
-	for ((i = 0; i < 600; i++)); do
+	for ((i = 0; i < 1800; i++)); do
 		grep -q '^espalier: ready' "$tmp/messages" && break
 		kill -0 $server 2>/dev/null || break
 		read -r -t 0.1 <> <(:) || true
