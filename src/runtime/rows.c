@@ -71,6 +71,35 @@ void rt_get_row(const struct image_buffer *b, const void *from, int64_t row, voi
 		memcpy((char *)to + (size_t)i * width, begin + (size_t)at * width, (size_t)p.elements * width);
 }
 
+/* Rows of results are often as short as this many bytes: a call takes longer than to copy them by words. */
+enum { SHORT_ROW = 64 };
+
+static void copy_short_row(char *to, const char *from, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += sizeof(uint32_t))
+		memcpy(to + i, from + i, sizeof(uint32_t));
+}
+
+void rt_get_rows(const struct image_buffer *b, const void *from, const struct rt_rows *rows, void *to)
+{
+	const struct piece p = find_piece(b);
+	const int64_t n = rt_row_elements(b);
+	const size_t width = width_of(b), bytes = (size_t)n * width, stride = (size_t)b->row_elements * width;
+	const bool whole = p.elements == n, is_short = bytes <= SHORT_ROW && bytes % sizeof(uint32_t) == 0;
+	for (int64_t i = 0; i < rows->n; i++) {
+		const int64_t place = rows->place ? rows->place[i] : i;
+		const int64_t row = rows->row ? rows->row[place] : rows->first + place;
+		const char *begin = (const char *)from + (size_t)row * stride;
+		char *at = (char *)to + (size_t)place * bytes;
+		if (!whole)
+			rt_get_row(b, from, row, at);
+		else if (is_short)
+			copy_short_row(at, begin, bytes);
+		else
+			memcpy(at, begin, bytes);
+	}
+}
+
 void rt_put_row(const struct image_buffer *b, const void *from, int64_t row, void *to)
 {
 	struct piece p = find_piece(b);

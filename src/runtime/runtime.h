@@ -188,6 +188,13 @@ bool rt_reads(const struct image_input *, const struct lin_order *, int32_t numb
 /* Copies a dense row into a row of the buffer, and out of one. */
 void rt_put_row(const struct image_buffer *, const void *from, int64_t row, void *to);
 void rt_get_row(const struct image_buffer *, const void *from, int64_t row, void *to);
+/* Which rows of a buffer are copied to which places of dense ones: to each of `n` places, which are place[0 .. n - 1] or, where
+ * that is NULL, 0 .. n - 1, the row that row[place] or, where that is NULL, first + place says. */
+struct rt_rows {
+	int64_t n, first;
+	const int32_t *row, *place;
+};
+void rt_get_rows(const struct image_buffer *, const void *from, const struct rt_rows *, void *to);
 /* The time of CLOCK_MONOTONIC, in nanoseconds. */
 int64_t rt_nanoseconds(void);
 /* rt_allocate, and zeroed. */

@@ -207,10 +207,10 @@ static void copy_rows(const struct serve_engine *e, const struct serve_request *
 {
 	const struct image_output *o = &e->image->output[output];
 	const struct rt_session *s = &e->forest.session;
-	const struct lin_forest *f = &r->minibatch.forest;
-	for (int64_t i = 0, n = o->at_root ? f->inputs : f->nodes; i < n; i++)
-		rt_get_row(&e->image->buffer[o->buffer], s->buffers[o->buffer],
-			   o->at_root ? first + i : s->order.number[first + i], serve_place(r, output, i));
+	const struct rt_rows rows = {.n = o->at_root ? r->minibatch.forest.inputs : r->minibatch.forest.nodes,
+				     .first = first,
+				     .row = o->at_root ? NULL : s->order.number + first};
+	rt_get_rows(&e->image->buffer[o->buffer], s->buffers[o->buffer], &rows, serve_place(r, output, 0));
 }
 
 static void copy_results(const struct serve_engine *e)

@@ -80,12 +80,12 @@ static void fill_arrays(struct serve_engine *e)
 
 /* --- behind them --- */
 
-static void copy_output(const struct serve_engine *e, const struct serve_request *r, int output, int64_t from,
-			int64_t to)
+static void copy_output(const struct serve_engine *e, const struct serve_request *r, int output,
+			const struct rt_rows *rows)
 {
 	const struct image_output *o = &e->image->output[output];
-	rt_get_row(&e->image->buffer[o->buffer], e->session.buffers[o->buffer], from,
-		   serve_place(r, output, to));
+	if (rows->n)
+		rt_get_rows(&e->image->buffer[o->buffer], e->session.buffers[o->buffer], rows, serve_place(r, output, 0));
 }
 
 static void copy_nodes(const struct serve_engine *e, const struct serve_pick *p)
@@ -93,18 +93,20 @@ static void copy_nodes(const struct serve_engine *e, const struct serve_pick *p)
 	const struct serve_request *r = p->request;
 	if (r->traversal + 1 < e->steps.traversals)
 		return;
+	const struct rt_rows rows = {.n = p->end - p->begin, .row = r->row, .place = r->order.order + p->begin};
 	for (int i = 0; i < e->image->outputs; i++)
-		for (int32_t n = p->begin; !e->image->output[i].at_root && n < p->end; n++)
-			copy_output(e, r, i, r->row[r->order.order[n]], r->order.order[n]);
+		if (!e->image->output[i].at_root)
+			copy_output(e, r, i, &rows);
 }
 
 /* Copies the outputs of the inputs of a request, the first of which has this row; returns the row of the
  * next. */
 static int64_t copy_inputs(const struct serve_engine *e, const struct serve_request *r, int64_t first)
 {
+	const struct rt_rows rows = {.n = r->order.inputs, .first = first};
 	for (int i = 0; i < e->image->outputs; i++)
-		for (int32_t k = 0; e->image->output[i].at_root && k < r->order.inputs; k++)
-			copy_output(e, r, i, first + k, k);
+		if (e->image->output[i].at_root)
+			copy_output(e, r, i, &rows);
 	return first + r->order.inputs;
 }
 
