@@ -10,7 +10,7 @@ struct esp_ticket {
 	const esp_forest *forest;
 	struct packed *weights;
 	void *stream;		     /* an object; NULL = none */
-	struct serve_ticket *ticket; /* whose release gives the object back */
+	struct serve_ticket *ticket; /* in memory behind this struct; its release gives the object back */
 	void (*done)(void *user, esp_ticket *);
 	void *user;
 	size_t structures;
@@ -119,13 +119,20 @@ static void call_done(void *ticket)
 	t->done(t->user, t);
 }
 
+/* Where the queue's ticket lies behind the struct of one with so many structures. */
+static size_t place_in_queue(size_t structures)
+{
+	size_t bytes = sizeof(esp_ticket) + (structures + 1) * sizeof(int32_t);
+	return bytes + (-bytes & (_Alignof(max_align_t) - 1));
+}
+
 /* Copies where structures begin: results are found by structure and node even after the forest has changed.
  */
 static esp_ticket *new_ticket(const struct submission *of, const esp_submit_options *o, struct diags *diags)
 {
 	const struct lin_forest f = lin_collect_forest(&of->forest->collect);
-	size_t bytes = sizeof(esp_ticket) + (f.inputs + 1) * sizeof(int32_t);
-	esp_ticket *t = object_new(of->service->object.context, bytes, destroy_ticket, diags);
+	esp_ticket *t = object_new(of->service->object.context, place_in_queue(f.inputs) + serve_ticket_bytes(),
+				   destroy_ticket, diags);
 	if (!t)
 		return NULL;
 	t->service = object_hold(of->service);
@@ -159,7 +166,8 @@ esp_ticket *ticket_submit(const struct submission *s, const esp_submit_options *
 				      .done = call_done,
 				      .release = object_release,
 				      .user = t,
-				      .ticket = &t->ticket};
+				      .ticket = &t->ticket,
+				      .memory = (char *)t + place_in_queue(t->structures)};
 	if (serve_submit(s->service->queue, &of, diags))
 		return t;
 	object_release(t);

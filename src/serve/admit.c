@@ -251,7 +251,6 @@ static void join_engine(struct serve_engine *e, struct serve_request *r, int64_t
 	for (int32_t n = 0; n < r->order.nodes; n++)
 		r->row[n] = -1;
 	r->expected = expect_time(e, r->order.nodes, r->order.batches);
-	r->joined = rt_nanoseconds();
 	r->width = width_of(e, r->order.nodes, r->order.batches);
 	e->rows += r->rows;
 	e->edges += r->edges;
@@ -290,6 +289,7 @@ enum serve_outcome serve_admit(struct serve_engine *e, const struct serve_entry 
 	r->owner = NULL;
 	r->binding = of->binding;
 	r->carry = of->carry;
+	r->joined = rt_nanoseconds();
 	*out = r;
 	if (r->order.nodes) {
 		join_engine(e, r, of->rank);

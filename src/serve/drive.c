@@ -81,7 +81,7 @@ static bool admit_ticket(struct serve_service *s, struct serve_ticket *t)
 		put_back(s, t);
 	} else {
 		t->place = SERVE_COMPUTED;
-		t->joined = rt_nanoseconds();
+		t->joined = t->request->joined;
 		serve_trace_joined(s, t);
 		serve_put_ticket_behind(&s->computed, s->computed.last, t);
 	}
@@ -257,6 +257,9 @@ static void sleep_until(struct serve_service *s, struct serve_ticket *t, int64_t
 {
 	struct timespec time = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
 	struct serve_sleeper self = {.ticket = t};
+	if (!t->has_wake)
+		serve_init_condition(&t->wake);
+	t->has_wake = true;
 	t->sleepers++;
 	add_sleeper(s, &self);
 	if (until == INT64_MAX)
@@ -269,6 +272,9 @@ static void sleep_until(struct serve_service *s, struct serve_ticket *t, int64_t
 
 enum serve_answer serve_wait(struct serve_service *s, struct serve_ticket *t, int64_t until)
 {
+	enum serve_answer answer = serve_ticket_answer(t);
+	if (answer != SERVE_PENDING)
+		return answer;
 	pthread_mutex_lock(&s->lock);
 	while (t->place < SERVE_TOLD && (until == INT64_MAX || rt_nanoseconds() < until)) {
 		int64_t start = s->driving ? INT64_MAX : serve_start_time(s);
@@ -279,7 +285,7 @@ enum serve_answer serve_wait(struct serve_service *s, struct serve_ticket *t, in
 		serve_drive(s);
 		serve_free_tickets(s);
 	}
-	enum serve_answer answer = t->answer;
+	answer = serve_ticket_answer(t);
 	if (!s->driving)
 		serve_hand_over(s);
 	pthread_mutex_unlock(&s->lock);

@@ -89,6 +89,14 @@ void serve_forget(struct serve_service *s, struct serve_ticket *t)
 
 /* --- the thread --- */
 
+/* The ticket whose `done` the thread runs, which may free it without the lock: no other thread uses it then. */
+static _Thread_local const struct serve_ticket *called_here;
+
+bool serve_is_called_here(const struct serve_ticket *t)
+{
+	return t == called_here;
+}
+
 /* Calls without the lock; a ticket that its owner frees meanwhile is freed behind the call. */
 static void call_back(struct serve_service *s)
 {
@@ -96,7 +104,9 @@ static void call_back(struct serve_service *s)
 	serve_forget(s, t);
 	t->calling = true;
 	pthread_mutex_unlock(&s->lock);
+	called_here = t;
 	t->of.done(t->of.user);
+	called_here = NULL;
 	pthread_mutex_lock(&s->lock);
 	t->calling = false;
 	if (t->freed)
@@ -152,15 +162,28 @@ static void serve_thread_once(struct serve_service *s)
 		drive_as_thread(s);
 }
 
+/* Whether what was freed is given back now: behind the calls of those that have ended together, or behind many.  Until then
+ * who settles the service gives it back, since the next call may wait for that thread. */
+static bool gives_back(struct serve_service *s, int *calls)
+{
+	enum { MOST_CALLS = 64 };
+	bool later = s->driving || (s->calls.first && ++*calls < MOST_CALLS);
+	if (later && s->freed.first)
+		pthread_cond_broadcast(&s->settled);
+	*calls = later ? *calls : 0;
+	return !later;
+}
+
 static void *run_thread(void *service)
 {
 	struct serve_service *s = service;
 	bool gone = false;
+	int calls = 0;
 	pthread_mutex_lock(&s->lock);
 	s->gone = &gone;
 	while (!s->closing) {
 		serve_thread_once(s);
-		if (!s->driving)
+		if (gives_back(s, &calls))
 			serve_free_tickets(s);
 		if (gone)
 			return NULL;

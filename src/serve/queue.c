@@ -94,10 +94,15 @@ const struct serve_counters *serve_counters(const struct serve_service *s)
 
 /* --- submission --- */
 
+size_t serve_ticket_bytes(void)
+{
+	return sizeof(struct serve_ticket) + (-sizeof(struct serve_ticket) & (_Alignof(max_align_t) - 1));
+}
+
 static struct serve_ticket *new_ticket(struct serve_service *s, const struct serve_submission *of,
 				       struct diags *diags)
 {
-	struct serve_ticket *t = rt_allocate_zeroed(s->allocator, sizeof *t);
+	struct serve_ticket *t = of->memory ? of->memory : rt_allocate_zeroed(s->allocator, sizeof *t);
 	if (!t) {
 		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a request");
 		return NULL;
@@ -105,16 +110,18 @@ static struct serve_ticket *new_ticket(struct serve_service *s, const struct ser
 	t->of = *of;
 	t->submitted = rt_nanoseconds();
 	t->rank = t->submitted - of->priority * s->options.head_start;
+	t->lent = of->memory;
 	diags_init(&t->diags, s->allocator);
-	serve_init_condition(&t->wake);
 	return t;
 }
 
 static void destroy_ticket(struct serve_service *s, struct serve_ticket *t)
 {
-	pthread_cond_destroy(&t->wake);
+	if (t->has_wake)
+		pthread_cond_destroy(&t->wake);
 	diags_free(&t->diags);
-	rt_free(s->allocator, t);
+	if (!t->lent)
+		rt_free(s->allocator, t);
 }
 
 static int64_t row_bytes(int64_t elements, enum dtype dtype)
@@ -230,7 +237,7 @@ void serve_end_ticket(struct serve_service *s, struct serve_ticket *t, enum serv
 		t->request = NULL;
 	}
 	note_end(s, t, answer);
-	t->answer = answer;
+	atomic_store_explicit(&t->answer, answer, memory_order_release);
 	t->place = SERVE_OVER;
 	if (t->of.carry)
 		atomic_store(&t->of.carry->busy, false);
@@ -287,18 +294,18 @@ void serve_settle(struct serve_service *s)
 		return;
 	pthread_mutex_lock(&s->lock);
 	while (!is_own_thread(s) && (s->finishing || s->freed.first))
-		pthread_cond_wait(&s->settled, &s->lock);
+		if (s->freed.first && !s->driving)
+			serve_free_tickets(s);
+		else
+			pthread_cond_wait(&s->settled, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- tickets --- */
 
-enum serve_answer serve_ticket_answer(struct serve_service *s, const struct serve_ticket *t)
+enum serve_answer serve_ticket_answer(const struct serve_ticket *t)
 {
-	pthread_mutex_lock(&s->lock);
-	enum serve_answer answer = t->answer;
-	pthread_mutex_unlock(&s->lock);
-	return answer;
+	return atomic_load_explicit(&t->answer, memory_order_acquire);
 }
 
 static bool is_pending(const struct serve_ticket *t)
@@ -378,6 +385,10 @@ void serve_ticket_free(struct serve_service *s, struct serve_ticket *t)
 	if (is_inherited(s)) {
 		if (t->of.release)
 			t->of.release(t->of.user);
+		return;
+	}
+	if (serve_is_called_here(t)) {
+		t->freed = true; /* its call gives it back */
 		return;
 	}
 	pthread_mutex_lock(&s->lock);

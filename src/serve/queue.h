@@ -49,6 +49,9 @@ struct serve_submission {
 	void (*release)(void *user);
 	void *user;		      /* argument of both */
 	struct serve_ticket **ticket; /* set before anything is called; may be NULL */
+	/* Memory for the ticket, zeroed, of serve_ticket_bytes() bytes, which is not used any more when `release` is called;
+	 * NULL = it is allocated. */
+	void *memory;
 };
 
 struct serve_service;
@@ -63,13 +66,15 @@ void serve_close(struct serve_service *);
  * last is a caller, and not its thread, which could still be closing it when the process ends. Does nothing
  * in that thread. */
 void serve_settle(struct serve_service *);
+/* A multiple of the alignment that any type needs. */
+size_t serve_ticket_bytes(void);
 /* NULL after a diagnostic, `service-full` among them; then `release` is not called. */
 struct serve_ticket *serve_submit(struct serve_service *, const struct serve_submission *, struct diags *);
 /* Waits until the ticket has ended, or until a time of CLOCK_MONOTONIC [ns]; INT64_MAX = no limit.  May
- * compute for others meanwhile; a superstep that has begun is run to its end. */
+ * compute for others meanwhile; a superstep that has begun is run to its end.  Takes no lock when it has ended. */
 enum serve_answer serve_wait(struct serve_service *, struct serve_ticket *, int64_t until);
-/* The answer without waiting. */
-enum serve_answer serve_ticket_answer(struct serve_service *, const struct serve_ticket *);
+/* The answer without waiting, and without a lock. */
+enum serve_answer serve_ticket_answer(const struct serve_ticket *);
 /* A pending ticket ends as cancelled, at the next superstep if it is in flight. */
 void serve_cancel(struct serve_service *, struct serve_ticket *);
 /* When a ticket that is done was submitted (0), joined (1) and ended (2) [ns]; otherwise 0. */

@@ -25,13 +25,15 @@ struct serve_ticket {
 	struct serve_request *request; /* NULL = none yet */
 	struct diags diags;
 	enum serve_place place;
-	enum serve_answer answer;
+	_Atomic enum serve_answer answer; /* written last, with the lock; read without it */
 	uint64_t number; /* of those that were submitted, from 1 on */
 	int64_t rank;	 /* what is smaller comes first [ns] */
 	int64_t bytes;
 	int64_t submitted, joined, ended; /* when [ns] */
 	bool cancelled, freed;	   /* freed: by its owner, while another thread may use it */
 	bool calling;		   /* `done` runs */
+	bool lent;		   /* its memory is the caller's */
+	bool has_wake;		   /* `wake` was made, by the first who sleeps */
 	bool apart;		   /* a forest that it was gathered into could not be run */
 	int sleepers;		   /* threads that wait for it, or to drive */
 	pthread_cond_t wake;
@@ -112,6 +114,8 @@ bool serve_start_thread(struct serve_service *, struct diags *);
 void serve_stop_thread(struct serve_service *);
 /* Tells that a ticket has ended, as it was submitted to. */
 void serve_tell(struct serve_service *, struct serve_ticket *);
+/* Whether the thread runs `done` of the ticket. */
+bool serve_is_called_here(const struct serve_ticket *);
 /* Takes a ticket out of the list in which it waits to be told. */
 void serve_forget(struct serve_service *, struct serve_ticket *);
 void serve_init_condition(pthread_cond_t *);

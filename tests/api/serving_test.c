@@ -245,6 +245,53 @@ static void test_last(void)
 	close_place(&p);
 }
 
+/* Callbacks of three requests: the first waits until the others were submitted, which end together; of these one is freed, and
+ * the other one waits until the service was freed. */
+struct blocked {
+	atomic_int calls, submitted, freed, hangs;
+};
+
+static void wait_until(struct blocked *b, atomic_int *flag)
+{
+	for (int i = 0; !atomic_load(flag); i++) {
+		if (i == 20000) {
+			atomic_store(&b->hangs, 1);
+			return;
+		}
+		sleep_briefly();
+	}
+}
+
+static void end_blocked(void *user, esp_ticket *t)
+{
+	struct blocked *b = user;
+	int before = atomic_load(&b->calls);
+	if (before == 0)
+		wait_until(b, &b->submitted);
+	esp_ticket_free(t);
+	atomic_fetch_add(&b->calls, 1);
+	if (before == 2)
+		wait_until(b, &b->freed);
+}
+
+static void test_blocked(void)
+{
+	struct place p;
+	struct blocked b = {0};
+	const esp_submit_options o = {.done = end_blocked, .user = &b};
+	open_full(&p, NULL);
+	for (int i = 0; i < 3; i++)
+		submit(&p, 0, o);
+	atomic_store(&b.submitted, 1);
+	while (atomic_load(&b.calls) < 3)
+		sleep_briefly();
+	esp_service_free(p.service);
+	p.service = NULL;
+	atomic_store(&b.freed, 1);
+	tap_ok(!atomic_load(&b.hangs), "a service is freed while a callback waits for that, behind one that freed its ticket");
+	close_place(&p);
+}
+
 /* --- saved programs --- */
 
 /* The model is compiled, its program saved, and read anew for another service. */
@@ -338,6 +385,7 @@ int main(void)
 	test_threads();
 	test_calls();
 	test_last();
+	test_blocked();
 	test_saved();
 	test_events();
 	remove_folder(names, 3);

@@ -239,7 +239,7 @@ static void test_answers(void)
 	tap_ok(!submit(&p, 3, 0, 0, 0, &p.diags) && p.diags.n == 1 && p.diags.at[0].id == DIAG_SERVICE_FULL &&
 		   p.released == 0,
 	       "full at three requests");
-	tap_ok(serve_ticket_answer(p.service, late) == SERVE_PENDING &&
+	tap_ok(serve_ticket_answer(late) == SERVE_PENDING &&
 		   serve_wait(p.service, third, now) == SERVE_PENDING,
 	       "pending until somebody waits");
 	tap_ok(serve_wait(p.service, late, INT64_MAX) == SERVE_EXPIRED && !serve_ticket_row(late, 0, 0) &&
@@ -268,7 +268,7 @@ static void test_answers(void)
 			    *cancelled = submit(&p, 7, 0, 0, 0, &p.diags);
 	serve_cancel(p.service, cancelled);
 	serve_cancel(p.service, cancelled);
-	tap_ok(serve_ticket_answer(p.service, cancelled) == SERVE_CANCELLED &&
+	tap_ok(serve_ticket_answer(cancelled) == SERVE_CANCELLED &&
 		   serve_wait(p.service, cancelled, INT64_MAX) == SERVE_CANCELLED,
 	       "cancelled before anybody waits");
 	serve_ticket_free(p.service, cancelled);
