@@ -237,7 +237,6 @@ void serve_end_ticket(struct serve_service *s, struct serve_ticket *t, enum serv
 		t->request = NULL;
 	}
 	note_end(s, t, answer);
-	atomic_store_explicit(&t->answer, answer, memory_order_release);
 	t->place = SERVE_OVER;
 	if (t->of.carry)
 		atomic_store(&t->of.carry->busy, false);
@@ -245,6 +244,7 @@ void serve_end_ticket(struct serve_service *s, struct serve_ticket *t, enum serv
 		serve_put_ticket_behind(&s->freed, s->freed.last, t);
 	else
 		serve_tell(s, t);
+	atomic_store_explicit(&t->answer, answer, memory_order_release);
 	if (t->sleepers)
 		pthread_cond_broadcast(&t->wake);
 }

@@ -25,7 +25,7 @@ struct serve_ticket {
 	struct serve_request *request; /* NULL = none yet */
 	struct diags diags;
 	enum serve_place place;
-	_Atomic enum serve_answer answer; /* written last, with the lock; read without it */
+	_Atomic enum serve_answer answer; /* written last, when its stream may go on; read without the lock */
 	uint64_t number; /* of those that were submitted, from 1 on */
 	int64_t rank;	 /* what is smaller comes first [ns] */
 	int64_t bytes;
