@@ -269,6 +269,12 @@ static const struct {
 #undef ITERATIONS
 };
 
+/* The processor whose times of iterations are those of another one. */
+static enum target_processor timed_as(enum target_processor processor)
+{
+	return processor == TARGET_SAPPHIRE_RAPIDS_AMX ? TARGET_SAPPHIRE_RAPIDS : processor;
+}
+
 void target_set_processor(struct target *t, enum target_processor processor)
 {
 	for (int i = 0; i < TARGET_NUMBERS; i++)
@@ -276,7 +282,7 @@ void target_set_processor(struct target *t, enum target_processor processor)
 	t->known = processor;
 	memset(t->iteration, 0, sizeof t->iteration);
 	for (size_t i = 0; i < sizeof iterations / sizeof *iterations; i++)
-		for (int n = 1; iterations[i].processor == processor && n <= TARGET_VECTORS; n++)
+		for (int n = 1; iterations[i].processor == timed_as(processor) && n <= TARGET_VECTORS; n++)
 			target_set_iteration_time(t, iterations[i].rows, n, iterations[i].cache,
 						  (double)iterations[i].time[n - 1] / PICOSECONDS);
 }

@@ -126,14 +126,15 @@ static double rows_time(const struct subject *x, const struct sched_loop *loop, 
 	return x->all_rows ? ROW_BYTES * m * (double)loop->extent / x->s->target->l2_rate : 0;
 }
 
-/* Whether the registers hold a loop for m rows and n vectors.  In unrolled iterations each row but the first
- * has read, for each of the last ones, an element that its neighbour will read. */
+/* Whether the registers hold a loop for m rows and n vectors.  The schedule keeps some of them for operands: with as
+ * few as target_holds allows, back ends move sums to memory and back in each iteration.  In unrolled iterations each
+ * row but the first has read, for each of the last ones, an element that its neighbour will read. */
 static bool holds_loop(const struct subject *x, const struct sched_loop *loop, int m, int n)
 {
 	const struct target *t = x->s->target;
 	int64_t shift = x->across == SCHED_NODES ? 0 : loop->shift[x->across];
 	bool kept = shift > 0 && shift < x->unroll;
-	return target_holds(t, m, n) && (!kept || m * n + (m - 1) * shift + n <= t->registers);
+	return target_holds(t, m, n) && m * n <= x->s->accumulators && (!kept || m * n + (m - 1) * shift + n <= t->registers);
 }
 
 /* The time of one loop for m nodes and v vectors of columns, and of the further loops of the gates that

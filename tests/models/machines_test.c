@@ -134,6 +134,7 @@ static void test_tiles(void)
 	const char *treefc = "examples/treefc/treefc.ra", *childsum = "examples/childsum/childsum.ra";
 	struct target intel = processor_of("avx512", TARGET_SAPPHIRE_RAPIDS),
 		      zen = processor_of("avx512", TARGET_ZEN4);
+	memset(intel.iteration, 0, sizeof intel.iteration);
 	tap_ok(chooses(&intel, treefc, "D=256 V=30", few) && !chooses(&zen, treefc, "D=256 V=30", few),
 	       "more rows where reading weights from the second level is not hidden");
 	tap_ok(chooses(&intel, childsum, "D=1024 E=64 V=30 C=5", many) &&
@@ -150,6 +151,11 @@ static void test_measured_tiles(void)
 	struct target zen = processor_of("avx2", TARGET_ZEN3);
 	tap_ok(chooses(&zen, model, sizes, narrow) && !chooses(usual, model, sizes, narrow),
 	       "measured times of tiles decide where estimates would choose others");
+	struct target rapids = processor_of("avx512", TARGET_SAPPHIRE_RAPIDS);
+	tap_ok(chooses(&rapids, "examples/treefc/treefc.ra", "D=256 V=30", "tile inner.0 nodes 4 3 2 1 columns 4"),
+	       "on a Sapphire Rapids, too");
+	tap_ok(!chooses(&rapids, "examples/gru/gru.ra", "D=256 E=256 V=30 C=5", "tile hoist.0 nodes 9 5 2 1 columns 3"),
+	       "sums leave registers to operands, however few of these the measured loops need");
 }
 
 /* Blocks of a node's rows are for other threads. */
