@@ -143,12 +143,32 @@ static const char *write_call(struct csource_writer *w, ilir_expr x)
 	return str_text(&s);
 }
 
+/* Four bytes of memory as an integer, in an order of their own on any machine; compilers make one load of it where that has
+ * the same bytes. */
+static const char *write_bytes_as_word(struct csource_writer *w, ilir_expr load)
+{
+	struct jit_access a = jit_read_load(w->m, load);
+	struct jit_address to;
+	a.place.spread = ILIR_VAR; /* the offset is that of the first byte */
+	compute_address(w, &a, &to);
+	const char *offset = write_offset(w, &a, &to);
+	if (to.row.i)
+		w->problem = "bytes of a word are in a table";
+	struct str s = str_in(w->arena);
+	for (int i = 0; i < 4; i++)
+		str_printf(&s, "%s(uint32_t)(uint8_t)%s[%s + %d] << %d", i ? " | " : "", csource_buffer_name(w, a.buffer), offset, i,
+			   8 * i);
+	return str_format(w->arena, "(int32_t)(%s)", str_text(&s));
+}
+
 /* A scalar, or a lane of a vector, whose operands are known. */
 static const char *write_operator(struct csource_writer *w, ilir_expr x)
 {
 	switch (ilir_at(w->m, x)->op) {
 	case ILIR_LOAD:
 		return write_load(w, x);
+	case ILIR_WORD:
+		return write_bytes_as_word(w, ilir_arg(w->m, x, 0));
 	case ILIR_SELECT:
 		return str_format(w->arena, "%s ? %s : %s", csource_value(w, ilir_arg(w->m, x, 0)),
 				    csource_value(w, ilir_arg(w->m, x, 1)), csource_value(w, ilir_arg(w->m, x, 2)));
@@ -198,7 +218,7 @@ static void compute_scalar(struct csource_writer *w, ilir_expr x)
 	if (n->op == ILIR_SELECT && jit_must_branch(w->m, w->reads, x)) {
 		compute_branches(w, x);
 	} else {
-		for (int i = 0; n->op != ILIR_LOAD && i < n->args; i++)
+		for (int i = 0; n->op != ILIR_LOAD && n->op != ILIR_WORD && i < n->args; i++)
 			csource_compute(w, ilir_arg(w->m, x, i));
 		const char *value = write_operator(w, x);
 		csource_line(w, "const %s e%u = %s;", type_of(w, x), x.i, value);

@@ -2,7 +2,7 @@
 /* Constructors: hash-consing, type inference, folding of index arithmetic. */
 #include "ilir/ilir.h"
 
-enum rule { LEAF, EACH, SCALAR, SELECT, WORDS, SPREAD, PAIR, LOAD };
+enum rule { LEAF, EACH, SCALAR, SELECT, WORDS, BYTES, SPREAD, PAIR, LOAD };
 
 static const struct {
 	const char *spelling;
@@ -97,6 +97,13 @@ static struct ilir_type infer_pair(const struct ilir_module *m, const struct ili
 	return t;
 }
 
+static struct ilir_type infer_word(struct ilir_type t, const char **problem)
+{
+	if ((t.dtype != ILIR_U8 && t.dtype != ILIR_I8) || t.lanes != 4)
+		return reject_operands(problem, "the operand is not four bytes");
+	return (struct ilir_type){ILIR_I32, 1};
+}
+
 struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_node *n,
 				 const ilir_expr *args, const char **problem)
 {
@@ -116,6 +123,8 @@ struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_
 		return infer_pair(m, n, args, problem);
 	if (rule == WORDS)
 		return infer_words(t, ilir_type_of(m, args[1]), ilir_type_of(m, args[2]), problem);
+	if (rule == BYTES)
+		return infer_word(t, problem);
 	for (int i = 1; i < n->args; i++)
 		if (!ilir_same_type(t, ilir_type_of(m, args[i])))
 			return reject_operands(problem, "operands differ in type");

@@ -168,6 +168,12 @@ static void run_SELECT(struct ilir_interpreter *r, struct cell *c)
 		memcpy((char *)c->value + at, (condition[i] ? yes : no) + at, c->element);
 }
 
+/* The bytes are in the order of memory, as those of an integer are. */
+static void run_WORD(struct ilir_interpreter *r, struct cell *c)
+{
+	memcpy(c->value, value_of(r, c->arg[0]), sizeof(int32_t));
+}
+
 static void run_BROADCAST(struct ilir_interpreter *r, struct cell *c)
 {
 	const void *x = value_of(r, c->arg[0]);
@@ -267,6 +273,8 @@ static compute *function_of(const struct ilir_module *m, ilir_expr e)
 	case ILIR_SPLICE:
 	case ILIR_KEEP:
 		return run_pair;
+	case ILIR_WORD:
+		return run_WORD;
 	case ILIR_BROADCAST:
 		return run_BROADCAST;
 	case ILIR_RAMP:

@@ -121,6 +121,60 @@ static ilir_expr lower_elementwise(struct lowering *l, const struct sub_value *v
 	return lower_applied(l, v->op, x[0], x[1], x[2]);
 }
 
+/* Lowers the parts of a word of four bytes, the lowest first; false if the value is none that is computed here. */
+static bool lower_parts(struct lowering *l, const struct sub_value *v, const ilir_expr *index, ilir_expr part[4])
+{
+	static const struct sub_vars no_vars = {0};
+	ilir_expr at[SUB_MAX_VARS], next[SUB_MAX_VARS];
+	memcpy(at, index, v->vars * sizeof *at);
+	for (int k = 0; k < 3; k++) {
+		sub_ref rest = v->arg[0].value;
+		if (v->op != SUB_APPEND8 || (k < 2 && sched_is_stored(l->plan, l->body, rest)))
+			return false;
+		part[k] = lower_argument(l, v, at, 1);
+		lower_indices_with(v, at, &v->arg[0], &no_vars, NULL, next);
+		if (k == 2)
+			part[3] = lower_value_at(l, rest, next);
+		v = sub_at(l->p, rest);
+		memcpy(at, next, v->vars * sizeof *at);
+	}
+	return true;
+}
+
+/* Whether two loads are of one buffer, and the second is so many elements behind the first along the last dimension. */
+static bool lies_behind(const struct ilir_module *m, ilir_expr first, ilir_expr second, int64_t by)
+{
+	const struct ilir_node *a = ilir_at(m, first), *b = ilir_at(m, second);
+	int64_t apart;
+	if (b->op != ILIR_LOAD || b->buffer.i != a->buffer.i)
+		return false;
+	for (int i = 0; i + 1 < a->args; i++)
+		if (ilir_arg(m, first, i).i != ilir_arg(m, second, i).i)
+			return false;
+	return ilir_find_distance(m, ilir_arg(m, first, a->args - 1), ilir_arg(m, second, a->args - 1), &apart) && apart == by;
+}
+
+/* Four bytes that are neighbours in memory as the word that they are there; none if they are not. */
+static ilir_expr lower_word(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	ilir_expr part[4], at[ILIR_MAX_RANK];
+	if (v->op != SUB_APPEND8 || !lower_parts(l, v, index, part))
+		return (ilir_expr){0};
+	for (int k = 0; k < 4; k++)
+		part[k] = ilir_widened(l->m, part[k]);
+	const struct ilir_node load = *ilir_at(l->m, part[0]);
+	bool bytes = load.op == ILIR_LOAD && load.args && load.type.lanes == 1 && (load.type.dtype == ILIR_U8 || load.type.dtype == ILIR_I8);
+	if (!bytes || ilir_buffer_at(l->m, load.buffer)->table.i || ilir_buffer_at(l->m, load.buffer)->kind == ILIR_REGISTER)
+		return (ilir_expr){0};
+	for (int k = 1; k < 4; k++)
+		if (!lies_behind(l->m, part[0], part[k], k))
+			return (ilir_expr){0};
+	for (int i = 0; i < load.args; i++)
+		at[i] = ilir_arg(l->m, part[0], i);
+	at[load.args - 1] = ilir_ramp(l->m, at[load.args - 1], 4, 1);
+	return ilir_unary(l->m, ILIR_WORD, ilir_load(l->m, load.buffer, at, load.args));
+}
+
 /* Gathers at the index that the second argument is, or at the nearest to it in the dimension. */
 static ilir_expr lower_gathered(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
@@ -199,6 +253,9 @@ static ilir_expr compute_value(struct lowering *l, sub_ref r, const ilir_expr *i
 			return lower_reduction(l, r, index);
 		if (sched_is_step(l->plan, l->body, r))
 			return lower_elementwise(l, v, index);
+		ilir_expr word = lower_word(l, v, index);
+		if (word.i)
+			return word;
 		snprintf(name, sizeof name, "v%u", r.i);
 		return name_value(l, arena_string(l->m->arena, name), lower_elementwise(l, v, index));
 	}

@@ -193,6 +193,16 @@ static bool check_within(struct verification *c, ilir_expr e)
 	       ilir_report_fault(c, "within of something else than a load from memory");
 }
 
+/* Checks that bytes of a word are neighbours in memory, which back ends load at once. */
+static bool check_word(struct verification *c, ilir_expr bytes)
+{
+	const struct ilir_node *load = ilir_at(c->m, bytes);
+	bool ramp = load->op == ILIR_LOAD && load->args &&
+		    ilir_at(c->m, ilir_arg(c->m, bytes, load->args - 1))->op == ILIR_RAMP;
+	return (ramp && ilir_buffer_at(c->m, load->buffer)->kind != ILIR_REGISTER) ||
+	       ilir_report_fault(c, "word_of something else than a load of neighbours from memory");
+}
+
 /* Checks lanes that are taken of two vectors. */
 static bool check_pair(struct verification *c, const struct ilir_node *n, const ilir_expr *args)
 {
@@ -226,6 +236,8 @@ static bool check_operator(struct verification *c, const struct ilir_node *n, co
 					 ilir_op_spelling(n->op));
 	if (n->op == ILIR_WITHIN)
 		return check_within(c, args[0]);
+	if (n->op == ILIR_WORD)
+		return check_word(c, args[0]);
 	if (n->op == ILIR_SPLICE || n->op == ILIR_KEEP)
 		return check_pair(c, n, args);
 	if (n->args == 2 && n->op != ILIR_LOAD && !check_constant_operand(c, n, args[1]))

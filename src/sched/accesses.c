@@ -20,6 +20,8 @@ struct walk {
 	struct map visited;
 	sub_ref through; /* the outermost ASSIGN since the last value that is computed; 0 = none */
 	int outer_rank, outer[SUB_MAX_VARS];
+	sub_ref word; /* that is read in place; 0 = none */
+	int word_dim; /* of a row of its bytes */
 };
 
 /* --- accesses of a group --- */
@@ -65,7 +67,7 @@ static void note_access(struct walk *w, int tensor, const int *moves, int rank, 
 {
 	struct order_group *g = &w->order->groups[w->group];
 	struct order_access a = {.tensor = tensor, .rank = rank, .packed = packed, .volume = volume,
-				 .through = w->through, .outer_rank = w->outer_rank};
+				 .through = w->through, .outer_rank = w->outer_rank, .word = w->word, .word_dim = w->word_dim};
 	memcpy(a.moves, moves, rank * sizeof *moves);
 	memcpy(a.outer, w->outer, sizeof a.outer);
 	vec_push(w->arena, &g->all, a);
@@ -271,9 +273,21 @@ static void begin_moving(struct walk *w, sub_ref r, const int *moves)
 	}
 }
 
+/* Words that are read in place are one access to their bytes, where the first of each lies. */
+static void walk_word(struct walk *w, sub_ref r, const struct sched_word *word, const int *moves, double volume)
+{
+	static const struct sub_vars no_vars = {0};
+	const struct sub_value *v = sub_at(w->p, r);
+	w->word = r;
+	w->word_dim = word->dim - sub_leading_dims(w->p, word->bytes);
+	walk_use(w, v, &v->arg[1], moves, &no_vars, ORDER_NONE, volume);
+	w->word = (sub_ref){0};
+}
+
 static void walk_value(struct walk *w, sub_ref r, const int *moves, double volume)
 {
 	const struct sub_value *v = sub_at(w->p, r);
+	struct sched_word word;
 	int key[1 + SUB_MAX_VARS] = {r.i};
 	memcpy(key + 1, moves, v->vars * sizeof *moves);
 	if (!map_add(&w->visited, (const char *)key, (1 + v->vars) * sizeof *key, 1))
@@ -282,6 +296,8 @@ static void walk_value(struct walk *w, sub_ref r, const int *moves, double volum
 		note_source(w, v, moves, volume);
 	} else if (sched_is_stored(w->plan, w->plan->groups.at[w->group].body, r) && !is_here(w, r, moves)) {
 		note_stored(w, r, moves, volume);
+	} else if (sched_fact(&w->plan->values[w->plan->groups.at[w->group].body], r)->in_place && sched_find_word(w->p, r, &word)) {
+		walk_word(w, r, &word, moves, volume);
 	} else {
 		sub_ref through = w->through;
 		begin_moving(w, r, moves);

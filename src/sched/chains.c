@@ -28,7 +28,7 @@ void sched_mark_expensive(const struct sub_program *p, struct sched_values *valu
 {
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
-		bool expensive = sub_traits_of(v->op)->price == SUB_EXPENSIVE;
+		bool expensive = sub_traits_of(v->op)->price == SUB_EXPENSIVE && !values->fact[i].in_place;
 		for (int a = 0; a < v->args; a++) {
 			const struct sched_fact *arg = sched_fact(values, v->arg[a].value);
 			expensive |= arg->expensive && !arg->stored;

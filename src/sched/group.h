@@ -25,6 +25,8 @@ struct sched_grouper {
 	struct sched_block *united; /* blocks, each with the totals of those that have joined it */
 	VEC(struct sched_target) targets;
 	bool changed;
+	int word_rounds;      /* of sched_read_words_in_place */
+	double word_accesses; /* of all groups, if all words are stored */
 };
 
 /* The number of a target, which is added if it is new. */
@@ -39,5 +41,8 @@ void sched_finish_groups(struct sched_grouper *);
 void sched_choose_sorts(struct sched_grouper *);
 /* Stores what is moved where a sum that reads it has vectors only then; whether there was something to store (arrange.c). */
 bool sched_arrange(struct sched_grouper *);
+/* Has words read where their bytes are stored; called when groups are made, until it returns that it changed nothing more
+ * (words_in_place.c). */
+bool sched_read_words_in_place(struct sched_grouper *);
 
 #endif

@@ -41,6 +41,8 @@ bool order_suits(const struct order *o, const struct order_group *g, size_t i, i
 	const struct order_access *a = &g->all.at[i];
 	int at = find_moving(a, dim);
 	const struct order_tensor *t = order_tensor_of(o, a);
+	if (a->word.i)
+		return at == -1 && (!t || !t->settled || t->last == a->word_dim);
 	if (at < 0 || a->packed)
 		return at == -1 || (at >= 0 && order_step_of(a->moves[at]) == 1);
 	if (!t || t->settled)

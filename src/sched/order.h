@@ -34,6 +34,8 @@ struct order_access {
 	/* the ASSIGN that it is read through, and how the group moves along the dimensions of that; 0 = none
 	 */
 	sub_ref through;
+	sub_ref word; /* the words that are read in place by it, along a dimension of the tensor; 0 = none */
+	int word_dim;
 	int outer_rank, outer[SUB_MAX_VARS];
 };
 

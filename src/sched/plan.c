@@ -547,7 +547,7 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 		do
 			find_groups(&gr);
 		while (fusion->arranging != MOVE_OFF && sched_arrange(&gr));
-	while (!release_pinned(&gr));
+	while (!release_pinned(&gr) || sched_read_words_in_place(&gr));
 	sched_finish_groups(&gr);
 	sched_count_operations(plan, a, seen);
 	sched_make_local(plan, a);

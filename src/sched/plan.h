@@ -54,6 +54,7 @@ struct sched_fact {
 	bool apart;	   /* has a group of its own, because its readers would store it again without one */
 	bool copied;	   /* is stored although it is data movement: what windows read, with a border, or what is arranged */
 	bool arranged;	   /* is stored in another order, so that what reads it has vectors */
+	bool in_place;	   /* a word, or the upper bytes of one, that is read where its bytes are stored */
 	int uses;	   /* by other values and by stores */
 	int block;	   /* 0 = a block of its own */
 	int target, group; /* the number of its target + 1, and of its group + 1; 0 = none */
@@ -85,6 +86,17 @@ bool sched_is_index(const struct sub_program *, const struct sched_values *, sub
 void sched_mark_expensive(const struct sub_program *, struct sched_values *);
 /* Sets the number of operations of each group.  The table is by value, all false before and after. */
 void sched_count_operations(struct sched_plan *, struct arena *, bool *needed);
+/* A word of four bytes that are neighbours along a dimension: each is APPEND8 of the next and of a part. */
+struct sched_word {
+	sub_ref link[3]; /* the first is the whole word */
+	sub_ref bytes;
+	int dim; /* of the bytes */
+};
+
+/* Finds what a value is the words of; false if it is none. */
+bool sched_find_word(const struct sub_program *, sub_ref, struct sched_word *);
+/* Whether an integer of a range is stored as a byte. */
+bool sched_fits_byte(const struct rewrite_range *);
 /* Chooses the types of what is stored (stored_types.c). */
 void sched_choose_stored_types(struct sched_plan *, struct arena *);
 /* Finds what groups read of each other, and makes groups local as the schedule says (local.c). */

@@ -537,6 +537,7 @@ static const struct {
     [SCHED_LOCAL] = {repeat_planned, read_planned},
     [SCHED_SORT] = {repeat_planned, read_planned},
     [SCHED_ARRANGE] = {repeat_planned, read_planned},
+    [SCHED_WORDS] = {repeat_planned, read_planned},
     [SCHED_REFACTOR] = {repeat_moving, read_moving},
     [SCHED_HOIST] = {repeat_moving, read_moving},
     [SCHED_UNSTACK] = {repeat_moving, read_moving},
@@ -570,7 +571,8 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 				   .padding = MOVE_ON,
 				   .local = MOVE_ON,
 				   .sorting = MOVE_ON,
-				   .arranging = MOVE_ON};
+				   .arranging = MOVE_ON,
+				   .words = MOVE_ON};
 	for (const char *end = text + length; text < end;) {
 		if (!line_next(&l, &text, end))
 			return false;

@@ -92,7 +92,7 @@ enum { SCHED_MAX_STORES = 32, SCHED_MAX_MUTANTS = 32 };
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_profit profit;
-	enum move_extent refactoring, hoisting, unstacking, padding, local, sorting, arranging;
+	enum move_extent refactoring, hoisting, unstacking, padding, local, sorting, arranging, words;
 	int stores; /* values to be stored, by name; the names lie in the schedule's text */
 	struct sched_store {
 		const char *name;
@@ -127,7 +127,7 @@ bool sched_split_cases(struct sub_program *, const char *file, const char *text,
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
 /* Reads the directives of a schedule's text that the plan depends on: `fuse`, `store`, `mutate`, `local`, `refactor`,
- * `hoist`, `pad` and `arrange`.  All others are read by sched_read.  The plan refers to the text. */
+ * `hoist`, `pad`, `arrange` and `words`.  All others are read by sched_read.  The plan refers to the text. */
 bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length,
 		       struct diags *);
 /* The reason why the plan does not store a value that a directive names; NULL = it stores it. */
@@ -159,6 +159,8 @@ bool sched_is_step(const struct sched_plan *, int body, sub_ref);
 bool sched_has_local(const struct sched_plan *);
 /* Whether something is stored in another order (arrange.c). */
 bool sched_has_arranged(const struct sched_plan *);
+/* Whether words are read where their bytes are stored (words_in_place.c). */
+bool sched_has_words_in_place(const struct sched_plan *);
 bool sched_has_sorts(const struct sched_plan *);
 /* The group of the body that computes and stores the value; -1 = none. */
 int sched_group_of(const struct sched_plan *, int body, sub_ref);

@@ -18,6 +18,12 @@ static enum dtype narrowest_type(const struct rewrite_range *r)
 	return DTYPE_I32;
 }
 
+bool sched_fits_byte(const struct rewrite_range *r)
+{
+	enum dtype d = narrowest_type(r);
+	return d == DTYPE_U8 || d == DTYPE_I8;
+}
+
 /* Whether a value of a body is an intermediate in memory, and an i32. */
 static bool is_stored_integer(const struct sched_plan *plan, const struct sched_values *values, int i)
 {

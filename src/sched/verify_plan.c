@@ -115,7 +115,7 @@ static void mark_expensive(struct verifier *v, const struct sched_values *values
 {
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *value = sub_at(v->p, values->value[i]);
-		v->expensive[i] = sub_traits_of(value->op)->price == SUB_EXPENSIVE;
+		v->expensive[i] = sub_traits_of(value->op)->price == SUB_EXPENSIVE && !values->fact[i].in_place;
 		for (int a = 0; a < value->args; a++) {
 			const struct sched_fact *arg = sched_fact(values, value->arg[a].value);
 			v->expensive[i] |= v->expensive[arg - values->fact] && !arg->stored;
@@ -139,6 +139,22 @@ static void check_sorted(struct verifier *v, const struct sched_group *g)
 	bool known = g->sort > 0 && (size_t)g->sort <= v->plan->sorts.n && g->targets.n;
 	if (!known || g->heads.n || g->local || !g->rows || v->plan->sorts.at[g->sort - 1].edges != g->edges)
 		report_fault(v, g->body, g->targets.at[0], "%s has rows that its sort does not have", g->name);
+}
+
+/* Checks that words that are read in place are words of what is in memory. */
+static void check_words(struct verifier *v, int body)
+{
+	const struct sched_values *values = values_of(v, body);
+	for (int i = 0; v->ok && i < values->n; i++) {
+		struct sched_word w;
+		if (!values->fact[i].in_place)
+			continue;
+		if (values->fact[i].stored || sub_at(v->p, values->value[i])->op != SUB_APPEND8)
+			report_fault(v, body, values->value[i], "is read in place, and stored or no word");
+		else if (sched_find_word(v->p, values->value[i], &w) && sub_class_of(sub_at(v->p, w.bytes)->op) != SUB_SOURCE &&
+			 !sched_fact(values, w.bytes)->stored)
+			report_fault(v, body, values->value[i], "is read in place, but its bytes are not stored");
+	}
 }
 
 static void check_group(struct verifier *v, size_t at)
@@ -289,6 +305,8 @@ bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 		check_body(&v, b);
 	for (size_t b = 0; v.ok && b < p->bodies.n; b++)
 		check_ahead(&v, b);
+	for (size_t b = 0; v.ok && b < p->bodies.n; b++)
+		check_words(&v, b);
 	for (size_t b = 0; v.ok && b < p->bodies.n; b++)
 		check_derived(&v, b);
 	return v.ok;

@@ -65,4 +65,6 @@ const struct sched_planned sched_planned[SCHED_DIRECTIVES] = {
 		    "no token selects the weights of all products of a group"},
     [SCHED_ARRANGE] = {offsetof(struct sched_fusion, arranging), sched_has_arranged,
 		       "each group has vectors, or has none wherever its operands stand, or a copy costs more than it saves"},
+    [SCHED_WORDS] = {offsetof(struct sched_fusion, words), sched_has_words_in_place,
+		     "no product alone reads words of bytes that are neighbours in memory, or storing them lets vectors run there"},
 };

@@ -6,6 +6,7 @@ static const char head[] =
     "module m\ndim node, i, j, lane, member\n"
     "buffer h : state 0 f32 [nodes:node, 60/64:i]\n"
     "buffer w : weight 0 f32 [16:j, 64:i]\n"
+    "buffer b : weight 1 u8 [16:j, 64:i]\n"
     "buffer c : child 0 i32 [nodes:node]\n"
     "buffer y : output 0 f32 [nodes:node, 64:i]\n"
     "buffer own : local 0 f32 [nodes:node, 64:i]\n"
@@ -63,6 +64,7 @@ static const struct {
     {"h[0, ramp(8, 0)] = splice(h[1, ramp(8, 0)], h[1, ramp(8, 8)], 1, 2, 8)", ILIR_IN_BOUNDS | ILIR_RESOLVED},
     {"h[0, ramp(8, 0)] = keep(splice(h[1, ramp(8, 0)], h[1, ramp(8, 6)], -1, 2, 6), broadcast(8, 0.0), 1, 7)",
      ILIR_IN_BOUNDS | ILIR_RESOLVED},
+    {"for i:i in 0..16 { h[0, i] = to_f32(word_of(b[3, ramp(4, i * 4)])) }", ILIR_IN_BOUNDS | ILIR_VECTORIZED},
     {"for j:node in 0..8 swept { for i:i in 0..60 step 4 swept { h[j, ramp(4, i)] = broadcast(4, 1.0) } }",
      ILIR_IN_BOUNDS},
     {"for j:i in 0..1 swept { for i:node in 0..8 swept { h[i, 0] = 1.0 } }", ILIR_IN_BOUNDS},
@@ -119,6 +121,9 @@ static const struct {
     {"h[0, ramp(8, 0)] = splice(h[1, ramp(8, 0)], h[1, ramp(8, 8)], 0, 2, 9)", "splice of lanes that two vectors have not", 0},
     {"h[0, ramp(8, 0)] = keep(h[1, ramp(8, 0)], h[1, ramp(8, 8)], 0, 9)", "keep of lanes that two vectors have not", 0},
     {"h[0, ramp(8, 0)] = keep(h[1, ramp(8, 0)], h[1, ramp(8, 8)], 3, 2)", "keep of lanes that two vectors have not", 0},
+    {"alloc r : u8 [4:lane] h[0, 0] = to_f32(word_of(r[ramp(4, 0)]))", "word_of something else than a load of neighbours from memory", 0},
+    {"h[0, 0] = to_f32(word_of(broadcast(4, b[0, 0])))", "word_of something else than a load of neighbours from memory", 0},
+    {"for i:i in 0..16 { h[0, i] = to_f32(word_of(b[3, ramp(4, (i * 4) + 1)])) }", "index 1 of 'b' reaches", ILIR_IN_BOUNDS},
     {"alloc r : f32 [] prefetch r[]", "a prefetch of what is not in memory", 0},
     {"prefetch write 1.0", "a prefetch of what is not in memory", 0},
     {"prefetch h[0, ?]", "'?' stands elsewhere than as a loop's bound", 0},

@@ -41,7 +41,7 @@ struct program {
 	VEC(ilir_var) let;
 	VEC(bool) pure; /* by variable of `let` */
 	ilir_var n;
-	int lanes;
+	int lanes, words;
 	bool drawn[N_ROWS];
 };
 
@@ -145,6 +145,16 @@ static ilir_expr draw_load(struct program *p, enum ilir_dtype t, int lanes)
 	return ilir_load(m, p->in[t], &at, 1);
 }
 
+/* Four bytes of memory, from anywhere or from the first element of a vector on. */
+static ilir_expr draw_word(struct program *p)
+{
+	struct ilir_module *m = &p->f->m;
+	ilir_expr at = p->lanes >= 4 && draw(2) ? ilir_var_ref(m, p->n) : ilir_index(m, draw(ROWS_ALL - 3));
+	at = ilir_ramp(m, at, 4, 1);
+	p->words++;
+	return ilir_unary(m, ILIR_WORD, ilir_load(m, p->in[draw(2) ? ILIR_U8 : ILIR_I8], &at, 1));
+}
+
 static ilir_expr leaf(struct program *p, enum ilir_dtype t, int lanes)
 {
 	struct ilir_module *m = &p->f->m;
@@ -160,7 +170,7 @@ static ilir_expr leaf(struct program *p, enum ilir_dtype t, int lanes)
 		ilir_expr c = constant(p, t);
 		return lanes > 1 ? ilir_spread(m, ILIR_BROADCAST, c, lanes) : c;
 	}
-	return draw_load(p, t, lanes);
+	return t == ILIR_I32 && lanes == 1 && draw(2) ? draw_word(p) : draw_load(p, t, lanes);
 }
 
 static ilir_expr spread_word(struct ilir_module *m, int32_t word, int lanes)
@@ -350,7 +360,7 @@ static void report(struct program *p, const struct memory *wanted, const struct 
 }
 
 struct count {
-	long programs, runs, differences;
+	long programs, runs, differences, words;
 	bool drawn[N_ROWS];
 };
 
@@ -417,6 +427,7 @@ static bool try_module(const char *target, bool native, uint64_t seed, int runs,
 		run_module(&p, r, &code, runs, count);
 		code.release(&code);
 	}
+	count->words += p.words;
 	for (int i = 0; i < N_ROWS; i++)
 		count->drawn[i] |= p.drawn[i];
 	fixture_free(&f);
@@ -472,6 +483,7 @@ static void try_target(const char *target, bool native)
 	for (int i = 0; i < programs / MODULE && ok; i++)
 		ok = try_module(target, native, first_seed + i, runs_of_each, &count);
 	tap_ok(ok, "%s: programs of all types compile", target);
+	tap_ok(count.words > 0, "%s: %ld words of bytes among them", target, count.words);
 	tap_ok(!count.differences, "%s: %ld programs run as interpreted, %ld times", target, count.programs,
 	       count.runs);
 }

@@ -240,7 +240,7 @@ static void test_hints(void)
 		tap_ok(hints(&p, "hoist sometimes", "write 'hoist on | all | off', or take out the line"),
 		       "with all its arguments");
 		tap_ok(hints(&p, "unrol 2",
-			     "directives are fuse, store, mutate, local, sort, arrange, refactor, hoist, unstack, pad, dynamic_batch, "
+			     "directives are fuse, store, mutate, local, sort, arrange, words, refactor, hoist, unstack, pad, dynamic_batch, "
 			     "dense_index, peel, align, persist, barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, "
 			     "vectors, accumulators"),
 		       "or the directives that there are");

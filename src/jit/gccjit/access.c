@@ -347,6 +347,27 @@ const struct jit_value *jit_emit_load(struct emitter *e, ilir_expr x)
 	return all;
 }
 
+/* By a copy, which GCC makes a load of that may read what was stored as bytes. */
+const struct jit_value *jit_emit_word(struct emitter *e, ilir_expr load)
+{
+	static const struct ilir_type word = {ILIR_I32, 1};
+	struct jit_access a = jit_read_load(e->m, load);
+	if (a.problem || is_register(e, &a))
+		return jit_refuse(e, word, a.problem ? a.problem : jit_register_problem);
+	struct span s = span_of(e, &a);
+	gcc_jit_lvalue *to = jit_local(e, e->type[ILIR_I32][0]);
+	gcc_jit_rvalue *args[] = {gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(to, NULL), e->pointer),
+				  gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(element_at(e, &s, 0), NULL),
+							   e->pointer),
+				  gcc_jit_context_new_rvalue_from_long(
+				      e->context, gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_SIZE_T), sizeof(int32_t))};
+	gcc_jit_function *copy = gcc_jit_context_get_builtin_function(e->context, "__builtin_memcpy");
+	gcc_jit_block_add_eval(e->at, e->location, gcc_jit_context_new_call(e->context, NULL, copy, 3, args));
+	struct jit_value *v = jit_new_value(e, word);
+	v->subvector[0] = jit_keep(e, e->type[ILIR_I32][0], gcc_jit_lvalue_as_rvalue(to));
+	return v;
+}
+
 /* The row of asm.def that loads elements of a type and casts them. */
 static bool find_widening(enum ilir_op cast, enum ilir_dtype stored, enum jit_asm *row)
 {

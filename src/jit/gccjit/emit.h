@@ -184,6 +184,8 @@ gcc_jit_rvalue *jit_emit_fma_f16(struct emitter *, gcc_jit_rvalue *a, gcc_jit_rv
 /* --- access.c --- */
 
 const struct jit_value *jit_emit_load(struct emitter *, ilir_expr);
+/* The four bytes that a load reads as an integer. */
+const struct jit_value *jit_emit_word(struct emitter *, ilir_expr load);
 /* A load and a widening cast in one instruction; NULL when there is no such instruction. */
 const struct jit_value *jit_emit_widening_load(struct emitter *, ilir_expr cast);
 void jit_emit_prefetch(struct emitter *, const struct ilir_stmt *);

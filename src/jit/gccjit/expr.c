@@ -405,6 +405,7 @@ static gcc_jit_rvalue *truncate_integer(struct emitter *e, const struct job *j)
 #define emit_LOAD NULL
 #define emit_BROADCAST NULL
 #define emit_WITHIN NULL
+#define emit_WORD NULL
 #define emit_SPLICE NULL
 #define emit_KEEP NULL
 
@@ -534,6 +535,8 @@ static const struct jit_value *emit_anew(struct emitter *e, ilir_expr x)
 		return jit_emit_load(e, x);
 	case ILIR_BROADCAST:
 		return emit_broadcast(e, x);
+	case ILIR_WORD:
+		return jit_emit_word(e, ilir_arg(e->m, x, 0));
 	case ILIR_SPLICE:
 	case ILIR_KEEP:
 		return emit_pair(e, x);

@@ -379,6 +379,14 @@ LLVMValueRef jit_emit_bits(struct emitter *e, ilir_expr x)
 	return t.dtype != ILIR_F32 ? v : LLVMBuildBitCast(e->at, v, jit_type(e, (struct ilir_type){ILIR_I32, t.lanes}), "");
 }
 
+LLVMValueRef jit_emit_word(struct emitter *e, ilir_expr load)
+{
+	struct jit_access a = jit_read_load(e->m, load);
+	if (a.problem || is_register(e, &a))
+		return jit_refuse(e, (struct ilir_type){ILIR_I32, 1}, a.problem ? a.problem : jit_register_problem);
+	return load_as(e, &a, address_of(e, &a), ILIR_I32, 1);
+}
+
 LLVMValueRef jit_emit_load(struct emitter *e, ilir_expr x)
 {
 	struct ilir_type t = ilir_type_of(e->m, x);

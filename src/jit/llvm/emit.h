@@ -144,6 +144,8 @@ LLVMValueRef jit_emit_fma_f16(struct emitter *, const LLVMValueRef *arg);
 /* Once per module, before any load or store. */
 void jit_make_promises(struct emitter *);
 LLVMValueRef jit_emit_load(struct emitter *, ilir_expr);
+/* The four bytes that a load reads as an integer. */
+LLVMValueRef jit_emit_word(struct emitter *, ilir_expr load);
 /* The lanes of a vector as integers of their bits, if they are f32. */
 LLVMValueRef jit_emit_bits(struct emitter *, ilir_expr);
 void jit_emit_prefetch(struct emitter *, const struct ilir_stmt *);

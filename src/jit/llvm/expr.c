@@ -525,11 +525,17 @@ static LLVMValueRef emit_WITHIN(struct emitter *e, ilir_expr x, const LLVMValueR
 
 /* --- the table --- */
 
-/* emit_anew does not evaluate the arguments of loads and of selects that branch. */
+/* emit_anew does not evaluate the arguments of loads, of words and of selects that branch. */
 static LLVMValueRef emit_LOAD(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	(void)arg;
 	return jit_emit_load(e, x);
+}
+
+static LLVMValueRef emit_WORD(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)arg;
+	return jit_emit_word(e, ilir_arg(e->m, x, 0));
 }
 
 static emit_op *const emitters[] = {
@@ -544,7 +550,7 @@ static LLVMValueRef emit_anew(struct emitter *e, ilir_expr x)
 	LLVMValueRef arg[ILIR_MAX_RANK] = {0};
 	if (n->op == ILIR_SELECT && jit_must_branch(e->m, e->reads, x))
 		return emit_choice(e, x);
-	bool itself = n->op == ILIR_LOAD || n->op == ILIR_SPLICE || n->op == ILIR_KEEP;
+	bool itself = n->op == ILIR_LOAD || n->op == ILIR_WORD || n->op == ILIR_SPLICE || n->op == ILIR_KEEP;
 	for (int i = 0; !itself && i < n->args; i++)
 		arg[i] = jit_emit_expr(e, ilir_arg(e->m, x, i));
 	return emitters[n->op](e, x, arg);
