@@ -172,19 +172,21 @@ static void try_leaves(struct finder *f, const bool *done)
 
 /* --- all of a body --- */
 
-/* Lists the sums of products of a body that no earlier one has. */
+/* Lists the sums of products of a body that no earlier one has; those of weights alone are computed when these are bound, so that no
+ * run gains anything by their mutants. */
 static void list_products(struct finder *f, bool *done)
 {
 	bool *live = ARENA_ARRAY(f->p->arena, bool, f->values);
 	f->product = ARENA_ARRAY(f->p->arena, sub_ref, f->values);
 	f->grown = ARENA_ARRAY(f->p->arena, uint32_t, f->values);
+	const bool *constant = sub_find_constants(f->p);
 	sub_mark_live(f->p, f->b, live);
 	for (uint32_t i = 1; i < f->values; i++) {
 		struct mutate_regroup alone = {.op = MUTATE_PAD, .n = 1, .value = {{i}}};
 		if (!live[i] || done[i])
 			continue;
 		done[i] = true;
-		if (!mutate_refuse_regroup(f->relations, &alone))
+		if (!constant[i] && !mutate_refuse_regroup(f->relations, &alone))
 			f->product[f->n++] = (sub_ref){i};
 	}
 }

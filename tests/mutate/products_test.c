@@ -340,6 +340,23 @@ static void test_bodies(const struct known *k)
 	free_model(&t);
 }
 
+/* What depends on weights alone is computed when they are bound. */
+static void test_weights(void)
+{
+	struct test_model t = {0};
+	struct sub_program p;
+	struct mutate_watch always = {0};
+	struct mutate_product_search found;
+	const char *text = "model m\nstructure none\ninput x[4]\nparam W[4, 4], V[4, 4]\noutput y = tanh(W @ V) @ x\n";
+	if (!tap_ok(open_model(&t, &p, text), "a product of weights, and one with it"))
+		return;
+	struct mutate_relations relations = mutate_relate_values(&p);
+	bool *done = ARENA_ARRAY(p.arena, bool, p.values.n);
+	mutate_find_products(&p, &p.bodies.at[p.bodies.n - 1], true, &always, &relations, done, &found);
+	tap_is(found.products, 1, "mutants are searched of the second alone");
+	free_model(&t);
+}
+
 int main(int argc, char **argv)
 {
 	const char *seeds = getenv("ESPALIER_SEEDS");
@@ -351,6 +368,7 @@ int main(int argc, char **argv)
 		test_memory(true);
 		test_questions();
 		test_bodies(known);
+		test_weights();
 	}
 	return tap_done();
 }
