@@ -198,10 +198,12 @@ bool mutate_find_products(struct sub_program *p, const struct sub_body *b, bool 
 	f.values = p->values.n, f.vars = p->vars.n, f.s = s;
 	f.forms = ARENA_ARRAY(p->arena, struct mutate_form, p->values.n + MUTATE_ROOM);
 	*s = (struct mutate_product_search){.found = ARENA_ARRAY(p->arena, struct mutate_products, MUTATE_PRODUCTS_KEPT)};
-	try_leaves(&f, done);
+	bool *before = ARENA_ARRAY(p->arena, bool, f.values);
+	memcpy(before, done, f.values * sizeof *done);
 	list_products(&f, done);
 	s->products = f.n;
 	for (int i = 0; i < f.n && !f.given_up && !s->ended; i++)
 		try_product(&f, i);
+	try_leaves(&f, before);
 	return !f.given_up;
 }
