@@ -134,6 +134,20 @@ static bool must_store_for(const struct grower *w, const struct sched_edge *e)
 	return e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured);
 }
 
+/* Whether an operator that takes several passes over its elements is used in another order of dimensions and, as a result or by
+ * another consumer, also otherwise: a nest that computes both uses would compute it for each. */
+static bool is_used_apart(const struct grower *w, int op)
+{
+	const struct sched_operator *o = &w->g.ops.at[op];
+	bool moved = false;
+	for (int e = 0; e < o->outs; e++) {
+		const struct sched_edge *out = sched_edge_out(&w->g, op, e);
+		const struct sub_value *to = sub_at(w->g.p, w->g.ops.at[out->to].value);
+		moved |= out->moved == SCHED_SHUFFLE || (to->op == SUB_ASSIGN && w->g.ops.at[out->to].type == SCHED_SHUFFLE);
+	}
+	return moved && (is_result(w, op) || o->outs > 1) && w->of[op].spaces && w->of[op].work > 2 * o->elements;
+}
+
 static void find_words(struct grower *w)
 {
 	for (int i = w->g.ops.n; i-- > 0;)
@@ -166,6 +180,7 @@ static void cut_expensive(struct grower *w)
 			x->cut |= is_result(w, i) && (out->again || out->last == SCHED_MANY_TO_MANY);
 			x->cut |= must_store_for_words(w, i, out);
 		}
+		x->cut |= x->expensive && !op->moves && is_used_apart(w, i);
 		x->cut |= x->spaces & SCHED_OF_EDGES && sub_leading_dims(w->g.p, op->value) == 1;
 		x->recomputed = again && !x->cut;
 	}

@@ -217,6 +217,34 @@ static void test_reshaped_product(void)
 	}
 }
 
+/* The groups of a body that compute a product of this many terms. */
+static int count_products(const struct planned *p, int64_t terms)
+{
+	int n = 0;
+	for (size_t g = 0; g < p->plan.groups.n; g++)
+		for (size_t l = 0; l < p->plan.groups.at[g].loops.n; l++)
+			n += p->plan.groups.at[g].loops.at[l].extent == terms ? p->plan.groups.at[g].loops.at[l].gates : 0;
+	return n;
+}
+
+/* A product is computed once for its elements in both orders of dimensions: by no nest at both. */
+static void test_transposed(void)
+{
+	static const char *const outputs[][2] = {{"s", "transpose(s)"}, {"where(c > 0, s, x)", "transpose(where(c > 0, s, x))"},
+						 {"transpose(s)", "where(s > 0, transpose(s), x)"}, {"s", "exp(s)"}};
+	for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+		struct planned p;
+		char text[250];
+		snprintf(text, sizeof text,
+			 "model m\nstructure none\ninput x[N, N], c[N, N], d[N, 24], e[24, N]\n"
+			 "node:\n s = d @ e\n t = c + 1\noutput y = %s\noutput z = %s\noutput u = t + x\n",
+			 outputs[i][0], outputs[i][1]);
+		if (tap_ok(plan_text(&p, text, "N=16"), "planned: %s and %s", outputs[i][0], outputs[i][1]))
+			tap_is(count_products(&p, 24), 1, "the product is computed once");
+		free_model(&p.model);
+	}
+}
+
 /* What several products read, in groups of their own, behind movement: computing it again for each of their columns
  * costs more than reading it. */
 static void test_shared_operand(void)
@@ -542,6 +570,7 @@ int main(void)
 	test_gathered();
 	test_apart();
 	test_reshaped_product();
+	test_transposed();
 	test_shared_operand();
 	test_typed_bytes();
 	test_mappings();
