@@ -407,7 +407,8 @@ typedef struct esp_program_options {
 	const char *assume;
 	/* What computes quantised products that it can compute to the bit, "vta": the Versatile Tensor Accelerator, of which an
 	 * executor runs the instructions (doc/vta.md); all else is computed by the host.  Bits are the same.  Behind it may stand
-	 * products that the host keeps, by their numbers in `espalier dump split`: "vta,-0,-3"; a number of no product is refused (`no-product`).
+	 * products that the host keeps, by their numbers in `espalier dump split`: "vta,-0,-3"; a number of no product is refused
+	 * (`no-product`).
 	 * NULL or "host" = the host computes all. */
 	const char *accelerator;
 } esp_program_options;
