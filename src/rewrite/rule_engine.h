@@ -14,7 +14,7 @@ struct rewrite_chain {
 	double low, high; /* magnitudes of their least values together, and of their largest */
 };
 
-enum { REWRITE_OPERATION = 4 }; /* the cost of a multiplication; moving an element costs 1 */
+enum { REWRITE_OPERATION = 8, REWRITE_MOVE = 2 }; /* the cost of a multiplication, and of moving an element */
 
 struct rewrite_fact {
 	bool constant; /* depends on weights alone, and has no leading dimension */

@@ -458,10 +458,46 @@ static void find_number(const struct rewriter *w, const struct sub_value *v, str
 	f->number = v->op == SUB_CONST ? v->constant : f->uniform ? a->number : 0;
 }
 
-/* The cost of an element.  A concatenation only chooses an index. */
-static double weight_of(enum sub_op op)
+/* How far apart the numbers of a factor may be, without a term of fewer dimensions that is added, as a zero point is. */
+static double span_of_factor(const struct rewriter *w, sub_ref factor)
 {
-	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : REWRITE_OPERATION * sub_traits_of(op)->weight;
+	const struct sub_value *v = sub_at(w->p, factor);
+	struct rewrite_range r = w->notes.at[factor.i].fact.range;
+	double span = r.high - r.low;
+	for (int a = 0; v->op == SUB_ADD && a < 2; a++) {
+		struct rewrite_range number = argument_range(w, v, a);
+		if (v->arg[!a].vars < v->vars)
+			span = fmin(span, number.high - number.low);
+	}
+	return span;
+}
+
+/* The cost of an operation on a product of integers.  Where activations are each multiplied by several weights, sums of products
+ * are dot products of words (group_words.c), which hold four products of bytes or two of halves.  Two products of narrower
+ * numbers cost less than one of wider ones, whose weights take twice the memory and which fewer machines have instructions for:
+ * so rules leave both, rather than merge their weights to numbers that do not fit. */
+static double cost_in_words(const struct rewriter *w, const struct sub_value *v)
+{
+	enum { BYTES = 1, HALVES = 3 };
+	if (v->op != SUB_MULTIPLY || v->dtype != DTYPE_I32)
+		return REWRITE_OPERATION;
+	int weights = w->notes.at[v->arg[1].value.i].fact.constant;
+	double span = fmax(span_of_factor(w, v->arg[0].value), span_of_factor(w, v->arg[1].value));
+	bool lacks = false;
+	for (int d = 0; d < v->arg[weights].vars; d++)
+		lacks |= !sub_use_has(&v->arg[!weights], v->arg[weights].var[d]);
+	if (!lacks || !w->notes.at[v->arg[weights].value.i].fact.constant)
+		return REWRITE_OPERATION;
+	return span <= UINT8_MAX ? BYTES : span <= UINT16_MAX ? HALVES : REWRITE_OPERATION;
+}
+
+/* The cost of an element.  A concatenation only chooses an index. */
+static double weigh_element(const struct rewriter *w, const struct sub_value *v, const struct rewrite_fact *f)
+{
+	if (sub_class_of(v->op) == SUB_MOVE)
+		return v->op != SUB_COND || f->constant ? REWRITE_MOVE : 0;
+	const struct sub_value *products = v->op == SUB_SUM && !sub_reduces_ragged(w->p, v) ? sub_at(w->p, v->arg[0].value) : v;
+	return cost_in_words(w, products) * sub_traits_of(v->op)->weight;
 }
 
 /* The most elements that a cost counts; no row in memory has as many.  So costs are whole numbers that
@@ -469,7 +505,7 @@ static double weight_of(enum sub_op op)
  * measure. */
 static const double most_elements = 0x1p36;
 
-/* The cost of a value per row: 1, and the weight of its operator for each element.  Constants cost nothing,
+/* The cost of a value per row: that of moving an element, and the weight of its operator for each element.  Constants cost nothing,
  * unless folding is off: then they are computed in each row like other values, and their concatenations copy
  * elements. */
 static double cost_of(const struct rewriter *w, const struct sub_value *v, const struct rewrite_fact *f)
@@ -479,7 +515,7 @@ static double cost_of(const struct rewriter *w, const struct sub_value *v, const
 		return 0;
 	double volume = fmin(sub_reduces(v->op) ? sub_reduced_elements(w->p, v) : sub_row_elements(w->p, v),
 			     most_elements);
-	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
+	return REWRITE_MOVE + volume * weigh_element(w, v, f);
 }
 
 /* Counts assigns of assigns, and concatenations on the left side of concatenations. */
