@@ -382,11 +382,12 @@ bool rewrite_find_refused(const struct sub_program *from, const struct rewrite_o
 /* Two factors with 8 binary digits each, of which the last is rounded. */
 static const double bf16_error = 2 * 0x1p-8 + 0x1p-16;
 
-/* The largest error of a sum in f16, of the magnitudes of its products: of both factors, of each sum in the chain of a block, and of
- * the sum of the two chains; and what denormal numbers lose, which a row's scale keeps below 2^-20. */
-static double find_f16_error(void)
+/* The largest error of a sum of so many products in f16, of their magnitudes: of both factors, of each sum in the chain of a block,
+ * and of the sum of the two chains; and what denormal numbers lose, which a row's scale keeps below 2^-20. */
+static double find_f16_error(double terms)
 {
-	return expm1((SUB_MOST_BLOCK + 3) * log1p(0x1p-11)) + 0x1p-20;
+	double words = ceil(terms / 2), blocks = ceil(words / SUB_MOST_BLOCK);
+	return expm1((ceil(words / blocks) + 3) * log1p(0x1p-11)) + 0x1p-20;
 }
 
 /* Factors beyond a calibrated bound are cut off, so that nothing bounds how far the sum is from that in f32.
@@ -408,12 +409,13 @@ static struct rewrite_integers describe_chain(const struct rewrite_products *all
 				     .limit = c.limit,
 				     .relative = all->at[last].precision == DTYPE_BF16 ? bf16_error : 0,
 				     .per_edge = c.per_edge};
-	if (all->at[last].precision == DTYPE_F16) {
-		d.levels = 1 / (2 * find_f16_error());
-		d.limit = INFINITY;
-	}
+	bool halves = all->at[last].precision == DTYPE_F16;
+	if (halves)
+		d.levels = d.limit = INFINITY;
 	for (int i = 0; i < c.links; i++) {
 		d.link[i] = describe_link(&c, i);
+		if (halves)
+			d.levels = fmin(d.levels, 1 / (2 * find_f16_error(c.product[i]->terms)));
 		d.terms += c.product[i]->terms;
 	}
 	return d;

@@ -60,7 +60,7 @@ static bool is_infinite(uint16_t h)
 	return (h & 0x7fff) == 0x7c00;
 }
 
-static uint16_t fuse(uint16_t a, uint16_t b, uint16_t c)
+static uint16_t fuse_exactly(uint16_t a, uint16_t b, uint16_t c)
 {
 	uint16_t sign = (a ^ b) & 0x8000;
 	bool infinite = is_infinite(a) || is_infinite(b);
@@ -82,7 +82,7 @@ static bool is_half(uint16_t out, uint16_t wanted)
 
 static bool is_right(uint32_t a, uint32_t b, uint32_t c, uint32_t out)
 {
-	uint16_t low = fuse(a, b, c), high = fuse(a >> 16, b >> 16, c >> 16);
+	uint16_t low = fuse_exactly(a, b, c), high = fuse_exactly(a >> 16, b >> 16, c >> 16);
 	bool right = is_half(out, low) && is_half(out >> 16, high);
 	if (!right)
 		printf("# fma_f16(%08x, %08x, %08x) is %08x, not %04x%04x\n", a, b, c, out, high, low);
@@ -258,7 +258,7 @@ static void test_middles(void)
 	draw_middles(&t, 0);
 	for (int i = 0; i < CHUNK; i++) {
 		float sum = f32_of_f16((uint16_t)t.a[i]) * f32_of_f16((uint16_t)t.b[i]) + f32_of_f16((uint16_t)t.c[i]);
-		twice += f16_of_f32(sum) != fuse(t.a[i], t.b[i], t.c[i]);
+		twice += f16_of_f32(sum) != fuse_exactly(t.a[i], t.b[i], t.c[i]);
 	}
 	tap_ok(twice > 10, "%d of %d sums would differ if they were rounded twice", twice, (int)CHUNK);
 }

@@ -76,7 +76,7 @@ static gcc_jit_rvalue *narrow_small(struct emitter *e, gcc_jit_rvalue *bits)
 }
 
 /* The f16 nearest to the f32 of these bits. */
-static gcc_jit_rvalue *narrow(struct emitter *e, gcc_jit_rvalue *bits)
+static gcc_jit_rvalue *narrow_float(struct emitter *e, gcc_jit_rvalue *bits)
 {
 	gcc_jit_rvalue *magnitude = mask_bits(e, bits, INT32_MAX), *sign = mask_bits(e, shift_right(e, bits, 16), 0x8000);
 	gcc_jit_rvalue *small = jit_compare(e, GCC_JIT_COMPARISON_LT, magnitude, jit_i32(e, 0x38800000)),
@@ -94,7 +94,7 @@ static gcc_jit_rvalue *fuse_half(struct emitter *e, gcc_jit_rvalue *const word[3
 		x[i] = jit_widen_half(e, mask_bits(e, shift_right(e, word[i], first), 0xffff));
 	gcc_jit_rvalue *product = compute_float(e, GCC_JIT_BINARY_OP_MULT, x[0], x[1]),
 		       *sum = compute_float(e, GCC_JIT_BINARY_OP_PLUS, product, x[2]);
-	return narrow(e, round_to_odd(e, sum, find_error(e, product, x[2], sum)));
+	return narrow_float(e, round_to_odd(e, sum, find_error(e, product, x[2], sum)));
 }
 
 /* A function inside the object, since tiles contain hundreds of calls, and each would be some hundred instructions. */

@@ -84,7 +84,7 @@ static LLVMValueRef narrow_small(struct emitter *e, LLVMValueRef bits)
 }
 
 /* The f16 nearest to the f32 of these bits. */
-static LLVMValueRef narrow(struct emitter *e, LLVMValueRef bits)
+static LLVMValueRef narrow_float(struct emitter *e, LLVMValueRef bits)
 {
 	LLVMValueRef magnitude = mask_bits(e, bits, 0x7fffffff);
 	LLVMValueRef sign = mask_bits(e, LLVMBuildLShr(e->at, bits, constant_like(bits, 16), ""), 0x8000);
@@ -102,7 +102,7 @@ static LLVMValueRef fuse_lower(struct emitter *e, const LLVMValueRef *word)
 	for (int i = 0; i < 3; i++)
 		x[i] = jit_widen_half(e, LLVMBuildTrunc(e->at, word[i], type_like(e->scalar[ILIR_I16], word[i]), ""));
 	LLVMValueRef product = LLVMBuildFMul(e->at, x[0], x[1], ""), sum = LLVMBuildFAdd(e->at, product, x[2], "");
-	return narrow(e, round_to_odd(e, sum, find_error(e, product, x[2], sum)));
+	return narrow_float(e, round_to_odd(e, sum, find_error(e, product, x[2], sum)));
 }
 
 static LLVMValueRef fuse_both(struct emitter *e, const LLVMValueRef *word)
