@@ -68,11 +68,18 @@ setup_packages()
 	setup_installed=yes
 }
 
+# setup_compiler NAME: how the compiler is called, through a cache of what it compiled before where ccache is installed.
+setup_compiler()
+{
+	if command -v ccache >/dev/null; then echo "ccache $1"; else echo "$1"; fi
+}
+
 # setup_configure FOLDER OPTION...: a configured build in FOLDER. Configures again when the options or the place have
 # changed or packages came; whatever else has changed, the makefile notices itself.
 setup_configure()
 {
-	local folder=$1 asked
+	local folder=$1 asked CC=${CC:-$(setup_compiler gcc)}
+	export CC
 	shift
 	asked="$PWD $*"
 	if [ ! -e configure ]; then
