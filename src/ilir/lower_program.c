@@ -233,7 +233,7 @@ static bool same_store(const struct sub_store *a, const struct sub_store *b)
 static bool runs_leaves_as_inner(const struct lowering *l, int traversal)
 {
 	int leaf = find_only_body(l, SUB_LEAF, traversal), inner = find_only_body(l, SUB_INNER, traversal);
-	if (leaf < 0 || inner < 0 || !l->sched->specialize_leaf)
+	if (leaf < 0 || inner < 0 || !l->sched->specialize_leaf || !l->sched->joins_leaves)
 		return false;
 	const struct sub_body *a = &l->p->bodies.at[leaf], *b = &l->p->bodies.at[inner];
 	bool same = a->stores.n == b->stores.n;

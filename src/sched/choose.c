@@ -618,6 +618,7 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 			    .align = true,
 			    .persist = true,
 			    .specialize_leaf = true,
+			    .joins_leaves = true,
 			    .unroll = plan->p->tree ? USUAL_SPAN : 1,
 			    .lanes = target->lanes};
 	/* the other registers hold operands: 3 of 16, 6 of 32 */

@@ -121,4 +121,5 @@ void sched_place_by_node(struct sched *s)
 	for (size_t i = 0; i < s->given.n; i++)
 		s->given.at[i] = false;
 	s->unroll = 1;
+	s->joins_leaves = false;
 }

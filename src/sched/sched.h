@@ -217,6 +217,7 @@ struct sched_intermediate {
 struct sched {
 	const struct target *target;
 	bool dynamic_batch, dense_index, peel, align, persist, barrier_each_step, specialize_leaf;
+	bool joins_leaves; /* leaves run through kernels of inner nodes where these store the same values */
 	int unroll; /* levels of the recursion without a barrier between them, at least 1 */
 	unsigned shared_cases; /* a mask of cases whose nodes share a kernel that tests the case */
 	int lanes;	  /* of groups without a `vectorize` directive of their own */

@@ -6,6 +6,7 @@
 #include "rewrite/rewrite.h"
 #include "tests/backends.h"
 #include "tests/models/agree.h"
+#include "tests/serve/company.h"
 
 #define STATE "state h[4]\noutput y = h at root\n"
 #define CELL                                                                                                          \
@@ -139,6 +140,24 @@ static bool has_step(struct test_model *t, const char *schedule, const char *nam
 	return compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, "lower", &loops) && strstr(str_text(&loops), name);
 }
 
+/* Requests that join and leave, with the bits that sessions give them alone by one loop. */
+static void test_requests(const struct test_model *t, const char *schedule)
+{
+	enum { SERVED = 14 };
+	static struct company c;
+	static const struct service s = {.limits = {4096, 64, 0}, .each = 4, .leave = true, .how = ""};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .math = "reassociate", .schedule = schedule};
+	struct attendance a;
+	bool ok = begin_company(&c, t, o, SERVED, 16);
+	struct serve_engine *e = ok ? serve_create(&allocator_default, &c.joined.image, s.limits, &c.joined.diags) : NULL;
+	ok = e && serve_all(&c, e, &s, 0, &a) && serve_count(e).rows == 0;
+	tap_ok(ok, "a service computes them, too");
+	if (!ok)
+		print_diags(&c.joined.diags);
+	serve_free(e);
+	end_company(&c);
+}
+
 static void test_cell(void)
 {
 	struct test_model t = {0};
@@ -161,6 +180,7 @@ static void test_cell(void)
 	tap_ok(has_step(&t, "refactor off\n", "step leaf") && !has_step(&t, str_text(&lines), "step leaf"),
 	       "leaves have no kernels of their own then");
 	tap_ok(has_step(&t, str_text(&lines), "batch in 0..batches"), "but run through those of inner nodes");
+	test_requests(&t, str_text(&lines));
 	end_run(&base);
 	end_setting(&s);
 	free_model(&t);
