@@ -345,7 +345,7 @@ int64_t serve_ticket_time(struct serve_service *s, const struct serve_ticket *t,
 
 const void *serve_ticket_row(const struct serve_ticket *t, int output, int64_t row)
 {
-	return t->request ? serve_row(t->request, output, row) : NULL;
+	return serve_ticket_answer(t) == SERVE_DONE ? serve_row(t->request, output, row) : NULL;
 }
 
 struct diags *serve_ticket_diags(struct serve_ticket *t)

@@ -79,7 +79,7 @@ enum serve_answer serve_ticket_answer(const struct serve_ticket *);
 void serve_cancel(struct serve_service *, struct serve_ticket *);
 /* When a ticket that is done was submitted (0), joined (1) and ended (2) [ns]; otherwise 0. */
 int64_t serve_ticket_time(struct serve_service *, const struct serve_ticket *, int which);
-/* As serve_row, of a ticket that is done. */
+/* As serve_row, of a ticket that is done; NULL of any other, also while another thread computes it. */
 const void *serve_ticket_row(const struct serve_ticket *, int output, int64_t row);
 /* Why it was rejected. */
 struct diags *serve_ticket_diags(struct serve_ticket *);

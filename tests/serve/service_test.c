@@ -175,6 +175,7 @@ static void *run_client(void *context)
 		}
 		if (fate == 0)
 			serve_cancel(c->place->service, t);
+		c->wrong += serve_ticket_row(t, 0, 0) && serve_ticket_answer(t) != SERVE_DONE;
 		if (fate != 1) {
 			enum serve_answer answer = serve_wait(c->place->service, t, INT64_MAX);
 			note_answer(c, answer, fate,
@@ -250,6 +251,9 @@ static void test_answers(void)
 	tap_ok(serve_counters(p.service)->supersteps < 60 &&
 		   serve_wait(p.service, third, INT64_MAX) == SERVE_DONE && has_bits(&p, third, 2, 0),
 	       "the third was computed with it");
+	atomic_store(&third->answer, SERVE_PENDING);
+	tap_ok(!serve_ticket_row(third, 0, 0), "there is no row before the answer, though the superstep has run");
+	atomic_store(&third->answer, SERVE_DONE);
 	serve_ticket_free(p.service, late);
 	serve_ticket_free(p.service, early);
 	serve_ticket_free(p.service, third);
