@@ -241,12 +241,12 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	return true;
 }
 
-/* Whether loops have the ranges that those of a reduction would have. */
+/* Whether loops have the ranges, and the blocks, that those of a reduction would have. */
 static bool is_over(const struct lowering *l, const struct lower_loop *loop, const struct sub_value *v,
 		    int sections, int slots)
 {
 	bool same = loop->extent == innermost_reduced(l, v)->extent / sections && loop->slots == slots &&
-		    loop->outers == v->reduced.n - 1;
+		    loop->outers == v->reduced.n - 1 && loop->block == sub_block_of(l->p, v);
 	for (int i = 0; same && i < loop->outers; i++)
 		same = loop->outer[i].extent == l->p->vars.at[v->reduced.var[i]].extent;
 	return same;

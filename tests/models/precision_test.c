@@ -134,6 +134,24 @@ static void test_declared(void)
 	tap_ok(are_same(declared, "i8", plain, "i16"), "what it declares goes before the option");
 }
 
+/* Sums in different precisions over as many words, which no operand tells apart: each is computed in its own. */
+static void test_side_by_side(void)
+{
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .rules = "-tables"};
+	const char *path = "tests/models/sidebyside.ra";
+	struct test_model m = {0};
+	struct test_run r = {0};
+	struct setting s = {0};
+	random_state = 5;
+	if (tap_ok(load_model(&m, path, "D=16") && find_results(&s, &r, &m, NULL), "%s: is interpreted", path)) {
+		test_oracle(&s, &r, path, &o);
+		test_variants(&s, path, o);
+	}
+	end_setting(&s);
+	end_run(&r);
+	free_model(&m);
+}
+
 /* --- weights without a scale --- */
 
 static float replaced; /* the weight that stands at row 3, column 2, of W; row 5 is zero */
@@ -190,6 +208,7 @@ int main(void)
 		test_special(precisions[k].name, 0x1p-149f, true);
 	}
 	test_declared();
+	test_side_by_side();
 	skip_backends();
 	return tap_done();
 }
