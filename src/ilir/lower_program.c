@@ -229,11 +229,12 @@ static bool same_store(const struct sub_store *a, const struct sub_store *b)
 	return a->to == b->to && a->which == b->which && sub_same_use(&a->value, &b->value);
 }
 
-/* Whether leaves are stored what inner nodes are, of the same values (mutate/like_inner.c): then they run through these kernels. */
+/* Whether leaves are stored what inner nodes are, of the same values (mutate/like_inner.c): then they run through these kernels.
+ * Not where nodes have cases, as a level has a batch for each. */
 static bool runs_leaves_as_inner(const struct lowering *l, int traversal)
 {
 	int leaf = find_only_body(l, SUB_LEAF, traversal), inner = find_only_body(l, SUB_INNER, traversal);
-	if (leaf < 0 || inner < 0 || !l->sched->specialize_leaf || !l->sched->joins_leaves)
+	if (leaf < 0 || inner < 0 || l->p->cases.n || !l->sched->specialize_leaf || !l->sched->joins_leaves)
 		return false;
 	const struct sub_body *a = &l->p->bodies.at[leaf], *b = &l->p->bodies.at[inner];
 	bool same = a->stores.n == b->stores.n;
