@@ -248,7 +248,7 @@ static void test_last(void)
 /* Callbacks of three requests: the first waits until the others were submitted, which end together; of these one is freed, and
  * the other one waits until the service was freed. */
 struct blocked {
-	atomic_int calls, submitted, freed, hangs;
+	atomic_int calls, submitted, freed, hangs, ended;
 };
 
 static void wait_until(struct blocked *b, atomic_int *flag)
@@ -272,6 +272,7 @@ static void end_blocked(void *user, esp_ticket *t)
 	atomic_fetch_add(&b->calls, 1);
 	if (before == 2)
 		wait_until(b, &b->freed);
+	atomic_fetch_add(&b->ended, 1);
 }
 
 static void test_blocked(void)
@@ -288,6 +289,8 @@ static void test_blocked(void)
 	esp_service_free(p.service);
 	p.service = NULL;
 	atomic_store(&b.freed, 1);
+	while (atomic_load(&b.ended) < 3)
+		sleep_briefly();
 	tap_ok(!atomic_load(&b.hangs), "a service is freed while a callback waits for that, behind one that freed its ticket");
 	close_place(&p);
 }
