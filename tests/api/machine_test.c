@@ -165,14 +165,24 @@ static void test_file(const char *folder, const char *machines)
 	       "the file as it was is read again");
 }
 
+/* Whether the machine is measured, though that cannot be kept. Where other programs take the processors away for long, numbers may
+ * come out that no machine has, which are not used: then it is measured again. */
+static bool measures_unkept(const char *folder)
+{
+	struct heard h;
+	bool measured = false;
+	for (int i = 0; i < 4 && !measured; i++)
+		measured = strstr(describe(ESP_MACHINE_KEPT, folder, 1, &h), "source measured");
+	return measured && h.unusable == 1;
+}
+
 static void test_folder(const char *folder, const char *machines)
 {
 	struct heard h;
 	chmod(machines, 0755);
 	tap_ok(is_from(ESP_MACHINE_KEPT, folder, "system", &h) && h.unusable == 1,
 	       "a folder that others look into is not used, and told");
-	tap_ok(strstr(describe(ESP_MACHINE_KEPT, folder, 1, &h), "source measured") && h.unusable == 1,
-	       "what is measured is told where it cannot be kept");
+	tap_ok(measures_unkept(folder), "what is measured is told where it cannot be kept");
 	chmod(machines, 0700);
 	tap_ok(is_from(ESP_MACHINE_KEPT, path_of("w.safetensors"), "system", &h),
 	       "nor is a file in place of a folder");
