@@ -71,7 +71,7 @@ static uint16_t fuse_exactly(uint16_t a, uint16_t b, uint16_t c)
 	if (is_infinite(c))
 		return c;
 	bool zeros = (!(a & 0x7fff) || !(b & 0x7fff)) && !(c & 0x7fff);
-	return nearest_half((__int128)count_units(a) * count_units(b) + ((__int128)count_units(c) << 24),
+	return nearest_half((__int128)count_units(a) * count_units(b) + (__int128)count_units(c) * (1 << 24),
 			    zeros ? sign & c & 0x8000 : 0);
 }
 
