@@ -167,11 +167,17 @@ static double starting_time(double usual, double measured)
 	return fmax(usual / SHORTER, fmin(usual * LONGER, 1e9 * measured));
 }
 
+/* A time that threads wait for each other, at most the longest that a description may have: other programs that take the
+ * processors from a team make it longer without a limit. */
+static bool set_waiting_time(struct target *t, int number, double measured)
+{
+	return target_set(t, number, round_digits(fmin(1e9 * measured, target_number_at(number)->most)));
+}
+
 /* What several threads are needed for. */
 static bool set_exchange(struct target *t, const struct machine *m)
 {
-	return target_set(t, TARGET_AT_barrier, round_digits(m->barrier * 1e9)) &&
-	       target_set(t, TARGET_AT_skew, round_digits(m->skew * 1e9)) &&
+	return set_waiting_time(t, TARGET_AT_barrier, m->barrier) && set_waiting_time(t, TARGET_AT_skew, m->skew) &&
 	       target_set(t, TARGET_AT_exchange_rate, round_digits(m->exchange * 1e-9)) &&
 	       target_set(t, TARGET_AT_wake, round_digits(starting_time(t->wake, m->wake))) &&
 	       target_set(t, TARGET_AT_create, round_digits(starting_time(t->create, m->create)));

@@ -323,6 +323,12 @@ static void test_describing(void)
 	m.threads = 1;
 	m.barrier = 0;
 	tap_ok(machine_describe(&t, &m) && t.barrier == 80 && t.peak == 100, "one thread has no barrier");
+	m.threads = 2, m.barrier = m.skew = 3e-3;
+	struct target busy = t;
+	tap_ok(machine_describe(&busy, &m) && busy.barrier == target_number_at(TARGET_AT_barrier)->most &&
+		   busy.skew == target_number_at(TARGET_AT_skew)->most,
+	       "threads that other programs stopped meanwhile wait for each other no longer than a machine may say");
+	m.threads = 1;
 	m.vector = t.name;
 	tap_ok(!machine_describe(&t, &m), "times of iterations are measured with the rest");
 	for (int i = 0; i < TARGET_CACHES * TARGET_ROWS * TARGET_VECTORS; i++)
