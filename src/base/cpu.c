@@ -2,7 +2,6 @@
 #include "base/cpu.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -76,13 +75,13 @@ enum {
 };
 
 static bool permits_matrices;
-static atomic_bool has_asked;
+static bool has_asked; /* by built-in functions: <stdatomic.h> among GCC's headers, where libgccjit's is, is not for Clang */
 static pthread_once_t matrices_once = PTHREAD_ONCE_INIT;
 
 static void ask_for_matrices(void)
 {
 	unsigned r[4], needed = HAS_TILES | HAS_TILES_OF_BYTES;
-	atomic_store(&has_asked, true);
+	__atomic_store_n(&has_asked, true, __ATOMIC_SEQ_CST);
 	if (!__get_cpuid_count(7, 0, &r[0], &r[1], &r[2], &r[3]) || (r[3] & needed) != needed ||
 	    (saved_registers() & SAVES_TILES) != SAVES_TILES)
 		return;
@@ -99,7 +98,7 @@ bool cpu_permits_matrices(void)
 
 bool cpu_has_asked_for_matrices(void)
 {
-	return atomic_load(&has_asked);
+	return __atomic_load_n(&has_asked, __ATOMIC_SEQ_CST);
 }
 
 static void print_processor(struct str *s)

@@ -66,7 +66,9 @@ static sub_ref empty_reduction(struct emptying *e, const struct sub_value *v)
 	} else {
 		begin.value = sub_add(e->p, (struct sub_value){.op = SUB_CONST}, NULL);
 	}
-	return e->why ? (sub_ref){0} : spread_use(e->p, &begin, v);
+	if (e->why)
+		return (sub_ref){0};
+	return spread_use(e->p, &begin, v);
 }
 
 static sub_ref empty_value(struct emptying *e, sub_ref r)

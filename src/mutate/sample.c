@@ -48,7 +48,7 @@ static int64_t index_of(const struct names *names, int var, const int64_t *index
 
 static uint64_t sample_use(struct mutate_sampler *s, const struct names *names, const struct sub_use *u, const int64_t *index)
 {
-	int64_t at[SUB_MAX_VARS];
+	int64_t at[SUB_MAX_VARS] = {0};
 	for (int i = 0; i < u->vars; i++)
 		at[i] = index_of(names, u->var[i], index);
 	return mutate_sample(s, u->value, at);
@@ -70,7 +70,7 @@ static struct placed_use place_use(const struct names *names, const struct sub_u
 
 static uint64_t sample_placed(struct mutate_sampler *s, const struct placed_use *u, const int64_t *index)
 {
-	int64_t at[SUB_MAX_VARS];
+	int64_t at[SUB_MAX_VARS] = {0};
 	for (int i = 0; i < u->use->vars; i++)
 		at[i] = u->at[i] < 0 ? 0 : index[u->at[i]];
 	return mutate_sample(s, u->use->value, at);
@@ -92,7 +92,7 @@ static uint64_t sample_moved(struct mutate_sampler *s, const struct sub_value *v
 {
 	const struct sub_value *from = sub_at(s->p, v->arg[0].value);
 	struct names names = {v->vars, v->var};
-	int64_t at[SUB_MAX_VARS];
+	int64_t at[SUB_MAX_VARS] = {0};
 	for (int i = 0; i < from->vars; i++) {
 		const struct sub_var *var = &s->p->vars.at[from->var[i]];
 		at[i] = apply_map(&v->map[i], &names, index);
