@@ -82,7 +82,9 @@ static sub_ref empty_value(struct emptying *e, sub_ref r)
 		e->why = "it reads a child by its place";
 	for (int a = 0; a < v.args && !e->why; a++)
 		v.arg[a].value = empty_value(e, v.arg[a].value);
-	return e->now[r.i] = e->why ? (sub_ref){0} : sub_add(e->p, v, NULL);
+	if (!e->why)
+		e->now[r.i] = sub_add(e->p, v, NULL);
+	return e->now[r.i];
 }
 
 /* What values are where a node has no edges.  Returns why that is not known of one, NULL = *empty has them. */
