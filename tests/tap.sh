@@ -36,6 +36,14 @@ tap_skip()
 	echo "ok $tap_count - $2 # SKIP $1"
 }
 
+# tap_in_sample NUMBER: whether that one of many like things is in the sample, as sample.h says.
+tap_in_sample()
+{
+	local first each
+	IFS=x read -r first each <<<"${ESPALIER_SAMPLE:-0x4}"
+	[ $(($1 % each)) = $((first % each)) ]
+}
+
 # Prints the plan and leaves, with status 1 when anything failed.
 tap_done()
 {

@@ -4,6 +4,7 @@
 #include "api/espalier.h"
 #include "tests/backends.h"
 #include "tests/examples/labels.h"
+#include "tests/sample.h"
 #include "tests/sanitizers.h"
 
 #include <unistd.h>
@@ -462,7 +463,9 @@ static const struct {
 static void test_variants(const struct example *e, const struct weights *w, const struct files *f)
 {
 	size_t number = e - examples; /* of each, other variants are in the sample */
-	for (size_t i = number % SAMPLE; i < sizeof variants / sizeof *variants; i += SAMPLE) {
+	for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+		if (!in_sample(i + number))
+			continue;
 		const char *backend = variants[i].backend ? variants[i].backend : usual_backend();
 		esp_program_options options = {.size = sizeof options,
 					       .backend = backend,

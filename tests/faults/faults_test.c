@@ -269,11 +269,11 @@ static bool applies(const struct use *u, const struct inject *f)
 	}
 }
 
-/* Compilations make many calls, of which every third is tried; all, with ESPALIER_STRIDE=1. */
+/* Compilations make many calls, of which every sixth is tried; all, with ESPALIER_STRIDE=1. */
 static long stride(const struct use *u, const struct inject *f)
 {
 	const char *told = getenv("ESPALIER_STRIDE");
-	int usual = u->kind == APART ? 5 : u->kind == COMPILES ? 3 : 1;
+	int usual = u->kind == APART ? 10 : u->kind == COMPILES ? 6 : 1;
 	if (f->kind == INJECT_SYNC)
 		return 1;
 	return told && atol(told) > 0 ? atol(told) : usual * SAMPLE;

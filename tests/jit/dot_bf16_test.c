@@ -5,7 +5,7 @@
 #include "tests/floats.h"
 #include "tests/jit/helper.h"
 
-enum { WIDTHS = 4, CHUNK = 8192, ROUNDS = 60 };
+enum { WIDTHS = 4, CHUNK = 8192, ROUNDS = 20 };
 
 static const int widths[WIDTHS] = {1, 4, 8, 16};
 

@@ -4,7 +4,7 @@
  * schedules, other minibatches.  All but the oracle must agree to the bit. */
 #include "ilir/passes.h"
 #include "tests/models/agree.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 static const struct {
 	const char *path, *sizes;
@@ -88,8 +88,8 @@ static const struct {
 
 /* --- the variants --- */
 
-/* Compiling takes most of the time: of what is interpreted, one in so many is compiled as well; of models one in SAMPLE
- * by all back ends. */
+/* Compiling takes most of the time: of what is interpreted, one in so many is compiled as well; of models those in
+ * the sample by all back ends. */
 enum { COMPILED_EACH = 5 };
 
 /* Of each model other passes, targets and schedules are in the sample. */
@@ -98,7 +98,7 @@ static void test_passes(struct setting *s, const char *name, size_t model)
 	for (int i = 1; ilir_pass_at(i); i++) {
 		struct option_texts o = {
 		    .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
-		if ((i + model) % SAMPLE == 0)
+		if (in_sample(i + model))
 			tap_ok(agrees(s, &o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
 	}
 }
@@ -106,7 +106,7 @@ static void test_passes(struct setting *s, const char *name, size_t model)
 static void test_targets(struct setting *s, const char *name, size_t model)
 {
 	for (int i = 0; target_at(i); i++) {
-		if ((i + model) % SAMPLE != 0)
+		if (!in_sample(i + model))
 			continue;
 		struct option_texts o = {.backend = "interpreter", .target = target_at(i)->name};
 		tap_ok(agrees(s, &o), "%s: interpreted for %s", name, o.target);
@@ -118,7 +118,7 @@ static void test_targets(struct setting *s, const char *name, size_t model)
 		else
 			tap_skip("this machine cannot run it", "%s: compiled for %s", name, o.target);
 	}
-	for (int i = 0; model % SAMPLE == 0 && backend_at(i); i++) {
+	for (int i = 0; in_sample(model) && backend_at(i); i++) {
 		struct option_texts o = {.backend = backend_at(i), .target = "native"};
 		tap_ok(agrees(s, &o), "%s: compiled by %s for this machine", name, o.backend);
 	}
@@ -146,7 +146,9 @@ static void test_schedules(struct setting *s, const char *name, size_t model)
 	static const char *const schedules[] = {"dynamic_batch off\n", "specialize none\n",
 						"specialize none\ndynamic_batch off\nvectorize off",
 						"vectorize 4 # lanes"};
-	for (size_t i = model % SAMPLE; i < sizeof schedules / sizeof *schedules; i += SAMPLE) {
+	for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+		if (!in_sample(i + model))
+			continue;
 		struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedules[i]};
 		tap_ok(agrees(s, &o), "%s: interpreted, schedule %zu", name, i);
 		o.backend = usual_backend();
@@ -248,7 +250,7 @@ static void test_model(size_t model)
 		test_passes(&s, name, model);
 		test_targets(&s, name, model);
 		test_schedules(&s, name, model);
-		if (model % SAMPLE == 0)
+		if (in_sample(model))
 			test_alone(&s, name);
 	}
 	end_run(&r);

@@ -2,7 +2,7 @@
 /* Layouts of states: whichever is chosen, every state of every node and every output has the same bits. */
 #include "ilir/passes.h"
 #include "tests/models/agree.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 static const struct {
 	const char *path, *sizes;
@@ -83,7 +83,7 @@ static void test_variants(struct setting *s, const struct test_run *base, const 
 	size_t variant = model;
 	for (unsigned rows = 0; rows < 4; rows++)
 		for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-			if (++variant % SAMPLE != 0)
+			if (!in_sample(++variant))
 				continue;
 			unsigned all = rows == 3 ? ~0u : rows, orders = rows ^ i;
 			struct option_texts o = {.backend = "interpreter",
@@ -91,13 +91,13 @@ static void test_variants(struct setting *s, const struct test_run *base, const 
 						    .schedule =
 							layouts(a, s->model->model, all, orders, more[i])};
 			tap_ok(same(s, base, &o), "%s: layout %u, schedule %zu, interpreted", name, rows, i);
-			if (variant / SAMPLE % COMPILED_EACH != 0)
+			if (variant / choose_sample().each % COMPILED_EACH != 0)
 				continue;
 			o.backend = usual_backend(), o.target = "native";
 			tap_ok(same(s, base, &o), "%s: layout %u, schedule %zu, compiled", name, rows, i);
 		}
 	for (int i = 1; ilir_pass_at(i); i++) {
-		if ((i + model) % SAMPLE != 0)
+		if (!in_sample(i + model))
 			continue;
 		struct option_texts o = {.backend = "interpreter",
 					    .target = "avx512",

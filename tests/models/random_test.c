@@ -11,6 +11,7 @@
 #include "tests/models/bounded_input.h"
 #include "tests/models/checked.h"
 #include "tests/models/schedules.h"
+#include "tests/sample.h"
 #include "tests/sanitizers.h"
 
 #include <stdlib.h>
@@ -185,9 +186,12 @@ static bool can_move(struct subject *s, const char *schedule, const char *stage,
 
 static void check_variants(struct subject *s, bool compile)
 {
+	static size_t turn;
+	turn++;
 	for (int i = 1; ilir_pass_at(i); i++)
-		check(s, (struct option_texts){
-			     .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name});
+		if (in_sample(i + turn))
+			check(s, (struct option_texts){
+				     .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name});
 	check(s, (struct option_texts){.backend = "interpreter", .target = "avx512"});
 	check(s, (struct option_texts){.backend = "interpreter", .target = "amx"});
 	check(s, (struct option_texts){.backend = "interpreter", .target = "generic"});

@@ -4,6 +4,7 @@
 #include "base/convert.h"
 #include "ilir/passes.h"
 #include "tests/models/agree.h"
+#include "tests/sample.h"
 #include "tests/sanitizers.h"
 
 #include <stdlib.h>
@@ -236,7 +237,11 @@ static bool is_near(const struct typed *t, const struct lin_order *order)
 
 static void test_backends(struct typed *t, const char *name)
 {
+	static size_t turn;
+	turn++;
 	for (int i = 0; backend_at(i); i++) {
+		if (!in_sample(i + turn))
+			continue;
 		struct option_texts o = {.backend = backend_at(i), .target = "native"};
 		tap_ok(run_typed(t, o), "%s: compiled by %s", name, o.backend);
 	}
@@ -244,7 +249,11 @@ static void test_backends(struct typed *t, const char *name)
 
 static void test_variants(struct typed *t, const char *name)
 {
+	static size_t turn;
+	turn++;
 	for (int i = 1; ilir_pass_at(i); i++) {
+		if (!in_sample(i + turn))
+			continue;
 		struct option_texts o = {
 		    .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
 		tap_ok(run_typed(t, o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
@@ -252,7 +261,7 @@ static void test_variants(struct typed *t, const char *name)
 	test_backends(t, name);
 	for (int i = 0; target_at(i); i++) {
 		struct option_texts o = {.backend = usual_backend(), .target = target_at(i)->name};
-		if (target_runs_here(target_at(i)))
+		if (target_runs_here(target_at(i)) && in_sample(i + turn))
 			tap_ok(run_typed(t, o), "%s: compiled for %s", name, o.target);
 	}
 }

@@ -2,7 +2,7 @@
 /* What leaves the recursion, and that no bit of a result depends on it. */
 #include "ilir/passes.h"
 #include "tests/move/moving.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 #define TREE "structure tree(left, right)\ninput x[E]\n"
 #define SEQUENCE "structure sequence\ninput x[E]\n"
@@ -137,7 +137,7 @@ static void test_bits(struct test_model *t, size_t i)
 {
 	static const char *const maths[] = {"exact", "reassociate"};
 	for (int m = 0; m < 2; m++) {
-		if ((m + i) % SAMPLE != 0)
+		if (!in_sample(m + i))
 			continue;
 		struct option_texts o = {.target = "avx2", .math = maths[m], .rules = "-tables"};
 		tap_ok(moves_no_bit(t, o, "hoist", models[i].all + models[i].inner > 0), "same bits, %s: %s",

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What is copied with a border, and that no bit of a result depends on it. */
 #include "tests/move/moving.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 #define HEAD "structure tree(left, right)\ninput x[C, H, X]\nparam W[K, C, 3, 3], U[K, K, 2]\nstate h[K, "
 #define TAIL                                                                                                           \
@@ -51,7 +51,7 @@ static void test_bits(struct test_model *t, size_t i)
 {
 	static const char *const maths[] = {"exact", "reassociate"};
 	for (int m = 0; m < 2; m++) {
-		if ((m + i) % SAMPLE != 0)
+		if (!in_sample(m + i))
 			continue;
 		struct option_texts o = {.target = "avx2", .math = maths[m], .rules = "-tables"};
 		tap_ok(moves_no_bit(t, o, "pad", models[i].copies > 0), "same bits, %s: %s", maths[m], models[i].what);

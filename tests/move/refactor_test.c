@@ -2,7 +2,7 @@
 /* What parents compute of one child goes to the child, and no bit of a result depends on it. */
 #include "ilir/passes.h"
 #include "tests/move/moving.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 #define TREE "structure tree(left, right)\ninput x[E]\n"
 #define CHILDREN "structure tree(*)\ninput x[E]\n"
@@ -258,9 +258,9 @@ int main(void)
 		ok &= load_text(&t[i], "m", models[i].text, strlen(models[i].text), models[i].sizes);
 	for (size_t i = 0; tap_ok(ok, "parsed") && i < MODELS; i++) {
 		test_derived(&t[i], i);
-		if (i % SAMPLE == 0)
+		if (in_sample(i))
 			test_bits(&t[i], i, "all");
-		if ((i + 1) % SAMPLE == 0)
+		if (in_sample(i + 1))
 			test_bits(&t[i], i, "-tables");
 	}
 	if (ok) {

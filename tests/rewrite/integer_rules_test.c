@@ -8,7 +8,7 @@
 #include "tests/rewrite/instance.h"
 #include "tests/sanitizers.h"
 
-enum { TRIES = 400000, ENOUGH = 300 / SAMPLE };
+enum { TRIES = 400000, ENOUGH = 120 / SAMPLE };
 
 /* --- data --- */
 

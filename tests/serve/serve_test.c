@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Requests that join and leave at random give the bits of sessions that run each alone; rows are returned. */
 #include "tests/serve/company.h"
+#include "tests/sample.h"
 
 static const struct {
 	const char *path, *sizes;
@@ -89,10 +90,13 @@ static void test_model(size_t i, const char *backend)
 		return;
 	random_state = 11 + i;
 	if (tap_ok(begin_company(&c, &t, o, REQUESTS, models[i].size), "%s: compiled", name)) {
-		serve_company(&c, name, (struct service){{4096, 512, 0}, 6, false, NULL, "", false});
-		serve_company(&c, name, (struct service){{4096, 512, 0}, 12, true, NULL, "", true});
-		serve_company(&c, name, (struct service){{260, 16, 100}, 20, true, NULL, "", false});
-		serve_company(&c, name, (struct service){{4096, 512, 0}, 0, false, NULL, "", false});
+		static const struct service services[] = {{{4096, 512, 0}, 6, false, NULL, "", false},
+							  {{4096, 512, 0}, 12, true, NULL, "", true},
+							  {{260, 16, 100}, 20, true, NULL, "", false},
+							  {{4096, 512, 0}, 0, false, NULL, "", false}};
+		for (size_t k = 0; k < sizeof services / sizeof *services; k++)
+			if (k == 0 || in_sample(k + i))
+				serve_company(&c, name, services[k]);
 		serve_company(&c, name, (struct service){{260, 16, 100}, 0, false, NULL, "", false});
 		if (strcmp(backend, "interpreter") != 0)
 			serve_by_team(&c, name);
@@ -144,16 +148,13 @@ static void test_brief_levels(void)
 	free_model(&t);
 }
 
-/* Compiling takes most of the time. */
-enum { COMPILED_EACH = 2 };
-
 /*     serve_test [PART]     models whose path has this part */
 int main(int argc, char **argv)
 {
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		if (argc < 2 || strstr(models[i].path, argv[1])) {
 			test_model(i, "interpreter");
-			if (backend_at(0) && i % COMPILED_EACH == 0)
+			if (backend_at(0) && in_sample(i))
 				test_model(i, usual_backend());
 		}
 	if (argc < 2)
