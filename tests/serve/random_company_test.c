@@ -7,7 +7,7 @@
 #include "tests/sanitizers.h"
 #include "tests/serve/company.h"
 
-enum { FIRST = 1, SEEDS = SHADOWED ? 12 : 30, COMPILE_EACH = 20, COMPANY = 14 };
+enum { FIRST = 1, SEEDS = SHADOWED ? 6 : 30, COMPILE_EACH = 20, COMPANY = 14 };
 
 static const struct service services[] = {
     {{4096, 512, 0}, 4, false, NULL, "", false},
