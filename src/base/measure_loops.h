@@ -2,7 +2,7 @@
 /* The loops that are measured, for one kind of vector.  The includer defines
  *     LOOPS(name)		the names of these functions
  *     VECTOR			a vector of floats
- *     TARGET			the attribute that allows it
+ *     TARGET			the attribute that allows it, which is in MEASURED
  *     MULTIPLY_ADD(a, b, c)	a * b + c
  *     REGISTER			the constraint of a register for it; not undefined here
  *     EACH_TILE(X)		X(m, n) for all tiles that are measured, which the registers must hold
@@ -14,7 +14,7 @@ enum { LOOPS(sums) = 12 };
 #define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 
 /* Computes independent sums.  Returns the number of operations. */
-TARGET static double LOOPS(multiply)(long iterations)
+MEASURED static double LOOPS(multiply)(long iterations)
 {
 	VECTOR factor = (VECTOR){0} + 0.999f, term = (VECTOR){0} + 1e-3f;
 #define SUM(i) VECTOR s##i = term * (float)i;
@@ -34,7 +34,7 @@ TARGET static double LOOPS(multiply)(long iterations)
 }
 
 /* Computes one sum, each step of which waits for the one before.  Returns the number of steps. */
-TARGET static double LOOPS(chain)(long iterations)
+MEASURED static double LOOPS(chain)(long iterations)
 {
 	VECTOR factor = (VECTOR){0} + 0.999f, term = (VECTOR){0} + 1e-3f, sum = term;
 	for (long t = 0; t < iterations; t++) {
@@ -45,7 +45,7 @@ TARGET static double LOOPS(chain)(long iterations)
 }
 
 /* Reads a multiple of 1 KiB. */
-TARGET static void LOOPS(read)(const void *from, size_t bytes)
+MEASURED static void LOOPS(read)(const void *from, size_t bytes)
 {
 	const VECTOR *at = from, *end = (const VECTOR *)((const char *)from + bytes);
 	VECTOR a = {0}, b = {0}, c = {0}, d = {0}, e = {0}, f = {0}, g = {0}, h = {0};
@@ -60,7 +60,7 @@ TARGET static void LOOPS(read)(const void *from, size_t bytes)
 /* Runs the loop of a product for m rows and n vectors of columns: each of the `depth` iterations reads n vectors of
  * weights, which lie one after the other, and an element of each row.  The smaller side is kept in registers.  All
  * panels of weights are multiplied by the same elements. */
-TARGET static inline __attribute__((always_inline)) void
+MEASURED static inline __attribute__((always_inline)) void
 LOOPS(multiply_tile)(const int m, const int n, const struct operands *o)
 {
 	const VECTOR *weights = o->weights;
@@ -90,7 +90,7 @@ LOOPS(multiply_tile)(const int m, const int n, const struct operands *o)
 }
 
 #define TILE(m, n)                                                                                           \
-	TARGET static void LOOPS(tile_##m##_##n)(const struct operands *o)                                   \
+	MEASURED static void LOOPS(tile_##m##_##n)(const struct operands *o)                                   \
 	{                                                                                                    \
 		LOOPS(multiply_tile)(m, n, o);                                                               \
 	}

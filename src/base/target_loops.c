@@ -26,6 +26,10 @@ typedef float vector4 __attribute__((vector_size(16)));
 #define UNROLL_ALL _Pragma("GCC unroll 64")
 #define UNROLL_TWICE _Pragma("GCC unroll 2")
 
+/* What is measured is the processor: not what a sanitizer adds. */
+#define MEASURED \
+	TARGET __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
+
 #if defined __x86_64__
 #include <immintrin.h>
 #define REGISTER "x"
