@@ -43,4 +43,8 @@ bool mutate_print_mutants(struct sub_program *, const uint32_t *number, bool exa
 const char *mutate_apply(struct sub_program *to, const struct sub_program *from, const struct mutate_choice *, int n,
 			 bool exact, sub_ref *now, int *wrong);
 
+/* Copies a program into `to`, an empty one, without reorganisations that undo another one behind elementwise operators: these are
+ * computed in the layout of the later one.  No bit of a result changes. */
+void mutate_cancel_moves(struct sub_program *to, const struct sub_program *from);
+
 #endif

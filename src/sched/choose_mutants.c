@@ -81,3 +81,11 @@ bool sched_mutate(struct sub_program *to, const struct sub_program *from, const 
 {
 	return sched_apply_mutants(to, from, f, exact, ARENA_ARRAY(to->arena, sub_ref, from->values.n), diags);
 }
+
+bool sched_cancel(struct sub_program *to, const struct sub_program *from, const struct sched_fusion *f, bool exact,
+		  struct diags *diags)
+{
+	(void)f, (void)exact, (void)diags;
+	mutate_cancel_moves(to, from);
+	return true;
+}

@@ -119,6 +119,8 @@ bool sched_mutate(struct sub_program *to, const struct sub_program *from, const 
 /* The same, and now[i], which has an entry for each value of `from`, is what stands in place of value i; there are such lines. */
 bool sched_apply_mutants(struct sub_program *to, const struct sub_program *from, const struct sched_fusion *, bool exact, sub_ref *now,
 			 struct diags *);
+/* The pass behind it, which cancels reorganisations on both sides of elementwise operators (mutate_cancel_moves). */
+bool sched_cancel(struct sub_program *to, const struct sub_program *from, const struct sched_fusion *, bool exact, struct diags *);
 /* Adds the cases that lines `specialize CASE when ...` define to a lowered program; skips all other lines.
  * False after a diagnostic. */
 bool sched_split_cases(struct sub_program *, const char *file, const char *text, size_t length,

@@ -144,6 +144,11 @@ static struct sub_map normal_map(const struct sub_program *p, struct sub_map m)
 	return m;
 }
 
+void sub_normalize_map(const struct sub_program *p, struct sub_map *m)
+{
+	*m = normal_map(p, *m);
+}
+
 /* Puts the variable first that stands first in the value. */
 static void order_map(const struct sub_value *v, struct sub_map *m)
 {

@@ -474,6 +474,12 @@ int sub_joined_var(const struct sub_value *, int argument);
 bool sub_map_range(const struct sub_program *, const struct sub_map *, int64_t *least, int64_t *most);
 /* Whether the index that a map computes may be outside of a dimension with this variable. */
 bool sub_index_leaves(const struct sub_program *, const struct sub_map *, int var);
+/* Brings a map to the one form of those that compute the same, but for the order of its variables. */
+void sub_normalize_map(const struct sub_program *, struct sub_map *);
+/* Composes a map with the maps of its variables (`first2` NULL: it has no second one) to one map; false if the composition is none.
+ * `leaves`: the map may leave its dimension, where a function of the structure must not be applied. */
+bool sub_compose_maps(const struct sub_map *second, const struct sub_map *first, const struct sub_map *first2, bool leaves,
+		      struct sub_map *out);
 /* Whether the i-th map of an ASSIGN may leave its dimension. */
 bool sub_map_leaves(const struct sub_program *, const struct sub_value *, int i);
 /* --- sizes --- */

@@ -94,7 +94,7 @@ static bool is_of_split(const char *stage)
 /* Whether a stage shows mutants, of models whose schedule chooses one. */
 static bool is_of_mutants(const char *stage)
 {
-	return strcmp(stage, "mutants") == 0 || strcmp(stage, "checked-mutants") == 0 || strcmp(stage, "mutate") == 0;
+	return strcmp(stage, "mutants") == 0 || strcmp(stage, "checked-mutants") == 0 || strcmp(stage, "mutate") == 0 || strcmp(stage, "cancel") == 0;
 }
 
 static bool has_mutants(size_t i)
