@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Reorganisations that undo each other.  A mutant ends with one that brings its results into the order of the original, and the
- * next mutant begins with one of its own.  Where only elementwise operators and other moves stand between them,
+/* Reorganisations that undo each other.  A mutant ends with one that brings its results into the order of the
+ * original, and the next mutant begins with one of its own.  Where only elementwise operators and other moves
+ * stand between them,
  *
  *     %12[n,i,x5] = assign %11[n,i,x5%2,x5/2]
  *     %13[n,i,x5] = add %12[n,i,x5], a[i]
@@ -11,9 +12,10 @@
  *     %12[n,x10,i,x9] = assign %11[n,i,x10,x9]
  *     %13[n,x10,i,x9] = add %12[n,x10,i,x9], a[i]
  *
- * A root cancels if fewer indices are digits afterwards, and no elementwise operator is computed more often: those between are used
- * by nothing but roots that cancel, in the same layout, and a root reads no element twice.  A root that reads a fill never cancels: the
- * operators would be applied to the fill.  Each element is computed by the same operators of the same numbers, so no bit changes. */
+ * A root cancels if fewer indices are digits afterwards, and no elementwise operator is computed more often:
+ * those between are used by nothing but roots that cancel, in the same layout, and a root reads no element
+ * twice.  A root that reads a fill never cancels: the operators would be applied to the fill.  Each element
+ * is computed by the same operators of the same numbers, so no bit changes. */
 #include "mutate/mutant_lines.h"
 
 /* The index along each dimension of a value, of the variables of a root. */
@@ -84,9 +86,10 @@ static const struct sub_map *find_map(const struct sub_value *v, int var, const 
 	return i < 0 ? NULL : &at->map[i];
 }
 
-/* How the argument of an assign is read, with its maps in the one form of those that compute the same; false if a composition is no
- * map. */
-static bool place_moved(const struct sub_program *p, const struct sub_value *v, const struct placing *at, struct placing *out)
+/* How the argument of an assign is read, with its maps in the one form of those that compute the same; false
+ * if a composition is no map. */
+static bool place_moved(const struct sub_program *p, const struct sub_value *v, const struct placing *at,
+			struct placing *out)
 {
 	const struct sub_value *moved = sub_at(p, v->arg[0].value);
 	out->n = moved->vars;
@@ -125,7 +128,8 @@ static bool note_placing(const struct canceller *c, struct root *r, sub_ref valu
 
 static bool visit_value(const struct canceller *, struct root *, sub_ref, const struct placing *);
 
-static bool visit_operator(const struct canceller *c, struct root *r, const struct sub_value *v, const struct placing *at)
+static bool visit_operator(const struct canceller *c, struct root *r, const struct sub_value *v,
+			   const struct placing *at)
 {
 	struct sub_value moved = *v;
 	find_used_vars(sub_at(c->from, r->value), at, &moved);
@@ -173,7 +177,8 @@ static bool agrees_with_others(const struct canceller *c, const struct root *r)
 {
 	for (size_t k = 0; k < c->roots.n; k++)
 		for (uint32_t i = 1; i < c->from->values.n; i++)
-			if (r->at[i] && c->roots.at[k].at[i] && !is_same_placing(r->at[i], c->roots.at[k].at[i]))
+			if (r->at[i] && c->roots.at[k].at[i] &&
+			    !is_same_placing(r->at[i], c->roots.at[k].at[i]))
 				return false;
 	return true;
 }
@@ -190,7 +195,8 @@ static void find_roots(struct canceller *c)
 		struct placing at = place_root(p, v);
 		r.at = ARENA_ARRAY(c->to->arena, const struct placing *, p->values.n);
 		r.before = count_digits(at.map, at.n);
-		if (visit_value(c, &r, v->arg[0].value, &at) && r.after < r.before && agrees_with_others(c, &r))
+		if (visit_value(c, &r, v->arg[0].value, &at) && r.after < r.before &&
+		    agrees_with_others(c, &r))
 			vec_push(c->to->arena, &c->roots, r);
 	}
 }
@@ -261,7 +267,8 @@ static bool is_naming(const struct builder *b, const struct sub_value *v, const 
 {
 	for (int i = 0, last = -1; i < at->n; i++) {
 		int var = at->map[i].var;
-		if (!sub_is_identity(&at->map[i]) || !sub_same_range(b->c->to, var, v->var[i]) || find_var(b->whole, var) <= last)
+		if (!sub_is_identity(&at->map[i]) || !sub_same_range(b->c->to, var, v->var[i]) ||
+		    find_var(b->whole, var) <= last)
 			return false;
 		last = find_var(b->whole, var);
 	}
@@ -269,7 +276,8 @@ static bool is_naming(const struct builder *b, const struct sub_value *v, const 
 }
 
 /* Reads a value that stays where it is; `like`: an assign whose fill is read as well, or NULL. */
-static struct sub_use read_in_place(struct builder *b, sub_ref value, const struct placing *at, const struct sub_value *like)
+static struct sub_use read_in_place(struct builder *b, sub_ref value, const struct placing *at,
+				    const struct sub_value *like)
 {
 	struct sub_program *p = b->c->to;
 	struct sub_use as_is = sub_as_is(p, b->c->now[value.i]);
@@ -285,7 +293,8 @@ static struct sub_use read_in_place(struct builder *b, sub_ref value, const stru
 	return sub_as_is(p, sub_add(p, v, NULL));
 }
 
-static struct sub_use build_operator(struct builder *b, const struct sub_value *from, const struct placing *at)
+static struct sub_use build_operator(struct builder *b, const struct sub_value *from,
+				     const struct placing *at)
 {
 	struct sub_value v = *from;
 	for (int k = 0; k < v.args; k++) {
@@ -301,7 +310,8 @@ static struct sub_use build_move(struct builder *b, const struct sub_value *v, c
 {
 	struct placing moved;
 	place_moved(b->c->from, v, at, &moved);
-	return v->fills ? read_in_place(b, v->arg[0].value, &moved, v) : build_value(b, v->arg[0].value, &moved);
+	return v->fills ? read_in_place(b, v->arg[0].value, &moved, v)
+			: build_value(b, v->arg[0].value, &moved);
 }
 
 /* A value as its root reads it; none if it cannot be built. */
@@ -319,7 +329,10 @@ static struct sub_use build_value(struct builder *b, sub_ref value, const struct
 static sub_ref build_root(struct canceller *c, const struct root *r)
 {
 	const struct sub_value *whole = sub_at(c->from, r->value);
-	struct builder b = {.c = c, .root = r, .whole = whole, .built = ARENA_ARRAY(c->to->arena, struct sub_use, c->from->values.n)};
+	struct builder b = {.c = c,
+			    .root = r,
+			    .whole = whole,
+			    .built = ARENA_ARRAY(c->to->arena, struct sub_use, c->from->values.n)};
 	struct placing at = place_root(c->from, whole);
 	struct sub_use u = build_value(&b, whole->arg[0].value, &at);
 	struct sub_map map[SUB_MAX_VARS];

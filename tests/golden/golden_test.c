@@ -30,6 +30,7 @@ static const struct {
     {"conv", "C=2 H=6 K=4 F=3", NULL, "conv", "lower", false, NULL, NULL, false, NULL, NULL},
     {"pixels", "C=40 H=4 K=3", NULL, "pixels", "lower", false, NULL, NULL, false, NULL, NULL},
     {"conv", "C=2 H=6 K=4 F=3", "mutate output.v7 part 2 2 batch\n", "mutated", "mutate", false, NULL, NULL, false, NULL, NULL},
+    {"dilated", "", "mutate output.v7 phase 1 2 batch\nmutate output.v12 phase 1 2 batch\n", "dilated", "cancel", false, NULL, NULL, false, NULL, NULL},
     {"windows", "C=2 X=80",
      "vectorize 16\ntile leaf.0 nodes 1 columns 1 unroll 3\ntile leaf.1 nodes 1 columns 1 unroll 3\n",
      "windows", "align_loads", false, NULL, NULL, false, NULL, NULL},
