@@ -229,6 +229,7 @@ unit_tests = \
 	%D%/mutate/mutants_test \
 	%D%/mutate/generated_test \
 	%D%/mutate/cancel_test \
+	%D%/mutate/chains_test \
 	%D%/mutate/leaves_test \
 	%D%/mutate/products_test \
 	%D%/mutate/single_rules_test \

@@ -213,7 +213,17 @@ static bool *find_moved(const struct canceller *c)
 	return moved;
 }
 
-/* By value: whether anything else uses it than what is moved. */
+/* Marks what a root that cancels reads where it is. */
+static void mark_read_in_place(const struct canceller *c, const struct root *r, bool *used)
+{
+	for (uint32_t i = 1; i < c->from->values.n; i++) {
+		const struct sub_value *v = &c->from->values.at[i];
+		for (int k = 0; (r->at[i] || i == r->value.i) && k < v->args; k++)
+			used[v->arg[k].value.i] |= !r->at[v->arg[k].value.i];
+	}
+}
+
+/* By value: whether it is used in its old place: by anything that is not moved, or by a root. */
 static bool *find_used_elsewhere(const struct canceller *c, const bool *moved)
 {
 	bool *used = ARENA_ARRAY(c->to->arena, bool, c->from->values.n);
@@ -223,6 +233,9 @@ static bool *find_used_elsewhere(const struct canceller *c, const bool *moved)
 	for (size_t b = 0; b < c->from->bodies.n; b++)
 		for (size_t s = 0; s < c->from->bodies.at[b].stores.n; s++)
 			used[c->from->bodies.at[b].stores.at[s].value.value.i] = true;
+	for (size_t k = 0; k < c->roots.n; k++)
+		if (c->roots.at[k].cancels)
+			mark_read_in_place(c, &c->roots.at[k], used);
 	return used;
 }
 
@@ -239,16 +252,63 @@ static bool computes_twice(const struct canceller *c, const struct root *r, cons
 	return false;
 }
 
+static const struct root *find_root(const struct canceller *c, uint32_t value)
+{
+	for (size_t k = 0; k < c->roots.n; k++)
+		if (c->roots.at[k].value.i == value && c->roots.at[k].cancels)
+			return &c->roots.at[k];
+	return NULL;
+}
+
+/* By value that is moved: whether its old form is needed as well, for others than roots that cancel. */
+static bool *find_staying(const struct canceller *c, const bool *used)
+{
+	bool *stays = ARENA_ARRAY(c->to->arena, bool, c->from->values.n);
+	for (uint32_t i = (uint32_t)c->from->values.n - 1; i > 0; i--) {
+		const struct sub_value *v = &c->from->values.at[i];
+		stays[i] |= used[i];
+		for (int k = 0; stays[i] && !find_root(c, i) && k < v->args; k++)
+			stays[v->arg[k].value.i] = true;
+	}
+	return stays;
+}
+
+/* Counts the digits that vanish with a root: its own, and those of moves that do not stay and vanish with no
+ * root before it. */
+static int claim_digits(const struct canceller *c, const struct root *r, const bool *stays, bool *claimed)
+{
+	int digits = 0;
+	for (uint32_t i = 1; i < c->from->values.n; i++) {
+		const struct sub_value *v = &c->from->values.at[i];
+		bool vanishes = i == r->value.i || (r->at[i] && v->op == SUB_ASSIGN && !stays[i]);
+		if (vanishes && !claimed[i])
+			digits += count_digits(v->map, sub_at(c->from, v->arg[0].value)->vars);
+		claimed[i] |= vanishes;
+	}
+	return digits;
+}
+
+/* Gives up a root that does not pay among those that cancel; false if there is none. */
+static bool drop_root(struct canceller *c)
+{
+	const bool *used = find_used_elsewhere(c, find_moved(c)), *stays = find_staying(c, used);
+	bool *claimed = ARENA_ARRAY(c->to->arena, bool, c->from->values.n);
+	for (size_t k = 0; k < c->roots.n; k++) {
+		struct root *r = &c->roots.at[k];
+		if (r->cancels && (computes_twice(c, r, used) ||
+				   (used[r->value.i] && claim_digits(c, r, stays, claimed) <= r->after))) {
+			r->cancels = false;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* A root that is given up leaves what it moved where it was, which others may then compute twice. */
 static void drop_roots(struct canceller *c)
 {
-	for (bool changed = true; changed;) {
-		const bool *used = find_used_elsewhere(c, find_moved(c));
-		changed = false;
-		for (size_t k = 0; k < c->roots.n; k++)
-			if (c->roots.at[k].cancels && computes_twice(c, &c->roots.at[k], used))
-				c->roots.at[k].cancels = false, changed = true;
-	}
+	while (drop_root(c))
+		;
 }
 
 /* --- the values that are moved --- */
@@ -350,14 +410,6 @@ static sub_ref build_root(struct canceller *c, const struct root *r)
 }
 
 /* --- the program --- */
-
-static const struct root *find_root(const struct canceller *c, uint32_t value)
-{
-	for (size_t k = 0; k < c->roots.n; k++)
-		if (c->roots.at[k].value.i == value && c->roots.at[k].cancels)
-			return &c->roots.at[k];
-	return NULL;
-}
 
 static sub_ref copy_value(struct canceller *c, uint32_t i)
 {
