@@ -74,6 +74,14 @@ static const struct layers {
      {"phase 1 2 batch", "phase 1 2 batch"},
      4,
      4},
+    {"a value that is read in two orders",
+     "model m\nstructure none\ninput x[4, 6, 6]\nparam A[4, 4, 3, 3], a[4], B[4, 4, 3, 3], b[4]\n"
+     "def first(r) = relu(conv(r, A, bias=a, pad=2, dilation=2))\n"
+     "def turned(r) = (o[c, i in 6, j in 6] = r[c, j, i]; o)\n"
+     "output y = conv(first(x) + turned(first(x)), B, bias=b, pad=2, dilation=2)\n",
+     {"phase 1 2 batch", "phase 1 2 batch"},
+     4,
+     4},
     {"only one of two",
      LAYERS "output y = second(relu(first(x)))\n", {"phase 1 2 batch", NULL}, 2, 2},
 };

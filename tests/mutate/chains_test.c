@@ -19,7 +19,7 @@ enum {
 	MAX_LAYERS = 3,
 	MAX_TENSORS = 16,
 	TRIES = 8,	    /* layouts of a convolution that are tried */
-	EACH_RUN = 10,	    /* one of so many is run by the compiler's interpreter, as all are that cancel */
+	EACH_RUN = 10,	    /* one of so many is run by the interpreter, as all that cancel are */
 	EACH_COMPILED = 20, /* one of so many is compiled by all back ends as well, if it is run */
 	TEXT = 4000
 };
