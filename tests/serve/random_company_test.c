@@ -7,7 +7,7 @@
 #include "tests/sanitizers.h"
 #include "tests/serve/company.h"
 
-enum { FIRST = 1, SEEDS = SHADOWED ? 6 : 30, COMPILE_EACH = 20, COMPANY = 14 };
+enum { FIRST = 1, SEEDS = RACES_SOUGHT ? 2 : SHADOWED ? 6 : 30, COMPILE_EACH = 20, COMPANY = 14 };
 
 static const struct service services[] = {
     {{4096, 512, 0}, 4, false, NULL, "", false},
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	tap_ok(right == count,
 	       "%llu of %llu random models from seed %llu on are served with the bits of sessions",
 	       (unsigned long long)right, (unsigned long long)count, (unsigned long long)first);
-	if (argc < 2)
+	if (argc < 2 && !SHADOWED)
 		tap_ok(reading > 0, "of these the nodes of %d read all nodes of their input", reading);
 	return tap_done();
 }
