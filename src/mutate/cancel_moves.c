@@ -168,7 +168,8 @@ static bool visit_value(const struct canceller *c, struct root *r, sub_ref value
 static struct placing place_root(const struct sub_program *p, const struct sub_value *v)
 {
 	struct placing at = {.n = sub_at(p, v->arg[0].value)->vars};
-	memcpy(at.map, v->map, (size_t)at.n * sizeof *at.map);
+	for (int i = 0; i < at.n; i++)
+		at.map[i] = v->map[i];
 	return at;
 }
 
