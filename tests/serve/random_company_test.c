@@ -82,7 +82,8 @@ int main(int argc, char **argv)
 	skip_backends();
 	for (uint64_t i = first; i < first + count; i++)
 		right += check_seed(i, each && i % each == 0);
-	tap_ok(check_scans("T=6 B=3 D=16 S=2") && check_scans("T=1 B=1 D=5 S=9") && check_scans("T=9 B=2 D=33 S=1"),
+	tap_ok(check_scans("T=1 B=1 D=5 S=9") &&
+		   (SHADOWED || (check_scans("T=6 B=3 D=16 S=2") && check_scans("T=9 B=2 D=33 S=1"))),
 	       "rows with scans are served with the bits of sessions");
 	tap_ok(right == count,
 	       "%llu of %llu random models from seed %llu on are served with the bits of sessions",
