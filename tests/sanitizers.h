@@ -34,11 +34,6 @@ enum { HEAP_NOT_FOR_FORKS = 0 };
  * waits for it for ever, inside of the sanitizer. */
 enum { LIBRARIES_NOT_FOR_FORKS = RACES_SOUGHT };
 
-/* A sanitizer looks at the code that runs, not at numbers, and makes it several times slower.  Where a test
- * does the same to many things, and its own answer has been had without sanitizers, one in so many is enough:
- * which is in turn, so that each kind of thing, and each thing done, remains. */
-enum { SAMPLE = SHADOWED ? 8 : 1 };
-
 /* ThreadSanitizer does not see inside of GCC's OpenMP library, and takes the host's own regions for races. */
 #ifdef __clang__
 enum { REGIONS_MISTAKEN = 0 };

@@ -36,7 +36,7 @@ tap_skip()
 	echo "ok $tap_count - $2 # SKIP $1"
 }
 
-# tap_in_sample NUMBER: whether that one of many like things is in the sample, as sample.h says.
+# tap_in_sample NUMBER: whether that one of many like things is in the sample, as sample.h says; with sanitizers as well, one in four is.
 tap_in_sample()
 {
 	local first each

@@ -3,7 +3,7 @@
  * whatever models may have: a status, nothing lost, and the same part works when it is asked for again. */
 #include "tests/api/support.h"
 #include "tests/backends.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 enum { SIZE = 4, AXES = 8 };
 

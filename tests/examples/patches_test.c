@@ -2,7 +2,6 @@
 /* The example of patches against its equations, written out as loops: convolutions and pooling with zeros, or
  * nothing, around an image. */
 #include "tests/models/helper.h"
-#include "tests/sanitizers.h"
 
 enum { C = 3, H = 9, X = 6, F = 5, G = 4, D = 17, L = 3 };
 enum { H1 = (H + 1) / 2, X1 = (X + 1) / 2, H2 = (H + 3) / 4, X2 = (X + 3) / 4 };

@@ -5,6 +5,7 @@
 #include "tests/api/support.h"
 #include "tests/backends.h"
 #include "tests/faults/inject.h"
+#include "tests/sample.h"
 #include "tests/sanitizers.h"
 
 #include <dirent.h>

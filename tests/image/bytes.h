@@ -6,7 +6,6 @@
 #include "image/code.h"
 #include "image/image_file.h"
 #include "tests/models/helper.h"
-#include "tests/sanitizers.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Images as bytes: what is written is read again and runs alike; bytes that are damaged are refused. */
 #include "tests/image/bytes.h"
+#include "tests/sample.h"
 
 static const struct {
 	const char *path, *sizes;

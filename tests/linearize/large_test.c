@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures that hurt: deep, wide, large; each in an order that is kind and in one that is not. */
 #include "tests/linearize/forests.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 static struct lin_order order;
 

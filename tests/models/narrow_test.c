@@ -2,7 +2,6 @@
 /* Weights that are kept in a narrow type: to the bit what f32 weights give that were rounded to that type
  * before, however the program is run; and what the oracle says of the program, which narrows them itself. */
 #include "tests/models/variants.h"
-#include "tests/sanitizers.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
 /* Products in integers, in f16 and in bf16: the same bits however the program is run, those of the oracle, near to the results in
  * f32; and what becomes of weights that have no scale. */
 #include "tests/models/variants.h"
-#include "tests/sanitizers.h"
 
 #include <stdlib.h>
 

@@ -53,7 +53,9 @@ static bool same(struct setting *s, const char *schedule)
 	return agrees(s, &o);
 }
 
-/* Every value that can be stored, stored. */
+static int all_stored; /* of all models */
+
+/* Every value that can be stored, if it is in the sample, stored. */
 static void test_stores(struct setting *s, const char *path, size_t model)
 {
 	static const char *const bodies[] = {"leaf", "inner"};
@@ -71,7 +73,8 @@ static void test_stores(struct setting *s, const char *path, size_t model)
 			right +=
 			    strstr(str_text(&text), schedule) && same(s, schedule) && round_trip(s, schedule);
 		}
-	tap_ok(right == stored && (stored || choose_sample().each > 1), "%s: %d of %d values stored by name", path, right, stored);
+	all_stored += stored;
+	tap_ok(right == stored, "%s: %d of %d values stored by name", path, right, stored);
 }
 
 static void test_model(const char *path, const char *sizes, size_t model)
@@ -102,5 +105,6 @@ int main(void)
 {
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		test_model(models[i].path, models[i].sizes, i);
+	tap_ok(all_stored > 0, "%d values are stored by name", all_stored);
 	return tap_done();
 }

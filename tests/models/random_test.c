@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Random models, each run in many variants: the oracle, the interpreter after every pass, compiled code,
- * other schedules.
+ * other schedules; of passes those in the sample.
  *
  *     random_test [FIRST COUNT [EACH]]     seeds FIRST .. FIRST+COUNT-1; one in EACH is compiled, else all
  *
@@ -401,7 +401,7 @@ int main(int argc, char **argv)
 	for (uint64_t i = s.first; i < s.first + s.count; i++)
 		right += check_seed(i, s.each && i % s.each == 0);
 	tap_ok(right == s.count,
-	       "%llu of %llu random models from seed %llu on agree in all variants, %d typed, "
+	       "%llu of %llu random models from seed %llu on agree in the variants of the sample, %d typed, "
 	       "%d computed by the oracle, %d with products in bf16, %d in f16, %d in integers (%d of an input within a bound): "
 	       "%d programs ran, %d of them compiled",
 	       (unsigned long long)right, s.count, s.first, typed, compared, in_bf16, in_f16, integral, bounded, programs,

@@ -2,7 +2,6 @@
 /* Which traversals are no recursion and run for all nodes at once, and that no bit of a result depends on it. */
 #include "ilir/passes.h"
 #include "tests/move/moving.h"
-#include "tests/sanitizers.h"
 
 #define BEGIN "model m\nstructure tree(left, right)\ninput x[E]\nparam W[D, E], U[D, D], b[D]\nstate h[D]\n"
 #define REST "output rest = h + U @ b + W[:, 0:1] @ b[0:1] at every node\n" /* no parameter may be unused */

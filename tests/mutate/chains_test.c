@@ -9,7 +9,7 @@
 #include "mutate/mutant_lines.h"
 #include "tests/backends.h"
 #include "tests/models/agree.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 #include <stdarg.h>
 

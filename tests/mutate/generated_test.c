@@ -6,7 +6,7 @@
 #include "compile/program_passes.h"
 #include "mutate/mutant_lines.h"
 #include "tests/mutate/known_lines.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 enum { ALL_SEEDS = 60, SEEDS = ALL_SEEDS / SAMPLE, LAYOUTS = 12, TEXT = 2000 };
 

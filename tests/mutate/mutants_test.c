@@ -2,7 +2,7 @@
 /* Reorganisations of convolutions and products, each as a model whose second output is a mutant of the first: they are
  * found equal, or wrong just where they are.  Every position is also computed, and must be as the boxes say. */
 #include "mutate/mutate.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 #include "tests/subop/random.h"
 
 /* Elements of z in boxes that differ from those of y, and those of them that are wrong. */

@@ -7,7 +7,7 @@
 #include "compile/program_passes.h"
 #include "mutate/mutant_lines.h"
 #include "tests/mutate/known_lines.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 enum { ALL_SEEDS = 200, SEEDS = ALL_SEEDS / SAMPLE, GROUPS = 12, TEXT = 4000, MOST = 24 };
 

@@ -5,7 +5,7 @@
  *     random_linear_test [FIRST COUNT]     seeds FIRST .. FIRST+COUNT-1; ESPALIER_SEEDS = another COUNT */
 #include "mutate/mutate.h"
 #include "tests/mutate/linear.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 #include "tests/tap.h"
 
 enum { SEEDS = 2000 / SAMPLE };

@@ -6,7 +6,7 @@
 #include "tests/mutation/loops.h"
 #include "tests/mutation/programs.h"
 #include "tests/mutation/runs.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 enum { SEEDS = 150, CONTROLS = 3 };
 

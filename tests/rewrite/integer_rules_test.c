@@ -6,7 +6,7 @@
  *
  *     integer_rules_test [RULE]     one rule alone; ESPALIER_SEEDS = tries for each */
 #include "tests/rewrite/instance.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 enum { TRIES = 400000, ENOUGH = 120 / SAMPLE };
 

@@ -3,7 +3,7 @@
  * keeps every bit of binary32 whatever the numbers, the others keep values.
  *
  *     random_rewrite_test [FIRST COUNT]     seeds FIRST .. FIRST+COUNT-1; ESPALIER_SEEDS = another COUNT */
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 #include "tests/subop/random.h"
 
 enum { SEEDS = 2500 / SAMPLE };

@@ -10,7 +10,7 @@
  *
  *     rules_test [RULE]     one rule alone; ESPALIER_SEEDS = tries for each */
 #include "tests/rewrite/instance.h"
-#include "tests/sanitizers.h"
+#include "tests/sample.h"
 
 enum { TRIES = 30000, ENOUGH = 200 / SAMPLE, MOST_LOWERED = 150 };
 

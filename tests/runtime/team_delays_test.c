@@ -2,7 +2,6 @@
 /* Workers that lose their processors, and what waiting threads see of theirs. */
 #include "runtime/shared.h"
 #include "tests/runtime/crew_work.h"
-#include "tests/sanitizers.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 /* The team: work items and their chunks, who gets it, how it ends. */
 #include "runtime/shared.h"
 #include "tests/runtime/crew_work.h"
-#include "tests/sanitizers.h"
 #include "tests/tap.h"
 
 #include <dirent.h>
