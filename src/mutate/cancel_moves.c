@@ -187,6 +187,7 @@ static bool agrees_with_others(const struct canceller *c, const struct root *r)
 static void find_roots(struct canceller *c)
 {
 	const struct sub_program *p = c->from;
+	const struct placing **spare = NULL; /* of a root that does not cancel */
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
 		if (!c->live[i] || v->op != SUB_ASSIGN || v->fills ||
@@ -194,11 +195,14 @@ static void find_roots(struct canceller *c)
 			continue;
 		struct root r = {.value = {i}, .cancels = true};
 		struct placing at = place_root(p, v);
-		r.at = ARENA_ARRAY(c->to->arena, const struct placing *, p->values.n);
+		r.at = spare ? spare : ARENA_ARRAY(c->to->arena, const struct placing *, p->values.n);
+		spare = NULL;
 		r.before = count_digits(at.map, at.n);
 		if (visit_value(c, &r, v->arg[0].value, &at) && r.after < r.before &&
 		    agrees_with_others(c, &r))
 			vec_push(c->to->arena, &c->roots, r);
+		else
+			spare = memset(r.at, 0, p->values.n * sizeof *r.at);
 	}
 }
 
