@@ -218,13 +218,13 @@ static bool *find_moved(const struct canceller *c)
 	return moved;
 }
 
-/* Marks what a root that cancels reads where it is. */
+/* Marks what a root that cancels reads where it is, as is all that a move with a fill reads. */
 static void mark_read_in_place(const struct canceller *c, const struct root *r, bool *used)
 {
 	for (uint32_t i = 1; i < c->from->values.n; i++) {
 		const struct sub_value *v = &c->from->values.at[i];
 		for (int k = 0; (r->at[i] || i == r->value.i) && k < v->args; k++)
-			used[v->arg[k].value.i] |= !r->at[v->arg[k].value.i];
+			used[v->arg[k].value.i] |= v->fills || !r->at[v->arg[k].value.i];
 	}
 }
 

@@ -82,6 +82,18 @@ static const struct layers {
      {"phase 1 2 batch", "phase 1 2 batch"},
      4,
      4},
+    {"a value that is also read with a fill, in its own order",
+     LAYERS "def between(r) = (o[c, i in 6, j in 8] = r[c, i - 1, j] else 0.25; r + o)\n"
+	    "output y = second(between(tanh(first(x))))\n",
+     {"phase 2 2 batch", "phase 2 2 batch"},
+     4,
+     4},
+    {"a value added that is read with a fill",
+     LAYERS "def before(r) = (o[c, i in 6, j in 8] = r[c, i - 1, j] else 0.25; o)\n"
+	    "output y = second(relu(first(x) + before(x)))\n",
+     {"phase 2 2 batch", "phase 2 2 batch"},
+     4,
+     2},
     {"only one of two",
      LAYERS "output y = second(relu(first(x)))\n", {"phase 1 2 batch", NULL}, 2, 2},
 };

@@ -17,7 +17,7 @@ enum {
 	ALL_SEEDS = 240,
 	SEEDS = ALL_SEEDS / SAMPLE,
 	MAX_LAYERS = 3,
-	MAX_TENSORS = 16,
+	MAX_TENSORS = 24,
 	TRIES = 8,	    /* layouts of a convolution that are tried */
 	EACH_RUN = 10,	    /* one of so many is run by the interpreter, as all that cancel are */
 	EACH_COMPILED = 20, /* one of so many is compiled by all back ends as well, if it is run */
@@ -93,13 +93,23 @@ static void add_movement(struct chain *c, const char *batch)
 		append(c->lines, "i + %d, j + %d]\n", height - c->of[to].height, width - c->of[to].width);
 }
 
+/* Adds a value of the same sizes, whose rows move by one, with a number before the first. */
+static void add_shifted(struct chain *c, const char *batch)
+{
+	int last = begin_value(c), shifted = c->n - 1;
+	append(c->lines, "[%sc, i in %d, j in %d] = t%d[%sc, i - 1, j] else 0.25\n", batch, c->of[shifted].height,
+	       c->of[shifted].width, find_same_sizes(c, last), batch);
+	begin_value(c);
+	append(c->lines, " = t%d + t%d\n", last, shifted);
+}
+
 static void add_operator(struct chain *c)
 {
 	static const char *const one[] = {"relu(t%d)", "tanh(t%d)", "t%d * 0.5", "abs(t%d)"};
 	static const char *const two[] = {"t%d + t%d", "maximum(t%d, t%d)", "t%d - t%d"};
-	int kind = random_below(9);
-	if (kind == 8) {
-		add_movement(c, c->batch ? "m, " : "");
+	int kind = random_below(10);
+	if (kind >= 8) {
+		(kind == 8 ? add_movement : add_shifted)(c, c->batch ? "m, " : "");
 		return;
 	}
 	int from = begin_value(c);
