@@ -2,9 +2,11 @@
 /* Removes a half-written file when the command is interrupted. */
 #include "tool.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int signals[] = {SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
@@ -61,11 +63,19 @@ bool interrupt_hold_writing(const char *path, sigset_t *before)
 
 static volatile sig_atomic_t noted;
 static atomic_bool gives_up;
+static _Atomic double deadline = INFINITY; /* of the monotonic clock */
+
+static double read_clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
 
 int interrupt_waits(void *user)
 {
 	sigset_t pending;
-	bool waits = noted && atomic_load(&gives_up);
+	bool waits = atomic_load(&gives_up) && (noted || read_clock() > atomic_load(&deadline));
 	(void)user;
 	sigemptyset(&pending);
 	sigpending(&pending);
@@ -74,8 +84,9 @@ int interrupt_waits(void *user)
 	return waits;
 }
 
-void interrupt_give_up(bool on)
+void interrupt_give_up(bool on, double from)
 {
+	atomic_store(&deadline, from);
 	atomic_store(&gives_up, on);
 }
 

@@ -264,7 +264,7 @@ void output_abort(struct output *);
 void interrupt_hold(sigset_t *before);
 void interrupt_release(const sigset_t *before, const char *path);
 void interrupt_forget(void);
-/* For esp_context_options.cancel: whether a held signal is pending, or one was noted while interrupts give work up. */
+/* For esp_context_options.cancel: whether a held signal is pending, or interrupt_give_up wants it. */
 int interrupt_waits(void *user);
 /* Holds signals while the library writes a file, so that none leaves it incomplete. False, and nothing to
  * release, for a path that is no regular file: writing to it may block for ever. */
@@ -273,9 +273,9 @@ bool interrupt_hold_writing(const char *path, sigset_t *before);
  * process. */
 void interrupt_note(void);
 bool interrupt_noted(void);
-/* Whether the library is to give up what it does when an interrupt is noted; false at first, so that what follows an interrupt
- * can be finished. */
-void interrupt_give_up(bool on);
+/* Whether the library is to give up what it does when an interrupt is noted, or from a time of CLOCK_MONOTONIC on [s]; false at
+ * first, so that what follows an interrupt can be finished. */
+void interrupt_give_up(bool on, double from);
 
 /* One structure of the last run. */
 struct result {

@@ -89,33 +89,46 @@ static bool print_boxes(struct compilation *c, const char *stage, struct str *s)
 	return mutate_print_boxes(&c->written, s), true;
 }
 
-static bool search_goes_on(void *c)
+/* Whether the compilation goes on; no diagnostic says that a search does not, as what it has found is of use. */
+static bool search_goes_on(void *context)
 {
-	return compile_goes_on(c);
+	const struct compilation *c = context;
+	const struct jit_watch *w = &c->options->watch;
+	struct diags ignored;
+	diags_init(&ignored, c->diags->allocator);
+	bool on = !w->goes_on || w->goes_on(w->context, &ignored);
+	diags_free(&ignored);
+	return on;
+}
+
+/* Prints mutants until nobody waits for more. */
+static void search_mutants(struct compilation *c, struct sub_program *p, const uint32_t *number, bool every, struct str *s)
+{
+	struct mutate_watch watch = {search_goes_on, c};
+	if (!mutate_print_mutants(p, number, c->options->math == REWRITE_EXACT, every, &watch, s))
+		str_puts(s, "# the search was ended here\n");
 }
 
 /* The mutants of the program with those that the schedule chooses, under the names of the program without. */
-static bool print_further_mutants(struct compilation *c, bool every, const struct mutate_watch *watch, struct str *s)
+static bool print_further_mutants(struct compilation *c, bool every, struct str *s)
 {
-	bool exact = c->options->math == REWRITE_EXACT;
 	struct sub_program mutated;
 	sub_ref *now = ARENA_ARRAY(c->arena, sub_ref, c->program.values.n);
 	sub_init(&mutated, c->arena, c->model->name);
-	if (!sched_apply_mutants(&mutated, &c->program, &c->fusion, exact, now, c->diags))
+	if (!sched_apply_mutants(&mutated, &c->program, &c->fusion, c->options->math == REWRITE_EXACT, now, c->diags))
 		return false;
 	uint32_t *number = ARENA_ARRAY(c->arena, uint32_t, mutated.values.n);
 	for (uint32_t i = (uint32_t)c->program.values.n; i-- > 1;)
 		number[now[i].i] = i;
-	return mutate_print_mutants(&mutated, number, exact, every, watch, s);
+	return search_mutants(c, &mutated, number, every, s), true;
 }
 
 static bool print_mutants(struct compilation *c, const char *stage, struct str *s)
 {
 	bool every = strcmp(stage, "checked-mutants") == 0;
-	struct mutate_watch watch = {search_goes_on, c};
 	if (c->fusion.mutants)
-		return print_further_mutants(c, every, &watch, s);
-	return mutate_print_mutants(&c->program, NULL, c->options->math == REWRITE_EXACT, every, &watch, s);
+		return print_further_mutants(c, every, s);
+	return search_mutants(c, &c->program, NULL, every, s), true;
 }
 
 static bool print_products(struct compilation *c, const char *stage, struct str *s)

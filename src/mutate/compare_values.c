@@ -32,7 +32,7 @@ struct comparer {
 
 double mutate_bound_error(const struct mutate_comparison *c)
 {
-	return pow(c->degree / (double)SUB_FIELD_PRIME, MUTATE_ROUNDS);
+	return pow(c->degree / (double)SUB_FIELD_PRIME, c->rounds);
 }
 
 static const struct sub_var *var_at(const struct sub_program *p, sub_ref r, int i)
@@ -241,7 +241,7 @@ void mutate_compare_by(const struct sub_program *p, const struct mutate_form *fo
 {
 	struct comparer k = {.p = p, .forms = forms, .value = {original, mutant}, .c = c, .ordered = ordered, .rounds = rounds};
 	struct mutate_box box = {0};
-	*c = (struct mutate_comparison){0};
+	*c = (struct mutate_comparison){.rounds = rounds};
 	c->refused = refuse_pair(&k);
 	if (c->refused)
 		return;

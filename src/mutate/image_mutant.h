@@ -107,7 +107,8 @@ struct mutate_search {
 	struct mutate_mutant mutant[MUTATE_KEPT];
 	double work; /* of the original */
 };
-/* Searches the mutants of a site; the program is as before.  False if the search was given up. */
+/* Searches the mutants of a site; the program is as before.  False if the search was given up: then those that were found have
+ * perhaps been compared by one round. */
 bool mutate_find_mutants(struct sub_program *, const struct mutate_site *, bool exact, const struct mutate_watch *,
 			 struct mutate_search *);
 

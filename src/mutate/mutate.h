@@ -94,6 +94,7 @@ struct mutate_watch {
 struct mutate_comparison {
 	const char *refused; /* why they were not compared, NULL = they were; the rest is then of no use */
 	int vars;
+	int rounds;	/* each with random leaves of its own */
 	int degree;	/* the most factors of a term */
 	int classes;	/* the most motions of terms of the same leaves: it says how many positions are needed */
 	long boxes;

@@ -116,12 +116,19 @@ int mutate_read_layout(char *const *word, int n, struct mutate_layout *l)
 
 /* --- mutants --- */
 
+/* What was found of a site. */
+struct searched {
+	struct mutate_site site;
+	struct mutate_search found;
+};
+
 struct printer {
 	struct sub_program *p;
 	const uint32_t *number; /* mutate_print_mutants */
 	bool exact, every;
 	const struct mutate_watch *watch;
 	struct str *s;
+	VEC(struct searched *) searched;
 };
 
 static void print_extents(const struct mutate_site *s, struct str *to)
@@ -142,8 +149,8 @@ static void print_boxes(const struct printer *t, const struct mutate_comparison 
 static void print_proof(const struct printer *t, const struct mutate_mutant *m)
 {
 	const struct mutate_comparison *c = &m->proof;
-	str_printf(t->s, "    %ld box%s, %ld positions, %d rounds modulo 2^31-1, ", c->boxes, c->boxes == 1 ? "" : "es",
-		   c->positions, MUTATE_ROUNDS);
+	str_printf(t->s, "    %ld box%s, %ld positions, %d round%s modulo 2^31-1, ", c->boxes, c->boxes == 1 ? "" : "es",
+		   c->positions, c->rounds, c->rounds == 1 ? "" : "s");
 	if (c->wrong == 0)
 		str_puts(t->s, "equal");
 	else
@@ -197,20 +204,58 @@ static bool print_found(const struct printer *t, const struct sub_body *b, const
 	return true;
 }
 
+static bool same_vars(const int *a, int n, const int *b, int m)
+{
+	return n == m && memcmp(a, b, (size_t)n * sizeof *a) == 0;
+}
+
+/* Whether two sites have the same mutants: their sums have the same variables, read the same of values of the same variables, and
+ * by the same windows. */
+static bool is_alike(const struct sub_program *p, const struct mutate_site *a, const struct mutate_site *b)
+{
+	const struct sub_value *x = sub_at(p, a->value), *y = sub_at(p, b->value);
+	bool same = a->operand == b->operand && a->leading == b->leading && a->dims == b->dims && x->op == y->op &&
+		    same_vars(x->var, x->vars, y->var, y->vars) && same_vars(x->reduced.var, x->reduced.n, y->reduced.var, y->reduced.n);
+	for (int k = 0; same && k < x->args; k++) {
+		const struct sub_value *u = sub_at(p, x->arg[k].value), *v = sub_at(p, y->arg[k].value);
+		same = same_vars(x->arg[k].var, x->arg[k].vars, y->arg[k].var, y->arg[k].vars) && same_vars(u->var, u->vars, v->var, v->vars);
+	}
+	for (int i = 0; same && i < a->dims; i++) {
+		const struct mutate_dim *d = &a->dim[i], *e = &b->dim[i];
+		same = d->free == e->free && d->out == e->out && d->reduced == e->reduced && d->step == e->step &&
+		       d->dilation == e->dilation && d->offset == e->offset && d->extent == e->extent && d->outs == e->outs &&
+		       d->kernel == e->kernel && sub_same_map(&d->map, &e->map);
+	}
+	return same;
+}
+
+/* Searches the mutants of a site, or takes those of one that is alike; *ok: the search was not given up. */
+static const struct mutate_search *find_mutants(struct printer *t, const struct mutate_site *site, bool *ok)
+{
+	*ok = true;
+	for (size_t i = 0; i < t->searched.n; i++)
+		if (is_alike(t->p, &t->searched.at[i]->site, site))
+			return &t->searched.at[i]->found;
+	struct searched *new = ARENA_ARRAY(t->p->arena, struct searched, 1);
+	new->site = *site;
+	*ok = mutate_find_mutants(t->p, site, t->exact, t->watch, &new->found);
+	vec_push(t->p->arena, &t->searched, new);
+	return &new->found;
+}
+
 /* True also for a value that has none; false if the search was given up. */
-static bool print_site(const struct printer *t, const struct sub_body *b, sub_ref r)
+static bool print_site(struct printer *t, const struct sub_body *b, sub_ref r)
 {
 	struct mutate_site site;
-	struct mutate_search found;
 	if (!mutate_find_site(t->p, r, &site))
 		return true;
-	if (!mutate_find_mutants(t->p, &site, t->exact, t->watch, &found))
-		return false;
+	bool ok;
+	const struct mutate_search *found = find_mutants(t, &site, &ok);
 	str_printf(t->s, "# %s.v%u, of an image of ", b->name, t->number ? t->number[r.i] : r.i);
 	print_extents(&site, t->s);
-	str_printf(t->s, ": %ld layouts, %ld of them built, %ld equal at most of a few positions; %d mutants%s\n", found.candidates,
-		   found.built, found.likely, found.n, found.ended ? " (of too many layouts the first ones)" : "");
-	return print_found(t, b, &site, &found);
+	str_printf(t->s, ": %ld layouts, %ld of them built, %ld equal at most of a few positions; %d mutants%s\n", found->candidates,
+		   found->built, found->likely, found->n, found->ended ? " (of too many layouts the first ones)" : "");
+	return print_found(t, b, &site, found) && ok;
 }
 
 bool mutate_print_mutants(struct sub_program *p, const uint32_t *number, bool exact, bool every, const struct mutate_watch *watch, struct str *s)

@@ -1,14 +1,24 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The generator: all layouts of a few changes of the image's dimensions, from one dimension to the next.  What does not fit the
- * sizes is dropped at once, what differs at most of a few positions next; of the rest all boxes are compared.
+ * sizes is dropped at once, what differs at most of a few positions next; of the rest all boxes are compared, those of least work
+ * first, until so many are proved that no other would be kept.
  *
  * Nothing is lost for sums of products modulo the prime: a layout is dropped for what it computes, not for its shape. */
 #include "mutate/image_mutant.h"
+
+#include <stdlib.h>
 
 enum {
 	POSITIONS = 12, /* at which a mutant is compared before its boxes are */
 	QUARTER = 4,	/* moved elements for the work of a product */
 	MOST_WORK = 3	/* of a mutant that is proved, compared with the original's */
+};
+
+/* A layout that is equal at a few positions. */
+struct likely {
+	struct mutate_layout layout;
+	double work; /* without a correction */
+	size_t number;
 };
 
 struct finder {
@@ -20,6 +30,8 @@ struct finder {
 	struct mutate_search *found;
 	const struct mutate_watch *watch;
 	bool given_up;
+	uint64_t original[POSITIONS]; /* elements of the original */
+	VEC(struct likely) likely;
 };
 
 /* Whether the search goes on; once it does not, the watch is not asked again. */
@@ -84,8 +96,8 @@ static const char *correct_mutant(struct sub_program *p, const struct mutate_sit
 	return m->recomputed * 2 > m->proof.elements ? "its correction computes most of it" : NULL;
 }
 
-const char *mutate_make(struct sub_program *p, const struct mutate_site *s, bool exact, struct mutate_mutant *m,
-			sub_ref *corrected)
+static const char *make_mutant(struct sub_program *p, const struct mutate_site *s, bool exact, int rounds,
+			       struct mutate_mutant *m, sub_ref *corrected)
 {
 	struct mutate_shape shape[TENSOR_MAX_RANK];
 	struct mutate_form *forms = reserve_forms(p);
@@ -96,8 +108,14 @@ const char *mutate_make(struct sub_program *p, const struct mutate_site *s, bool
 	if (!whole.i)
 		return "it has too many dimensions";
 	mutate_extend_forms(p, s, forms, whole);
-	const char *why = prove_mutant(p, s, forms, exact, whole, MUTATE_ROUNDS, m);
+	const char *why = prove_mutant(p, s, forms, exact, whole, rounds, m);
 	return why ? why : correct_mutant(p, s, whole, first, m, corrected);
+}
+
+const char *mutate_make(struct sub_program *p, const struct mutate_site *s, bool exact, struct mutate_mutant *m,
+			sub_ref *corrected)
+{
+	return make_mutant(p, s, exact, MUTATE_ROUNDS, m, corrected);
 }
 
 /* --- candidates --- */
@@ -109,21 +127,27 @@ static uint64_t mix_bits(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Whether a mutant equals the original at half of a few positions, by one round each. */
-static bool is_likely(const struct finder *f, sub_ref whole)
+/* An element of a value at one of a few positions, by one round. */
+static uint64_t sample_at(const struct finder *f, sub_ref value, int position)
 {
 	const struct sub_value *y = sub_at(f->p, f->s->value);
-	int equal = 0;
-	for (int i = 0; i < POSITIONS; i++) {
-		int64_t index[SUB_MAX_VARS] = {0};
-		struct mutate_sampler s = {.p = f->p, .forms = f->forms};
-		for (int k = 0; k < y->vars; k++) {
-			const struct sub_var *var = &f->p->vars.at[y->var[k]];
-			if (var->set == SUB_DIM)
-				index[k] = (int64_t)(mix_bits((uint64_t)(i * SUB_MAX_VARS + k + 1) * 0x9e3779b97f4a7c15u) >> 33) % var->extent;
-		}
-		equal += mutate_sample(&s, f->s->value, index) == mutate_sample(&s, whole, index);
+	struct mutate_sampler s = {.p = f->p, .forms = f->forms};
+	int64_t index[SUB_MAX_VARS] = {0};
+	for (int k = 0; k < y->vars; k++) {
+		const struct sub_var *var = &f->p->vars.at[y->var[k]];
+		uint64_t number = (uint64_t)(position * SUB_MAX_VARS + k + 1) * 0x9e3779b97f4a7c15u;
+		if (var->set == SUB_DIM)
+			index[k] = (int64_t)(mix_bits(number) >> 33) % var->extent;
 	}
+	return mutate_sample(&s, value, index);
+}
+
+/* Whether a mutant equals the original at half of a few positions. */
+static bool is_likely(const struct finder *f, sub_ref whole)
+{
+	int equal = 0, different = 0;
+	for (int i = 0; 2 * equal < POSITIONS && 2 * different <= POSITIONS; i++)
+		*(f->original[i] == sample_at(f, whole, i) ? &equal : &different) += 1;
 	return 2 * equal >= POSITIONS;
 }
 
@@ -140,16 +164,10 @@ static void keep_mutant(struct mutate_search *found, const struct mutate_mutant 
 		found->mutant[at] = *m;
 }
 
-/* Whether so many are kept of less work that this one would not be. */
-static bool is_outdone(const struct mutate_search *found, const struct mutate_mutant *m)
-{
-	return m->work > MOST_WORK * found->work || (found->n == MUTATE_KEPT && m->work >= found->mutant[MUTATE_KEPT - 1].work);
-}
-
 static void judge_layout(struct finder *f, const struct mutate_layout *l, const struct mutate_shape *shape)
 {
-	struct mutate_mutant m = {.layout = *l};
-	sub_ref corrected, whole = mutate_build(f->p, f->s, l, shape);
+	struct likely one = {.layout = *l, .number = f->likely.n};
+	sub_ref whole = mutate_build(f->p, f->s, l, shape);
 	f->found->built++;
 	if (!whole.i || f->p->values.n > f->values + MUTATE_ROOM)
 		return;
@@ -157,12 +175,9 @@ static void judge_layout(struct finder *f, const struct mutate_layout *l, const 
 	if (!is_likely(f, whole))
 		return;
 	f->found->likely++;
-	m.work = count_work(f->p, f->values);
-	if (is_outdone(f->found, &m))
-		return;
-	if (!prove_mutant(f->p, f->s, f->forms, f->exact, whole, 1, &m) &&
-	    !correct_mutant(f->p, f->s, whole, f->values, &m, &corrected))
-		keep_mutant(f->found, &m);
+	one.work = count_work(f->p, f->values);
+	if (one.work <= MOST_WORK * f->found->work)
+		vec_push(f->p->arena, &f->likely, one);
 }
 
 static void try_layout(struct finder *f, const struct mutate_layout *l)
@@ -276,15 +291,43 @@ static void try_from(struct finder *f, struct mutate_layout *l, int dim)
 	l->of[dim] = (struct mutate_change){.border = false};
 }
 
-/* The mutants that are kept were compared by one round each: the rest follows. */
+static int compare_work(const void *a, const void *b)
+{
+	const struct likely *x = a, *y = b;
+	if (x->work != y->work)
+		return x->work < y->work ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+/* Whether so many are kept of less work that this one would not be. */
+static bool is_outdone(const struct mutate_search *found, const struct likely *l)
+{
+	return found->n == MUTATE_KEPT && l->work >= found->mutant[MUTATE_KEPT - 1].work;
+}
+
+/* Compares all boxes by one round each. */
+static void compare_likely(struct finder *f)
+{
+	sub_ref corrected;
+	if (f->likely.n)
+		qsort(f->likely.at, f->likely.n, sizeof *f->likely.at, compare_work);
+	for (size_t i = 0; i < f->likely.n && !is_outdone(f->found, &f->likely.at[i]) && goes_on(f); i++) {
+		struct mutate_mutant m = {.layout = f->likely.at[i].layout};
+		if (!make_mutant(f->p, f->s, f->exact, 1, &m, &corrected))
+			keep_mutant(f->found, &m);
+		sub_forget_values_and_vars(f->p, f->values, f->vars);
+	}
+}
+
+/* Compares the mutants that are kept by all rounds; where the search is given up, the last ones keep their one round. */
 static void prove_kept(struct finder *f)
 {
 	struct mutate_search *found = f->found;
 	int n = 0;
-	for (int i = 0; i < found->n && goes_on(f); i++) {
+	for (int i = 0; i < found->n; i++) {
 		sub_ref corrected;
-		struct mutate_mutant m = {.layout = found->mutant[i].layout};
-		if (!mutate_make(f->p, f->s, f->exact, &m, &corrected))
+		struct mutate_mutant m = found->mutant[i];
+		if (!goes_on(f) || !mutate_make(f->p, f->s, f->exact, &m, &corrected))
 			found->mutant[n++] = m;
 		sub_forget_values_and_vars(f->p, f->values, f->vars);
 	}
@@ -304,7 +347,11 @@ bool mutate_find_mutants(struct sub_program *p, const struct mutate_site *s, boo
 			   .found = found,
 			   .watch = watch};
 	*found = (struct mutate_search){.work = sub_reduced_elements(p, sub_at(p, s->value))};
+	mutate_extend_forms(p, s, f.forms, s->value);
+	for (int i = 0; i < POSITIONS; i++)
+		f.original[i] = sample_at(&f, s->value, i);
 	try_from(&f, &l, 0);
+	compare_likely(&f);
 	prove_kept(&f);
 	return !f.given_up;
 }

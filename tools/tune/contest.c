@@ -8,8 +8,10 @@
 enum {
 	LEAST_RUNS = 6,
 	MOST_RUNS = 200,
-	GROUP = 4 /* runs in a row; before the first, the caches hold the other program's weights */
+	GROUP = 4 /* runs in a row, of short ones; before the first, the caches hold the other program's weights */
 };
+
+static const double far_behind = 2; /* how many times as long the one may take that one group is enough to give up */
 
 /* --- results --- */
 
@@ -65,20 +67,22 @@ static int fill_sides(const struct contest *c, struct sides *s, size_t minibatch
 	return status;
 }
 
-static bool is_hopeless(const struct contest *c, const struct sides *s, long done)
+static bool is_hopeless(const struct contest *c, const struct sides *s, long groups)
 {
-	return done >= 2 * GROUP && stretches_sum(&s->least[1]) > c->hopeless * stretches_sum(&s->least[0]);
+	double ratio = groups < 2 ? far_behind : c->hopeless;
+	return groups > 0 && stretches_sum(&s->least[1]) > ratio * stretches_sum(&s->least[0]);
 }
 
 /* Runs both programs alternately; each begins equally often. */
 static int alternate_runs(const struct contest *c, struct sides *s, double seconds)
 {
 	int status = 0;
-	long runs = fmax(LEAST_RUNS, fmin(MOST_RUNS, c->seconds / c->minibatches / seconds));
-	for (long done = 0; done < runs && !status && !is_hopeless(c, s, done); done += GROUP)
+	double wanted = c->seconds / (double)c->minibatches / seconds;
+	long runs = (long)fmax(LEAST_RUNS, fmin(MOST_RUNS, wanted)), group = (long)fmax(1, fmin(GROUP, wanted / 2));
+	for (long n = 0; n * group < runs && !status && !is_hopeless(c, s, n); n++)
 		for (int i = 0; i < 2 && !status; i++) {
-			int side = i ^ (done / GROUP & 1);
-			status = subject_stretches(s->subject[side], GROUP, &s->least[side]);
+			int side = i ^ (n & 1);
+			status = subject_stretches(s->subject[side], group, &s->least[side]);
 		}
 	return status;
 }

@@ -2,6 +2,7 @@
 /* Measures mutants: programs that compute a sum of a reorganised image, and by the original where that is not equal. */
 #include "tune/tune.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,15 +56,14 @@ static int try_all(struct search *s, const char *text, int round, bool *any)
 	return status;
 }
 
-/* Lists the mutants of the best so far; *text is NULL where an interrupt ended that.  The search's time begins anew behind it. */
+/* Lists the mutants of the best so far, for half of the time that is left; *text is NULL where an interrupt ended that. */
 static int list_mutants(struct search *s, char **text)
 {
-	double begin = tune_clock();
+	double now = tune_clock();
 	esp_error *error;
-	interrupt_give_up(true);
+	interrupt_give_up(true, now + (s->deadline - now) / 2);
 	esp_status refused = esp_program_dump(s->holder->objects.program, "mutants", text, &error);
-	interrupt_give_up(false);
-	s->deadline += tune_clock() - begin;
+	interrupt_give_up(false, INFINITY);
 	if (!refused || !interrupt_noted())
 		return refused ? report_failure(refused, error) : 0;
 	esp_error_free(error);
