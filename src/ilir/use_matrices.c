@@ -13,35 +13,20 @@
  *
  * The packed weights stay as they are: 16 words of four bytes of each of up to 16 successive q are what a matrix register of
  * the second factor holds.  Rows that do not follow each other in memory, those of children, are copied to a register first, 16 words at a
- * time.  Sums of i32 wrap, so the order in which products are added does not matter.  A loop stays what it is where sums of two columns
- * may share words, or those of one column do not lie in one line.
+ * time.  Sums of i32 wrap, so the order in which products are added does not matter.
+ *
+ * A loop may have several planes of rows (matrix_nest.h), such as the upper and the lower bytes of integers.  As many columns are
+ * computed at once as there are registers for their sums, and each panel is multiplied by all planes when it has been filled:
+ *
+ *     matrix fill rows = high[n1, ramp(16, q1)] to ..;  matrix fill rows.1 = low[n1, ramp(16, q1)] to ..
+ *     matrix fill panel = w[q1, 0, ramp(16, 0)] to ..;  matrix dot4 sums, rows, panel;    matrix dot4 sums.1, rows.1, panel
+ *     matrix fill panel = w[q1, 1, ramp(16, 0)] to ..;  matrix dot4 sums.2, rows, panel;  matrix dot4 sums.3, rows.1, panel
+ *
+ * A loop stays what it is where sums of two registers may share words, or rows make no planes of equal numbers of rows.
  *
  * Needs: unroll has run. */
+#include "ilir/matrix_nest.h"
 #include "ilir/passes.h"
-
-enum { SUMS_AT_ONCE = 4, MOST_COLUMNS = 64, NOWHERE = -1 };
-
-/* A dot product that a statement of the loop adds to a sum: of row and column, and how far from the loop's variable. */
-struct product {
-	int row, column;
-	int64_t ahead;
-	const struct ilir_stmt *store;
-};
-
-struct rows_and_columns {
-	ilir_expr row[ILIR_MATRIX_ROWS], column[MOST_COLUMNS]; /* loads for the loop's variable itself */
-	int rows, columns;
-	int place[ILIR_MATRIX_ROWS]; /* of each row in the sums */
-};
-
-/* A loop whose statements are all products of a row and a column, each one once in an iteration of each. */
-struct nest {
-	struct ilir_module *m;
-	const struct ilir_stmt *loop;
-	struct rows_and_columns of;
-	VEC(struct product) products;
-	int64_t begin, words; /* that are reduced */
-};
 
 /* What a matrix register holds: sums, or the first or the second factor. */
 enum role { SUMS, ROWS, PANEL };
@@ -52,257 +37,47 @@ struct registers {
 	ilir_buffer at[ILIR_MATRICES];
 	enum role role[ILIR_MATRICES];
 	int n;
+	bool used;   /* by a nest in its body */
 	bool inside; /* there is a matrix loop in its body */
 	bool denied; /* a loop around it has some */
 };
 
 static const struct ilir_type index_type = {ILIR_INDEX, 1};
 
-/* --- what a statement computes --- */
-
-/* Whether an index is the variable, or a constant after it. */
-static bool is_ahead(const struct ilir_module *m, ilir_expr e, ilir_var v, int64_t *by)
-{
-	const struct ilir_node *n = ilir_at(m, ilir_split_constant(m, e, by));
-	return n->op == ILIR_VAR && n->var.i == v.i;
-}
-
-/* Moves a load, one of whose indices follows the loop's variable, to that variable itself.  None if it has no such index, or
- * it stands elsewhere than `last` says. */
-static ilir_expr move_to_variable(const struct nest *t, ilir_expr load, bool last, int64_t *ahead)
-{
-	ilir_expr index[ILIR_MAX_RANK];
-	int following = -1, n = ilir_at(t->m, load)->args;
-	ilir_var v = t->loop->loop.var;
-	for (int d = 0; d < n; d++) {
-		index[d] = ilir_arg(t->m, load, d);
-		if (!ilir_uses_var(t->m, index[d], v))
-			continue;
-		if (following >= 0 || !is_ahead(t->m, index[d], v, ahead))
-			return (ilir_expr){0};
-		following = d;
-		index[d] = ilir_var_ref(t->m, v);
-	}
-	if (following < 0 || (following == n - 1) != last)
-		return (ilir_expr){0};
-	return ilir_load(t->m, ilir_at(t->m, load)->buffer, index, n);
-}
-
-/* The number of a load in a list, to which it is added if there is room; -1 = there is none. */
-static int number_load(ilir_expr *list, int *n, int most, ilir_expr load)
-{
-	int i = 0;
-	while (i < *n && list[i].i != load.i)
-		i++;
-	if (i == *n && *n == most)
-		return -1;
-	list[i] = load;
-	*n += i == *n;
-	return i;
-}
-
-static bool is_load_of(const struct ilir_module *m, ilir_expr e, bool weight, int lanes)
-{
-	const struct ilir_node *n = ilir_at(m, e);
-	if (n->op != ILIR_LOAD || n->args < 2 || n->type.dtype != ILIR_I32 || n->type.lanes != lanes)
-		return false;
-	int kind = ilir_buffer_at(m, n->buffer)->kind;
-	return weight ? kind == IMAGE_WEIGHT : kind != ILIR_REGISTER;
-}
-
-/* Reads a statement `sum = dot4(broadcast(16, row), column, sum)`. */
-static bool read_product(struct nest *t, const struct ilir_stmt *s, struct product *p)
-{
-	struct ilir_module *m = t->m;
-	int64_t ahead;
-	if (s->kind != ILIR_STORE || ilir_at(m, s->store.value)->op != ILIR_DOT4 ||
-	    ilir_type_of(m, s->store.value).lanes != ILIR_MATRIX_WORDS || ilir_buffer_at(m, s->store.buffer)->kind != ILIR_REGISTER)
-		return false;
-	ilir_expr x = ilir_arg(m, s->store.value, 0), w = ilir_arg(m, s->store.value, 1), sum = ilir_arg(m, s->store.value, 2);
-	if (ilir_at(m, x)->op != ILIR_BROADCAST || !is_load_of(m, ilir_arg(m, x, 0), false, 1) ||
-	    !is_load_of(m, w, true, ILIR_MATRIX_WORDS) ||
-	    sum.i != ilir_load(m, s->store.buffer, s->store.index, s->store.indices).i)
-		return false;
-	ilir_expr row = move_to_variable(t, ilir_arg(m, x, 0), true, &p->ahead), column = move_to_variable(t, w, false, &ahead);
-	if (!row.i || !column.i || ahead != p->ahead || ahead < 0 || ahead >= t->loop->loop.step)
-		return false;
-	p->store = s;
-	p->row = number_load(t->of.row, &t->of.rows, ILIR_MATRIX_ROWS, row);
-	p->column = number_load(t->of.column, &t->of.columns, MOST_COLUMNS, column);
-	return p->row >= 0 && p->column >= 0;
-}
-
-/* The product of a row, a column and a word; NULL if there is none. */
-static const struct product *find_product(const struct nest *t, int row, int column, int64_t ahead)
-{
-	for (size_t i = 0; i < t->products.n; i++) {
-		const struct product *p = &t->products.at[i];
-		if (p->row == row && p->column == column && p->ahead == ahead)
-			return p;
-	}
-	return NULL;
-}
-
-/* --- where sums and rows lie --- */
-
-/* How far the second of two accesses of a buffer lies from the first along an index that is no vector: the one of number `along`,
- * which is set where it is NOWHERE.  False if they differ in another index, or by what is no constant. */
-static bool find_distance(const struct ilir_module *m, const ilir_expr *a, const ilir_expr *b, int n, int *along, int64_t *apart)
-{
-	*apart = 0;
-	for (int d = 0; d < n; d++) {
-		if (a[d].i == b[d].i)
-			continue;
-		if ((*along != NOWHERE && *along != d) || d == n - 1 || !ilir_find_distance(m, a[d], b[d], apart))
-			return false;
-		*along = d;
-	}
-	return true;
-}
-
-static bool find_row_distance(const struct ilir_module *m, const struct ilir_stmt *a, const struct ilir_stmt *b, int *along,
-			      int64_t *apart)
-{
-	return a->store.buffer.i == b->store.buffer.i &&
-	       find_distance(m, a->store.index, b->store.index, a->store.indices, along, apart);
-}
-
-/* The distance of two vectors of successive words; 0 if it is unknown, or one of them is something else. */
-static int64_t find_ramp_distance(const struct ilir_module *m, ilir_expr a, ilir_expr b)
-{
-	int64_t apart;
-	const struct ilir_node *from = ilir_at(m, a), *to = ilir_at(m, b);
-	bool ramps = from->op == ILIR_RAMP && to->op == ILIR_RAMP && from->i == 1 && to->i == 1;
-	return ramps && ilir_find_distance(m, ilir_arg(m, a, 0), ilir_arg(m, b, 0), &apart) ? apart : 0;
-}
-
-/* Whether two statements certainly store no word in common. */
-static bool stores_are_apart(const struct ilir_module *m, const struct ilir_stmt *a, const struct ilir_stmt *b)
-{
-	int last = a->store.indices - 1;
-	int64_t apart = 0;
-	if (a->store.buffer.i != b->store.buffer.i)
-		return true;
-	for (int d = 0; d < last; d++)
-		if (ilir_find_distance(m, a->store.index[d], b->store.index[d], &apart) && apart)
-			return true;
-	apart = find_ramp_distance(m, a->store.index[last], b->store.index[last]);
-	return apart >= ILIR_MATRIX_WORDS || apart <= -ILIR_MATRIX_WORDS;
-}
-
-/* Numbers the rows as the sums of the first column lie.  False if these do not follow each other. */
-static bool place_rows(struct nest *t)
-{
-	int along = NOWHERE;
-	const struct ilir_stmt *first = find_product(t, 0, 0, 0)->store;
-	int64_t apart[ILIR_MATRIX_ROWS], least = 0;
-	unsigned taken = 0;
-	for (int r = 0; r < t->of.rows; r++) {
-		if (!find_row_distance(t->m, first, find_product(t, r, 0, 0)->store, &along, &apart[r]))
-			return false;
-		least = apart[r] < least ? apart[r] : least;
-	}
-	for (int r = 0; r < t->of.rows; r++) {
-		int64_t at = apart[r] - least;
-		if (at >= t->of.rows || taken >> at & 1)
-			return false;
-		taken |= 1u << at;
-		t->of.place[r] = (int)at;
-	}
-	return true;
-}
-
-static int row_at(const struct nest *t, int place)
-{
-	int r = 0;
-	while (t->of.place[r] != place)
-		r++;
-	return r;
-}
-
-/* Whether the sums of a column lie as those of the first do, and each word is added to the same sum. */
-static bool sums_follow(const struct nest *t, int column)
-{
-	const struct ilir_stmt *first = find_product(t, row_at(t, 0), column, 0)->store;
-	int along = NOWHERE;
-	for (int r = 0; r < t->of.rows; r++)
-		for (int64_t k = 0; k < t->loop->loop.step; k++) {
-			int64_t apart;
-			if (!find_row_distance(t->m, first, find_product(t, r, column, k)->store, &along, &apart) || apart != t->of.place[r])
-				return false;
-		}
-	return true;
-}
-
-/* Whether no two columns have a sum in common: each has its own registers, which are spilled one after the other. */
-static bool columns_are_apart(const struct nest *t)
-{
-	for (const struct product *p = t->products.at; p < t->products.at + t->products.n; p++)
-		for (const struct product *q = t->products.at; q < p; q++)
-			if (!p->ahead && !q->ahead && p->column != q->column && !stores_are_apart(t->m, p->store, q->store))
-				return false;
-	return true;
-}
-
-static bool columns_follow(const struct nest *t)
-{
-	for (int c = 0; c < t->of.columns; c++)
-		if (!sums_follow(t, c))
-			return false;
-	return columns_are_apart(t);
-}
-
-/* Whether the rows lie in memory as they do in a matrix register, one after the other. */
-static bool rows_follow(const struct nest *t)
-{
-	struct ilir_module *m = t->m;
-	ilir_expr top = t->of.row[row_at(t, 0)];
-	int n = ilir_at(m, top)->args, along = NOWHERE;
-	for (int r = 0; r < t->of.rows; r++) {
-		const struct ilir_node *row = ilir_at(m, t->of.row[r]);
-		int64_t apart;
-		if (row->buffer.i != ilir_at(m, top)->buffer.i ||
-		    !find_distance(m, &m->args.at[ilir_at(m, top)->arg], &m->args.at[row->arg], n, &along, &apart) || apart != t->of.place[r])
-			return false;
-	}
-	return !ilir_buffer_at(m, ilir_at(m, top)->buffer)->table.i;
-}
-
-/* Whether a loop is a nest of products that matrix registers can compute. */
-static bool read_nest(struct nest *t)
-{
-	int64_t end, step = t->loop->loop.step;
-	if (t->loop->loop.kind != ILIR_SERIAL || !ilir_constant(t->m, t->loop->loop.begin, &t->begin) ||
-	    !ilir_constant(t->m, t->loop->loop.end, &end))
-		return false;
-	t->words = end - t->begin;
-	for (const struct ilir_stmt *s = t->loop->loop.body; s; s = s->next) {
-		struct product p;
-		if (!read_product(t, s, &p) || find_product(t, p.row, p.column, p.ahead))
-			return false;
-		vec_push(t->m->arena, &t->products, p);
-	}
-	bool whole = t->of.rows > 1 && (int64_t)t->products.n == t->of.rows * t->of.columns * step;
-	return whole && t->words > 0 && t->words % step == 0 && place_rows(t) && columns_follow(t);
-}
-
 /* --- registers --- */
 
 /* The n-th matrix register of a role and a shape, n counted from 0; makes it if there is room. */
-static ilir_buffer take_register(struct nest *t, struct registers *r, enum role role, const struct ilir_dim *dim, int n)
+static ilir_buffer take_register(struct ilir_module *m, struct registers *r, enum role role,
+				 const struct ilir_dim *dim, int n)
 {
 	static const char *const name[] = {[SUMS] = "sums", [ROWS] = "rows", [PANEL] = "panel"};
 	for (int i = 0; i < r->n; i++) {
-		const struct ilir_buffer_decl *b = ilir_buffer_at(t->m, r->at[i]);
-		if (r->role[i] == role && b->dim[0].name == dim[0].name && b->dim[0].extent == dim[0].extent &&
-		    b->dim[1].name == dim[1].name && b->dim[1].extent == dim[1].extent && n-- == 0)
+		const struct ilir_buffer_decl *b = ilir_buffer_at(m, r->at[i]);
+		if (r->role[i] == role && b->dim[0].name == dim[0].name &&
+		    b->dim[0].extent == dim[0].extent && b->dim[1].name == dim[1].name &&
+		    b->dim[1].extent == dim[1].extent && n-- == 0)
 			return r->at[i];
 	}
 	if (r->n == ILIR_MATRICES)
 		return (ilir_buffer){0};
-	struct ilir_buffer_decl b = {.name = name[role], .kind = ILIR_REGISTER, .dtype = ILIR_I32, .rank = 2, .dim = {dim[0], dim[1]}, .matrix = true};
+	struct ilir_buffer_decl b = {.name = name[role],
+				     .kind = ILIR_REGISTER,
+				     .dtype = ILIR_I32,
+				     .rank = 2,
+				     .dim = {dim[0], dim[1]},
+				     .matrix = true};
 	r->role[r->n] = role;
-	return r->at[r->n++] = ilir_new_buffer(t->m, b);
+	return r->at[r->n++] = ilir_new_buffer(m, b);
+}
+
+/* Takes up to `most` registers; returns their number. */
+static int take_registers(struct ilir_module *m, struct registers *r, enum role role,
+			  const struct ilir_dim *dim, int most, ilir_buffer *list)
+{
+	int n = 0;
+	while (n < most && (list[n] = take_register(m, r, role, dim, n)).i)
+		n++;
+	return n;
 }
 
 static struct ilir_dim make_dim(int name, int64_t extent)
@@ -310,50 +85,100 @@ static struct ilir_dim make_dim(int name, int64_t extent)
 	return (struct ilir_dim){name, IMAGE_ONE, extent, extent};
 }
 
-/* The registers of a nest: sums, and the factors of whole matrix registers and of what is left of the words. */
+/* The registers of a nest: sums; and the factors, of whole matrix registers of words and of what is left of
+ * the words. */
 struct chosen {
-	int sums; /* columns at once */
-	ilir_buffer sum[SUMS_AT_ONCE], rows[2], panel[2];
+	int sums, rows[2];
+	ilir_buffer sum[ILIR_MATRICES], row[2][ILIR_MATRICES], panel[2];
 };
 
-static int column_name(const struct nest *t)
+static int column_name(const struct matrix_nest *t)
 {
 	const struct ilir_stmt *s = t->products.at[0].store;
 	return ilir_buffer_at(t->m, s->store.buffer)->dim[s->store.indices - 1].name;
 }
 
-/* False if the loop around has not enough of them. */
-static bool choose_registers(struct nest *t, struct registers *r, struct chosen *c)
+/* The planes that a column multiplies. */
+static int count_planes(const struct matrix_nest *t, int column)
 {
-	struct registers before = *r;
-	int64_t length[2] = {t->words >= ILIR_MATRIX_WORDS ? ILIR_MATRIX_WORDS : 0, t->words % ILIR_MATRIX_WORDS};
-	struct ilir_dim rows = make_dim(ilir_dim_name(t->m, "tile_row"), t->of.rows), columns = make_dim(column_name(t), ILIR_MATRIX_WORDS);
+	int n = 0;
+	for (int p = 0; p < t->planes; p++)
+		n += ilir_multiplies_plane(t, p, column);
+	return n;
+}
+
+/* The matrix registers that hold all sums; and those of the column that has the most. */
+static int count_sums(const struct matrix_nest *t)
+{
+	int n = 0;
+	for (int c = 0; c < t->columns; c++)
+		n += count_planes(t, c);
+	return n;
+}
+
+static int count_sums_of_column(const struct matrix_nest *t)
+{
+	int most = 0;
+	for (int c = 0; c < t->columns; c++)
+		most = count_planes(t, c) > most ? count_planes(t, c) : most;
+	return most;
+}
+
+/* Takes at most so many registers for sums, and for rows of whole registers of words, one for each plane.
+ * What is left of the words is done for one plane after the other.  False if there is none for something, or
+ * too few for the sums of a column. */
+static bool take_all(const struct matrix_nest *t, struct registers *r, struct chosen *c, int planes, int sums)
+{
+	int64_t length[2] = {t->words >= ILIR_MATRIX_WORDS ? ILIR_MATRIX_WORDS : 0,
+			     t->words % ILIR_MATRIX_WORDS};
+	struct ilir_dim rows = make_dim(ilir_dim_name(t->m, "tile_row"), t->rows_of_plane),
+			columns = make_dim(column_name(t), ILIR_MATRIX_WORDS);
 	bool enough = true;
-	c->sums = t->of.columns < SUMS_AT_ONCE ? t->of.columns : SUMS_AT_ONCE;
-	for (int i = 0; i < c->sums; i++) {
-		c->sum[i] = take_register(t, r, SUMS, (struct ilir_dim[]){rows, columns}, i);
-		enough &= c->sum[i].i != 0;
-	}
 	for (int i = 0; i < 2; i++) {
 		struct ilir_dim words = make_dim(ilir_dim_name(t->m, "tile_word"), length[i]);
 		if (!length[i])
 			continue;
-		c->rows[i] = take_register(t, r, ROWS, (struct ilir_dim[]){rows, words}, 0);
-		c->panel[i] = take_register(t, r, PANEL, (struct ilir_dim[]){words, columns}, 0);
-		enough &= c->rows[i].i && c->panel[i].i;
+		c->rows[i] = take_registers(t->m, r, ROWS, (struct ilir_dim[]){rows, words}, i ? 1 : planes,
+					    c->row[i]);
+		c->panel[i] = take_register(t->m, r, PANEL, (struct ilir_dim[]){words, columns}, 0);
+		enough &= c->rows[i] && c->panel[i].i;
 	}
-	if (!enough)
-		*r = before;
-	return enough;
+	c->sums = take_registers(t->m, r, SUMS, (struct ilir_dim[]){rows, columns}, sums, c->sum);
+	return enough && c->sums >= count_sums_of_column(t);
+}
+
+/* Takes the fewest registers that a nest needs, or none. */
+static bool reserve_registers(const struct matrix_nest *t, struct registers *r)
+{
+	struct registers before = *r;
+	struct chosen c = {0};
+	if (take_all(t, r, &c, 1, count_sums_of_column(t)))
+		return true;
+	*r = before;
+	return false;
+}
+
+/* Reserves registers for all nests of the body of a loop, before one of them takes those that are left. */
+static void reserve_all(struct ilir_module *m, const struct ilir_stmt *s, struct registers *r)
+{
+	for (; s; s = s->next) {
+		struct matrix_nest t;
+		if (s->kind == ILIR_FOR && ilir_read_matrix_nest(&t, m, s))
+			reserve_registers(&t, r);
+		if (s->kind == ILIR_IF) {
+			reserve_all(m, s->branch.then, r);
+			reserve_all(m, s->branch.otherwise, r);
+		}
+	}
 }
 
 /* --- statements --- */
 
 /* The vector of so many words that a row has from `at` on. */
-static ilir_expr words_of_row(const struct nest *t, int row, ilir_expr at, int words)
+static ilir_expr words_of_row(const struct matrix_nest *t, int row, ilir_expr at, int words)
 {
 	struct ilir_module *m = t->m;
-	ilir_expr load = t->of.row[row], index[ILIR_MAX_RANK];
+	ilir_expr load = t->row[row], index[ILIR_MAX_RANK];
 	int n = ilir_at(m, load)->args;
 	for (int d = 0; d < n; d++)
 		index[d] = ilir_arg(m, load, d);
@@ -361,103 +186,188 @@ static ilir_expr words_of_row(const struct nest *t, int row, ilir_expr at, int w
 	return ilir_load(m, ilir_at(m, load)->buffer, index, n);
 }
 
-/* Copies words of all rows to a register, by vectors that every back end has. */
-static struct ilir_stmt *copy_rows(const struct nest *t, ilir_buffer to, ilir_expr at, int words)
+/* Copies words of all rows of a plane to a register, by vectors that every back end has. */
+static struct ilir_stmt *copy_rows(const struct matrix_nest *t, int plane, ilir_buffer to, ilir_expr at,
+				   int words)
 {
 	struct ilir_module *m = t->m;
 	struct ilir_stmt *block = ilir_alloc(m, to);
-	for (int place = 0; place < t->of.rows; place++)
+	for (int place = 0; place < t->rows_of_plane; place++)
 		for (int from = 0, lanes; from < words; from += lanes) {
 			lanes = ILIR_MAX_LANES;
 			while (lanes > words - from || lanes == 2)
 				lanes /= 2;
 			ilir_expr first = ilir_index(m, from), source = ilir_binary(m, ILIR_ADD, at, first);
-			ilir_expr index[2] = {ilir_index(m, place), lanes > 1 ? ilir_ramp(m, first, lanes, 1) : first};
-			block = ilir_append(block, ilir_store(m, to, index, 2, words_of_row(t, row_at(t, place), source, lanes)));
+			ilir_expr index[2] = {ilir_index(m, place),
+					      lanes > 1 ? ilir_ramp(m, first, lanes, 1) : first};
+			ilir_expr row = words_of_row(t, t->plane[plane].row[place], source, lanes);
+			block = ilir_append(block, ilir_store(m, to, index, 2, row));
 		}
 	return block;
 }
 
-static struct ilir_stmt *fill_rows(const struct nest *t, ilir_buffer matrix, ilir_expr at, int words)
+static struct ilir_stmt *fill_rows(const struct matrix_nest *t, int plane, ilir_buffer matrix, ilir_expr at,
+				   int words)
 {
 	struct ilir_module *m = t->m;
-	int last = t->of.rows - 1;
-	if (rows_follow(t))
-		return ilir_fill(m, matrix, words_of_row(t, row_at(t, 0), at, words), words_of_row(t, row_at(t, last), at, words));
+	int last = t->rows_of_plane - 1;
+	const int *row = t->plane[plane].row;
+	if (ilir_rows_follow(t, plane))
+		return ilir_fill(m, matrix, words_of_row(t, row[0], at, words),
+				 words_of_row(t, row[last], at, words));
 	struct ilir_buffer_decl b = *ilir_buffer_at(m, matrix);
 	b.name = "copied";
 	b.matrix = false;
 	b.parked = true;
 	ilir_buffer copied = ilir_new_buffer(m, b);
-	ilir_expr row = words > 1 ? ilir_ramp(m, ilir_index(m, 0), words, 1) : ilir_index(m, 0);
-	ilir_expr from = ilir_load(m, copied, (ilir_expr[]){ilir_index(m, 0), row}, 2),
-		  to = ilir_load(m, copied, (ilir_expr[]){ilir_index(m, last), row}, 2);
-	return ilir_append(copy_rows(t, copied, at, words), ilir_fill(m, matrix, from, to));
+	ilir_expr all = words > 1 ? ilir_ramp(m, ilir_index(m, 0), words, 1) : ilir_index(m, 0);
+	ilir_expr from = ilir_load(m, copied, (ilir_expr[]){ilir_index(m, 0), all}, 2),
+		  to = ilir_load(m, copied, (ilir_expr[]){ilir_index(m, last), all}, 2);
+	return ilir_append(copy_rows(t, plane, copied, at, words), ilir_fill(m, matrix, from, to));
 }
 
-/* The products of all rows and of columns from `first` on, of so many words from `at` on. */
-static struct ilir_stmt *multiply_words(const struct nest *t, const struct chosen *c, int first, int columns, ilir_expr at, int words)
+/* Columns that are computed at once, from the first one on: their sums are registers, by column and by plane.
+ */
+struct some_columns {
+	const struct matrix_nest *t;
+	const struct chosen *c;
+	int first, n;
+};
+
+/* The columns from `first` on whose sums find registers. */
+static struct some_columns choose_columns(const struct matrix_nest *t, const struct chosen *c, int first)
 {
-	struct ilir_module *m = t->m;
+	struct some_columns some = {t, c, first, 0};
+	for (int sums = 0; first + some.n < t->columns; some.n++) {
+		sums += count_planes(t, first + some.n);
+		if (sums > c->sums)
+			break;
+	}
+	return some;
+}
+
+/* The register of the sums of a plane and a column, counted among those that are computed; none where they
+ * are not multiplied. */
+static ilir_buffer find_sum(const struct some_columns *s, int plane, int column)
+{
+	int n = 0;
+	if (!ilir_multiplies_plane(s->t, plane, s->first + column))
+		return (ilir_buffer){0};
+	for (int c = 0; c < column; c++)
+		n += count_planes(s->t, s->first + c);
+	for (int p = 0; p < plane; p++)
+		n += ilir_multiplies_plane(s->t, p, s->first + column);
+	return s->c->sum[n];
+}
+
+static bool multiplies_any(const struct some_columns *s, int plane)
+{
+	for (int c = 0; c < s->n; c++)
+		if (find_sum(s, plane, c).i)
+			return true;
+	return false;
+}
+
+/* The products of a column and planes, whose rows are in registers. */
+static struct ilir_stmt *multiply_column(const struct some_columns *s, int column, int plane, int planes,
+					 ilir_expr at, int words)
+{
+	struct ilir_module *m = s->t->m;
 	int part = words < ILIR_MATRIX_WORDS;
-	ilir_expr last = ilir_binary(m, ILIR_ADD, at, ilir_index(m, words - 1));
-	struct ilir_stmt *block = fill_rows(t, c->rows[part], at, words);
-	for (int i = 0; i < columns; i++) {
-		ilir_expr panel = t->of.column[first + i];
-		ilir_var v = t->loop->loop.var;
-		block = ilir_append(block, ilir_fill(m, c->panel[part], ilir_substitute(m, panel, v, at), ilir_substitute(m, panel, v, last)));
-		block = ilir_append(block, ilir_dot(m, ILIR_DOT4, c->sum[i], c->rows[part], c->panel[part]));
+	ilir_expr last = ilir_binary(m, ILIR_ADD, at, ilir_index(m, words - 1)),
+		  panel = s->t->column[s->first + column];
+	ilir_var v = s->t->loop->loop.var;
+	struct ilir_stmt *block = NULL;
+	for (int p = 0; p < planes; p++) {
+		ilir_buffer sum = find_sum(s, plane + p, column);
+		if (sum.i && !block)
+			block = ilir_fill(m, s->c->panel[part], ilir_substitute(m, panel, v, at),
+					  ilir_substitute(m, panel, v, last));
+		if (sum.i)
+			block = ilir_append(
+			    block, ilir_dot(m, ILIR_DOT4, sum, s->c->row[part][p], s->c->panel[part]));
 	}
 	return block;
 }
 
-/* Fills the registers of sums of a column, or spills them. */
-static struct ilir_stmt *move_sums(const struct nest *t, const struct chosen *c, int first, int columns, bool fill)
+/* The products of all planes and these columns, of so many words from `at` on. */
+static struct ilir_stmt *multiply_words(const struct some_columns *s, ilir_expr at, int words)
 {
-	struct ilir_module *m = t->m;
 	struct ilir_stmt *block = NULL;
-	for (int i = 0; i < columns; i++) {
-		ilir_expr end[2];
-		for (int e = 0; e < 2; e++) {
-			const struct ilir_stmt *s = find_product(t, row_at(t, e ? t->of.rows - 1 : 0), first + i, 0)->store;
-			end[e] = ilir_load(m, s->store.buffer, s->store.index, s->store.indices);
-		}
-		block = ilir_append(block, (fill ? ilir_fill : ilir_spill)(m, c->sum[i], end[0], end[1]));
+	int part = words < ILIR_MATRIX_WORDS;
+	for (int plane = 0, planes; plane < s->t->planes; plane += planes) {
+		planes = s->t->planes - plane < s->c->rows[part] ? s->t->planes - plane : s->c->rows[part];
+		for (int p = 0; p < planes; p++)
+			if (multiplies_any(s, plane + p))
+				block = ilir_append(
+				    block, fill_rows(s->t, plane + p, s->c->row[part][p], at, words));
+		for (int c = 0; c < s->n; c++)
+			block = ilir_append(block, multiply_column(s, c, plane, planes, at, words));
 	}
+	return block;
+}
+
+/* Fills a register of sums of a plane and a column, or spills it. */
+static struct ilir_stmt *move_sum(const struct matrix_nest *t, ilir_buffer sum, int plane, int column,
+				  bool fill)
+{
+	ilir_expr end[2];
+	for (int e = 0; e < 2; e++) {
+		const struct ilir_stmt *s =
+		    ilir_matrix_sum(t, t->plane[plane].row[e ? t->rows_of_plane - 1 : 0], column);
+		end[e] = ilir_load(t->m, s->store.buffer, s->store.index, s->store.indices);
+	}
+	return (fill ? ilir_fill : ilir_spill)(t->m, sum, end[0], end[1]);
+}
+
+static struct ilir_stmt *move_sums(const struct some_columns *s, bool fill)
+{
+	struct ilir_stmt *block = NULL;
+	for (int c = 0; c < s->n; c++)
+		for (int p = 0; p < s->t->planes; p++) {
+			ilir_buffer sum = find_sum(s, p, c);
+			if (sum.i)
+				block = ilir_append(block, move_sum(s->t, sum, p, s->first + c, fill));
+		}
 	return block;
 }
 
 /* The sums of some columns: over whole matrix registers of words in a loop, then over those that are left. */
-static struct ilir_stmt *multiply_columns(const struct nest *t, const struct chosen *c, int first, int columns)
+static struct ilir_stmt *multiply_columns(const struct some_columns *s)
 {
+	const struct matrix_nest *t = s->t;
 	struct ilir_module *m = t->m;
 	const struct ilir_stmt *l = t->loop;
 	int64_t left = t->words % ILIR_MATRIX_WORDS, whole = t->begin + t->words - left;
-	struct ilir_stmt *block = move_sums(t, c, first, columns, true);
+	struct ilir_stmt *block = move_sums(s, true);
 	if (whole > t->begin) {
 		ilir_var v = ilir_new_var(m, m->vars.at[l->loop.var.i].name, index_type);
-		struct ilir_stmt *body = multiply_words(t, c, first, columns, ilir_var_ref(m, v), ILIR_MATRIX_WORDS);
-		block = ilir_append(block, ilir_for(m, v, l->loop.begin, ilir_index(m, whole), ILIR_MATRIX_WORDS, l->loop.dim, ILIR_SERIAL, body));
+		struct ilir_stmt *body = multiply_words(s, ilir_var_ref(m, v), ILIR_MATRIX_WORDS);
+		block = ilir_append(block, ilir_for(m, v, l->loop.begin, ilir_index(m, whole),
+						    ILIR_MATRIX_WORDS, l->loop.dim, ILIR_SERIAL, body));
 	}
 	if (left)
-		block = ilir_append(block, multiply_words(t, c, first, columns, ilir_index(m, whole), (int)left));
-	return ilir_append(block, move_sums(t, c, first, columns, false));
+		block = ilir_append(block, multiply_words(s, ilir_index(m, whole), (int)left));
+	return ilir_append(block, move_sums(s, false));
 }
 
 /* --- the walk --- */
 
 /* The block that computes a loop; NULL if matrix registers cannot. */
-static struct ilir_stmt *use_registers(struct ilir_module *m, const struct ilir_stmt *loop, struct registers *r)
+static struct ilir_stmt *use_registers(struct ilir_module *m, const struct ilir_stmt *loop,
+				       struct registers *r)
 {
-	struct nest t = {.m = m, .loop = loop};
+	struct matrix_nest t;
 	struct chosen c = {0};
 	struct ilir_stmt *block = NULL;
-	if (!r->around || r->inside || r->denied || !read_nest(&t) || !choose_registers(&t, r, &c))
+	if (!r->around || r->inside || r->denied || !ilir_read_matrix_nest(&t, m, loop) ||
+	    !reserve_registers(&t, r))
 		return NULL;
-	for (int first = 0; first < t.of.columns; first += c.sums) {
-		int columns = t.of.columns - first < c.sums ? t.of.columns - first : c.sums;
-		block = ilir_append(block, multiply_columns(&t, &c, first, columns));
-	}
+	take_all(&t, r, &c, t.planes, count_sums(&t));
+	struct some_columns some = choose_columns(&t, &c, 0);
+	for (; some.n; some = choose_columns(&t, &c, some.first + some.n))
+		block = ilir_append(block, multiply_columns(&some));
+	r->used = true;
 	return block;
 }
 
@@ -466,10 +376,13 @@ static struct ilir_stmt *rewrite_block(struct ilir_module *m, struct ilir_stmt *
 /* A loop that is not replaced itself: it becomes a matrix loop if one in its body is. */
 static void rewrite_loop(struct ilir_module *m, struct ilir_stmt *s, struct registers *around)
 {
-	struct registers own = {.around = s->loop.kind == ILIR_SERIAL ? s : NULL, .denied = around->denied || around->n};
+	struct registers own = {.around = s->loop.kind == ILIR_SERIAL ? s : NULL,
+				.denied = around->denied || around->used};
+	if (own.around && !own.denied)
+		reserve_all(m, s->loop.body, &own);
 	s->loop.body = rewrite_block(m, s->loop.body, &own);
-	around->inside |= own.inside || own.n;
-	if (!own.n)
+	around->inside |= own.inside || own.used;
+	if (!own.used)
 		return;
 	struct ilir_stmt *block = NULL;
 	for (int i = 0; i < own.n; i++)

@@ -174,35 +174,52 @@ static void test_meaning(void)
 
 /* --- the pass --- */
 
-/* Loops of products of two or three rows and up to two columns, with sums in a register of some shape. */
+/* Loops of products of two or three rows, in one plane or two, and up to two columns, with sums in a register of some shape. */
 static const struct {
 	const char *what;
 	const char *lane, *sums; /* the name of the columns' dimension; the shape of the sums */
 	struct {
-		const char *row, *column, *sum; /* of a product: indices of x and w, and the whole index of its sum */
-	} product[6];
+		const char *row, *column, *sum; /* of a product: its first factor, the index of w, and the whole index of its sum */
+	} product[12];
 	int rows;
 	bool used; /* by the pass */
 } loops[] = {
-    {"sums side by side", "lane", "2:i, 2:node, 16:lane", {{"n", "0", "0, 0, ramp(16, 0)"}, {"n", "1", "1, 0, ramp(16, 0)"},
-     {"n + 1", "0", "0, 1, ramp(16, 0)"}, {"n + 1", "1", "1, 1, ramp(16, 0)"}}, 2, true},
-    {"sums side by side in one row", "lane", "2:node, 32:lane", {{"n", "0", "0, ramp(16, 0)"}, {"n", "1", "0, ramp(16, 16)"},
-     {"n + 1", "0", "1, ramp(16, 0)"}, {"n + 1", "1", "1, ramp(16, 16)"}}, 2, true},
-    {"a dimension with the name of that of the words", "tile_word", "2:node, 16:tile_word", {{"n", "0", "0, ramp(16, 0)"},
-     {"n + 1", "0", "1, ramp(16, 0)"}}, 2, true},
-    {"two columns that are added to one sum", "lane", "2:node, 16:lane", {{"n", "0", "0, ramp(16, 0)"}, {"n", "1", "0, ramp(16, 0)"},
-     {"n + 1", "0", "1, ramp(16, 0)"}, {"n + 1", "1", "1, ramp(16, 0)"}}, 2, false},
-    {"a column whose first sum is the last one of another", "lane", "3:node, 16:lane", {{"n", "0", "0, ramp(16, 0)"},
-     {"n", "1", "1, ramp(16, 0)"}, {"n + 1", "0", "1, ramp(16, 0)"}, {"n + 1", "1", "2, ramp(16, 0)"}}, 2, false},
-    {"columns whose sums share words", "lane", "2:node, 32:lane", {{"n", "0", "0, ramp(16, 0)"}, {"n", "1", "0, ramp(16, 8)"},
-     {"n + 1", "0", "1, ramp(16, 0)"}, {"n + 1", "1", "1, ramp(16, 8)"}}, 2, false},
-    {"sums that do not lie in one line", "lane", "2:i, 3:node, 16:lane", {{"n", "0", "0, 0, ramp(16, 0)"},
-     {"n + 1", "0", "1, 0, ramp(16, 0)"}, {"n + 2", "0", "0, 2, ramp(16, 0)"}}, 3, false},
-    {"columns whose sums lie in lines of two dimensions", "lane", "2:i, 3:node, 16:lane", {{"n", "0", "0, 0, ramp(16, 0)"},
-     {"n", "1", "0, 1, ramp(16, 0)"}, {"n + 1", "0", "1, 0, ramp(16, 0)"}, {"n + 1", "1", "0, 2, ramp(16, 0)"}}, 2, true},
+    {"sums side by side", "lane", "2:i, 2:node, 16:lane", {{"x[n, q]", "0", "0, 0, ramp(16, 0)"}, {"x[n, q]", "1", "1, 0, ramp(16, 0)"},
+     {"x[n + 1, q]", "0", "0, 1, ramp(16, 0)"}, {"x[n + 1, q]", "1", "1, 1, ramp(16, 0)"}}, 2, true},
+    {"sums side by side in one row", "lane", "2:node, 32:lane", {{"x[n, q]", "0", "0, ramp(16, 0)"}, {"x[n, q]", "1", "0, ramp(16, 16)"},
+     {"x[n + 1, q]", "0", "1, ramp(16, 0)"}, {"x[n + 1, q]", "1", "1, ramp(16, 16)"}}, 2, true},
+    {"a dimension with the name of that of the words", "tile_word", "2:node, 16:tile_word", {{"x[n, q]", "0", "0, ramp(16, 0)"},
+     {"x[n + 1, q]", "0", "1, ramp(16, 0)"}}, 2, true},
+    {"two columns that are added to one sum", "lane", "2:node, 16:lane", {{"x[n, q]", "0", "0, ramp(16, 0)"}, {"x[n, q]", "1", "0, ramp(16, 0)"},
+     {"x[n + 1, q]", "0", "1, ramp(16, 0)"}, {"x[n + 1, q]", "1", "1, ramp(16, 0)"}}, 2, false},
+    {"a column whose first sum is the last one of another", "lane", "3:node, 16:lane", {{"x[n, q]", "0", "0, ramp(16, 0)"},
+     {"x[n, q]", "1", "1, ramp(16, 0)"}, {"x[n + 1, q]", "0", "1, ramp(16, 0)"}, {"x[n + 1, q]", "1", "2, ramp(16, 0)"}}, 2, false},
+    {"columns whose sums share words", "lane", "2:node, 32:lane", {{"x[n, q]", "0", "0, ramp(16, 0)"}, {"x[n, q]", "1", "0, ramp(16, 8)"},
+     {"x[n + 1, q]", "0", "1, ramp(16, 0)"}, {"x[n + 1, q]", "1", "1, ramp(16, 8)"}}, 2, false},
+    {"sums that do not lie in one line", "lane", "2:i, 3:node, 16:lane", {{"x[n, q]", "0", "0, 0, ramp(16, 0)"},
+     {"x[n + 1, q]", "0", "1, 0, ramp(16, 0)"}, {"x[n + 2, q]", "0", "0, 2, ramp(16, 0)"}}, 3, false},
+    {"columns whose sums lie in lines of two dimensions", "lane", "2:i, 3:node, 16:lane", {{"x[n, q]", "0", "0, 0, ramp(16, 0)"},
+     {"x[n, q]", "1", "0, 1, ramp(16, 0)"}, {"x[n + 1, q]", "0", "1, 0, ramp(16, 0)"}, {"x[n + 1, q]", "1", "0, 2, ramp(16, 0)"}}, 2, true},
+    {"two planes of rows", "lane", "4:i, 2:node, 16:lane", {{"x[n, q]", "0", "0, 0, ramp(16, 0)"}, {"low[n, q]", "0", "1, 0, ramp(16, 0)"},
+     {"x[n, q]", "1", "2, 0, ramp(16, 0)"}, {"low[n, q]", "1", "3, 0, ramp(16, 0)"}, {"x[n + 1, q]", "0", "0, 1, ramp(16, 0)"},
+     {"low[n + 1, q]", "0", "1, 1, ramp(16, 0)"}, {"x[n + 1, q]", "1", "2, 1, ramp(16, 0)"}, {"low[n + 1, q]", "1", "3, 1, ramp(16, 0)"}}, 2, true},
+    {"a column that only one of the planes multiplies", "lane", "3:i, 2:node, 16:lane", {{"x[n, q]", "0", "0, 0, ramp(16, 0)"},
+     {"x[n + 1, q]", "0", "0, 1, ramp(16, 0)"}, {"x[n, q]", "1", "1, 0, ramp(16, 0)"}, {"x[n + 1, q]", "1", "1, 1, ramp(16, 0)"},
+     {"low[n, q]", "0", "2, 0, ramp(16, 0)"}, {"low[n + 1, q]", "0", "2, 1, ramp(16, 0)"}}, 2, true},
+    {"planes whose sums are rows of one register", "lane", "4:node, 16:lane", {{"x[n, q]", "0", "0, ramp(16, 0)"}, {"x[n + 1, q]", "0", "1, ramp(16, 0)"},
+     {"low[n, q]", "0", "2, ramp(16, 0)"}, {"low[n + 1, q]", "0", "3, ramp(16, 0)"}}, 2, true},
+    {"planes apart from each other in one register", "lane", "5:node, 16:lane", {{"x[n, q]", "0", "0, ramp(16, 0)"}, {"x[n + 1, q]", "0", "1, ramp(16, 0)"},
+     {"low[n, q]", "0", "3, ramp(16, 0)"}, {"low[n + 1, q]", "0", "4, ramp(16, 0)"}}, 2, true},
+    {"planes of other numbers of rows", "lane", "2:i, 3:node, 16:lane", {{"x[n, q]", "0", "0, 0, ramp(16, 0)"}, {"x[n + 1, q]", "0", "0, 1, ramp(16, 0)"},
+     {"x[n + 2, q]", "0", "0, 2, ramp(16, 0)"}, {"low[n, q]", "0", "1, 0, ramp(16, 0)"}, {"low[n + 1, q]", "0", "1, 1, ramp(16, 0)"}}, 3, false},
+    {"a row that a column of its plane does not multiply", "lane", "2:i, 3:node, 16:lane", {{"x[n, q]", "0", "0, 0, ramp(16, 0)"},
+     {"x[n + 1, q]", "0", "0, 1, ramp(16, 0)"}, {"x[n + 2, q]", "0", "0, 2, ramp(16, 0)"}, {"x[n, q]", "1", "1, 0, ramp(16, 0)"}, {"x[n + 1, q]", "1", "1, 1, ramp(16, 0)"}},
+     3, false},
+    {"planes that are added to one sum", "lane", "2:node, 16:lane", {{"x[n, q]", "0", "0, ramp(16, 0)"}, {"x[n + 1, q]", "0", "1, ramp(16, 0)"},
+     {"low[n, q]", "0", "0, ramp(16, 0)"}, {"low[n + 1, q]", "0", "1, ramp(16, 0)"}}, 2, false},
 };
 
-enum { LOOP_ROWS = 6, LOOP_SUMS = 6, LOOP_WORDS = 16, LOOP_RESULTS = LOOP_ROWS * LOOP_SUMS * 16 };
+enum { LOOP_ROWS = 6, LOOP_SUMS = 12, LOOP_WORDS = 16, LOOP_RESULTS = LOOP_ROWS * LOOP_SUMS * 16 };
 
 /* Copies the sums from the output, or to it. */
 static void write_sums(struct str *s, int k, bool fill)
@@ -217,12 +234,13 @@ static void write_sums(struct str *s, int k, bool fill)
 static void write_loop(struct str *s, int k)
 {
 	str_printf(s, "module m\ndim node, i, j, %s\nbuffer x : vector 0 i32 [nodes:node, 16:j]\n", loops[k].lane);
-	str_printf(s, "buffer w : weight 0 i32 [16:j, 2:i, 16:%s]\nbuffer y : output 0 i32 [nodes:node, 6:i, 16:i]\n", loops[k].lane);
+	str_puts(s, "buffer low : vector 1 i32 [nodes:node, 16:j]\n");
+	str_printf(s, "buffer w : weight 0 i32 [16:j, 2:i, 16:%s]\nbuffer y : output 0 i32 [nodes:node, 12:i, 16:i]\n", loops[k].lane);
 	str_printf(s, "kernel k in nodes {\nfor n:node in begin..end step %d {\nalloc s : i32 [%s]\n", loops[k].rows, loops[k].sums);
 	write_sums(s, k, true);
 	str_puts(s, "for q:j in 0..16 {\n");
 	for (int p = 0; p < LOOP_SUMS && loops[k].product[p].row; p++)
-		str_printf(s, "s[%s] = dot4(broadcast(16, x[%s, q]), w[q, %s, ramp(16, 0)], s[%s])\n", loops[k].product[p].sum,
+		str_printf(s, "s[%s] = dot4(broadcast(16, %s), w[q, %s, ramp(16, 0)], s[%s])\n", loops[k].product[p].sum,
 			   loops[k].product[p].row, loops[k].product[p].column, loops[k].product[p].sum);
 	str_puts(s, "}\n");
 	write_sums(s, k, false);
@@ -245,6 +263,7 @@ static bool run_loop(int k, bool pass, bool *used, uint32_t *results)
 		*used = strstr(bench_text(&b), "matrix dot4") != NULL;
 		bench_allocate(&b, LOOP_ROWS, LOOP_ROWS, 1, 1, 1);
 		fill_words(bench_buffer(&b, "x"), LOOP_ROWS * LOOP_WORDS, &seed);
+		fill_words(bench_buffer(&b, "low"), LOOP_ROWS * LOOP_WORDS, &seed);
 		fill_words(bench_buffer(&b, "w"), LOOP_WORDS * 2 * 16, &seed);
 		fill_words(bench_buffer(&b, "y"), LOOP_RESULTS, &seed);
 		ok = bench_run(&b, 0, LOOP_ROWS);
@@ -268,11 +287,89 @@ static void test_pass(void)
 	}
 }
 
+/* --- what the pass writes --- */
+
+/* Three rows of two planes, with products of a row side by side, and two columns, of which the second multiplies the first plane only. */
+static const char planes[] = "module m\n"
+			     "dim node, plane, i, j, lane\n"
+			     "buffer x : vector 0 i32 [nodes:node, 2:plane, 36:j]\n"
+			     "buffer w : weight 0 i32 [36:j, 2:i, 16:lane]\n"
+			     "buffer y : output 0 i32 [nodes:node, 16:i]\n"
+			     "kernel k in nodes {\n"
+			     "for n:node in begin..end step 3 {\n"
+			     "alloc a : i32 [2:plane, 3:node, 16:lane]\n"
+			     "alloc b : i32 [3:node, 16:lane]\n"
+			     "for q:j in 0..36 {\n"
+			     "a[0, 0, ramp(16, 0)] = dot4(broadcast(16, x[n, 0, q]), w[q, 0, ramp(16, 0)], a[0, 0, ramp(16, 0)])\n"
+			     "a[1, 0, ramp(16, 0)] = dot4(broadcast(16, x[n, 1, q]), w[q, 0, ramp(16, 0)], a[1, 0, ramp(16, 0)])\n"
+			     "b[0, ramp(16, 0)] = dot4(broadcast(16, x[n, 0, q]), w[q, 1, ramp(16, 0)], b[0, ramp(16, 0)])\n"
+			     "a[0, 1, ramp(16, 0)] = dot4(broadcast(16, x[n + 1, 0, q]), w[q, 0, ramp(16, 0)], a[0, 1, ramp(16, 0)])\n"
+			     "a[1, 1, ramp(16, 0)] = dot4(broadcast(16, x[n + 1, 1, q]), w[q, 0, ramp(16, 0)], a[1, 1, ramp(16, 0)])\n"
+			     "b[1, ramp(16, 0)] = dot4(broadcast(16, x[n + 1, 0, q]), w[q, 1, ramp(16, 0)], b[1, ramp(16, 0)])\n"
+			     "a[0, 2, ramp(16, 0)] = dot4(broadcast(16, x[n + 2, 0, q]), w[q, 0, ramp(16, 0)], a[0, 2, ramp(16, 0)])\n"
+			     "a[1, 2, ramp(16, 0)] = dot4(broadcast(16, x[n + 2, 1, q]), w[q, 0, ramp(16, 0)], a[1, 2, ramp(16, 0)])\n"
+			     "b[2, ramp(16, 0)] = dot4(broadcast(16, x[n + 2, 0, q]), w[q, 1, ramp(16, 0)], b[2, ramp(16, 0)])\n"
+			     "}\n}\n}\n";
+
+/* All sums fit, so each panel is filled once and multiplied by all planes; what is left of the words goes plane by plane. */
+static const char planes_after[] =
+    "  for n:node in begin..end step 3 matrix {\n"
+    "    alloc matrix rows : i32 [3:tile_row, 16:tile_word]\n"
+    "    alloc matrix panel : i32 [16:tile_word, 16:lane]\n"
+    "    alloc matrix rows.1 : i32 [3:tile_row, 4:tile_word]\n"
+    "    alloc matrix panel.1 : i32 [4:tile_word, 16:lane]\n"
+    "    alloc matrix sums : i32 [3:tile_row, 16:lane]\n"
+    "    alloc matrix sums.1 : i32 [3:tile_row, 16:lane]\n"
+    "    alloc matrix rows.2 : i32 [3:tile_row, 16:tile_word]\n"
+    "    alloc matrix sums.2 : i32 [3:tile_row, 16:lane]\n"
+    "    alloc a : i32 [2:plane, 3:node, 16:lane]\n"
+    "    alloc b : i32 [3:node, 16:lane]\n"
+    "    matrix fill sums = a[0, 0, ramp(16, 0)] to a[0, 2, ramp(16, 0)]\n"
+    "    matrix fill sums.1 = a[1, 0, ramp(16, 0)] to a[1, 2, ramp(16, 0)]\n"
+    "    matrix fill sums.2 = b[0, ramp(16, 0)] to b[2, ramp(16, 0)]\n"
+    "    for q.1:j in 0..32 step 16 {\n"
+    "      matrix fill rows = x[n, 0, ramp(16, q.1)] to x[n + 2, 0, ramp(16, q.1)]\n"
+    "      matrix fill rows.2 = x[n, 1, ramp(16, q.1)] to x[n + 2, 1, ramp(16, q.1)]\n"
+    "      matrix fill panel = w[q.1, 0, ramp(16, 0)] to w[q.1 + 15, 0, ramp(16, 0)]\n"
+    "      matrix dot4 sums, rows, panel\n"
+    "      matrix dot4 sums.1, rows.2, panel\n"
+    "      matrix fill panel = w[q.1, 1, ramp(16, 0)] to w[q.1 + 15, 1, ramp(16, 0)]\n"
+    "      matrix dot4 sums.2, rows, panel\n"
+    "    }\n"
+    "    matrix fill rows.1 = x[n, 0, ramp(4, 32)] to x[n + 2, 0, ramp(4, 32)]\n"
+    "    matrix fill panel.1 = w[32, 0, ramp(16, 0)] to w[35, 0, ramp(16, 0)]\n"
+    "    matrix dot4 sums, rows.1, panel.1\n"
+    "    matrix fill panel.1 = w[32, 1, ramp(16, 0)] to w[35, 1, ramp(16, 0)]\n"
+    "    matrix dot4 sums.2, rows.1, panel.1\n"
+    "    matrix fill rows.1 = x[n, 1, ramp(4, 32)] to x[n + 2, 1, ramp(4, 32)]\n"
+    "    matrix fill panel.1 = w[32, 0, ramp(16, 0)] to w[35, 0, ramp(16, 0)]\n"
+    "    matrix dot4 sums.1, rows.1, panel.1\n"
+    "    matrix spill sums = a[0, 0, ramp(16, 0)] to a[0, 2, ramp(16, 0)]\n"
+    "    matrix spill sums.1 = a[1, 0, ramp(16, 0)] to a[1, 2, ramp(16, 0)]\n"
+    "    matrix spill sums.2 = b[0, ramp(16, 0)] to b[2, ramp(16, 0)]\n"
+    "  }\n"
+    "}\n";
+
+static void test_planes(void)
+{
+	struct bench b;
+	bool ok = bench_parse(&b, planes);
+	if (ok)
+		ilir_use_matrices(b.m, &(struct ilir_tiling){.matrices = true});
+	const char *after = ok ? strstr(bench_text(&b), "  for n:node") : NULL;
+	ok = after && strcmp(after, planes_after) == 0;
+	if (after && !ok)
+		printf("# it is:\n%s", after);
+	tap_ok(ok, "a panel is multiplied by each plane of rows that the column multiplies");
+	bench_close(&b);
+}
+
 int main(void)
 {
 	test_rules();
 	test_text();
 	test_meaning();
 	test_pass();
+	test_planes();
 	return tap_done();
 }

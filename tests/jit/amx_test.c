@@ -10,34 +10,52 @@
 
 #include "tests/jit/amx.h"
 
-/* A loop over words, as the pass unroll leaves it. */
+/* A loop over words, as the pass unroll leaves it.  Several planes of rows are multiplied by each column, but for the last plane and the
+ * last column. */
 struct shape {
-	int rows, columns, words, unroll;
+	int rows, planes, columns, words, unroll;
 	bool gathered; /* rows are read by an index array */
 	bool matrices; /* that the pass uses */
 };
 
 static const struct shape shapes[] = {
-    {2, 1, 16, 1, false, true},	 {2, 1, 4, 4, true, true},   {12, 2, 64, 4, false, true}, {16, 1, 40, 2, true, true},
-    {8, 3, 68, 4, true, true},	 {5, 6, 36, 1, false, true}, {3, 4, 23, 1, true, true},	  {7, 2, 129, 3, false, true},
-    {1, 2, 64, 4, false, false}, {2, 9, 50, 2, true, true},
+    {2, 1, 1, 16, 1, false, true},  {2, 1, 1, 4, 4, true, true},    {12, 1, 2, 64, 4, false, true}, {16, 1, 1, 40, 2, true, true},
+    {8, 1, 3, 68, 4, true, true},   {5, 1, 6, 36, 1, false, true},  {3, 1, 4, 23, 1, true, true},   {7, 1, 2, 129, 3, false, true},
+    {1, 1, 2, 64, 4, false, false}, {2, 1, 9, 50, 2, true, true},   {16, 1, 5, 64, 4, false, true}, {8, 2, 4, 64, 4, false, true},
+    {16, 2, 10, 38, 2, true, true}, {3, 2, 1, 70, 1, false, true}, {16, 3, 2, 33, 1, false, true}, {1, 2, 2, 64, 4, false, false},
 };
 
 enum { TURNS = 2, LANES = 16 };
 
+static int sums_of_row(const struct shape *x)
+{
+	return x->columns * x->planes;
+}
+
 static void write_head(struct str *s, const struct shape *x)
 {
-	str_printf(s, "module m\ndim node, i, j, lane\nbuffer x : vector 0 i32 [nodes:node, %d:j]\n", x->words);
+	str_printf(s, "module m\ndim node, i, j, lane\nbuffer x : vector 0 i32 [nodes:node, %d:i, %d:j]\n", x->planes, x->words);
 	str_printf(s, "buffer w : weight 0 i32 [%d:j, %d:i, 16:lane]\n", x->words, x->columns);
-	str_printf(s, "buffer from : child 0 i32 [nodes:node]\nbuffer y : output 0 i32 [nodes:node, %d:i]\n", LANES * x->columns);
+	str_printf(s, "buffer from : child 0 i32 [nodes:node]\nbuffer y : output 0 i32 [nodes:node, %d:i]\n", LANES * sums_of_row(x));
 	str_printf(s, "kernel k in nodes {\nfor n:node in begin..end step %d {\n", x->rows);
 	for (int r = 0; x->gathered && r < x->rows; r++)
 		str_printf(s, "let r%d = to_index(from[n + %d])\n", r, r);
 }
 
-static void write_sum(struct str *s, const char *name, int c, int r)
+static void write_sum(struct str *s, int sum, int row)
 {
-	str_printf(s, "%s[%d, %d, ramp(16, 0)]", name, c, r);
+	str_printf(s, "s[%d, %d, ramp(16, 0)]", sum, row);
+}
+
+static void write_product(struct str *s, const struct shape *x, int row, int plane, int column, int ahead)
+{
+	if (x->planes > 1 && plane == x->planes - 1 && column == x->columns - 1 && column)
+		return;
+	write_sum(s, column * x->planes + plane, row);
+	str_printf(s, x->gathered ? " = dot4(broadcast(16, x[r%d, %d, q + %d])" : " = dot4(broadcast(16, x[n + %d, %d, q + %d])", row, plane, ahead);
+	str_printf(s, ", w[q + %d, %d, ramp(16, 0)], ", ahead, column);
+	write_sum(s, column * x->planes + plane, row);
+	str_puts(s, ")\n");
 }
 
 static void write_products(struct str *s, const struct shape *x)
@@ -45,13 +63,9 @@ static void write_products(struct str *s, const struct shape *x)
 	str_printf(s, "for q:j in 0..%d step %d {\n", x->words, x->unroll);
 	for (int t = 0; t < x->unroll; t++)
 		for (int r = 0; r < x->rows; r++)
-			for (int c = 0; c < x->columns; c++) {
-				write_sum(s, "s", c, r);
-				str_printf(s, x->gathered ? " = dot4(broadcast(16, x[r%d, q + %d])" : " = dot4(broadcast(16, x[n + %d, q + %d])", r, t);
-				str_printf(s, ", w[q + %d, %d, ramp(16, 0)], ", t, c);
-				write_sum(s, "s", c, r);
-				str_puts(s, ")\n");
-			}
+			for (int c = 0; c < x->columns; c++)
+				for (int p = 0; p < x->planes; p++)
+					write_product(s, x, r, p, c, t);
 	str_puts(s, "}\n");
 }
 
@@ -59,15 +73,15 @@ static void write_products(struct str *s, const struct shape *x)
 static void write_module(struct str *s, const struct shape *x)
 {
 	write_head(s, x);
-	str_printf(s, "alloc s : i32 [%d:i, %d:node, 16:lane]\n", x->columns, x->rows);
+	str_printf(s, "alloc s : i32 [%d:i, %d:node, 16:lane]\n", sums_of_row(x), x->rows);
 	for (int end = 0; end < 2; end++) {
 		for (int r = 0; r < x->rows; r++)
-			for (int c = 0; c < x->columns; c++) {
+			for (int c = 0; c < sums_of_row(x); c++) {
 				if (!end)
-					write_sum(s, "s", c, r), str_puts(s, " = ");
+					write_sum(s, c, r), str_puts(s, " = ");
 				str_printf(s, "y[n + %d, ramp(16, %d)]", r, LANES * c);
 				if (end)
-					str_puts(s, " = "), write_sum(s, "s", c, r);
+					str_puts(s, " = "), write_sum(s, c, r);
 				str_puts(s, "\n");
 			}
 		if (!end)
@@ -92,8 +106,8 @@ struct memory {
 
 static struct memory make_memory(const struct shape *s)
 {
-	struct memory m = {.nodes = TURNS * s->rows, .results = (size_t)TURNS * s->rows * s->columns * LANES};
-	size_t x = (size_t)m.nodes * s->words, w = (size_t)s->words * s->columns * LANES;
+	struct memory m = {.nodes = TURNS * s->rows, .results = (size_t)TURNS * s->rows * sums_of_row(s) * LANES};
+	size_t x = (size_t)m.nodes * s->planes * s->words, w = (size_t)s->words * s->columns * LANES;
 	uint32_t seed = (uint32_t)(s->rows * 131 + s->words);
 	m.x = aligned(4 * x);
 	m.w = aligned(4 * w);
@@ -148,7 +162,7 @@ static void test_code(struct fixture *f, const struct shape *s, const struct str
 	struct image_code code = {0};
 	long products = amx.products, configurations = amx.configurations;
 	bool ok = compile_for(f, "amx", false, &code) && run_module(f, &code, s, &result) && is_same(&result, expected);
-	tap_ok(ok, "%s: %d rows, %d vectors, %d words%s: the same bytes", backend_name, s->rows, s->columns, s->words,
+	tap_ok(ok, "%s: %d rows of %d planes, %d vectors, %d words%s: the same bytes", backend_name, s->rows, s->planes, s->columns, s->words,
 	       s->gathered ? ", gathered" : "");
 	bool executed = amx.products > products && amx.configurations > configurations;
 	if (!cpu_permits_matrices())
@@ -174,8 +188,8 @@ static void test_shape(const struct shape *s)
 		bool uses = strstr(str_text(&after), "matrix dot4") != NULL;
 		bool ok = ilir_verify(&f.m, ILIR_IN_BOUNDS | ILIR_OUTLINED | ILIR_UNROLLED_ALL, "use_matrices", &f.diags) &&
 			  run_module(&f, NULL, s, &result) && is_same(&result, &expected);
-		tap_ok(ok && uses == s->matrices, "interpreter: %d rows, %d vectors, %d words: the same bytes after the pass", s->rows, s->columns,
-		       s->words);
+		tap_ok(ok && uses == s->matrices, "interpreter: %d rows of %d planes, %d vectors, %d words: the same bytes after the pass", s->rows,
+		       s->planes, s->columns, s->words);
 	}
 	show_diags(&f.diags);
 	if (m && loaded)
