@@ -215,6 +215,7 @@ unit_tests = \
 	%D%/serve/serve_test \
 	%D%/sched/arrange_test %D%/sched/words_in_place_test \
 	%D%/sched/choices_test \
+	%D%/sched/matrix_tiles_test \
 	%D%/move/flatten_test \
 	%D%/move/hoist_test \
 	%D%/move/pad_test \

@@ -20,10 +20,11 @@ static const struct target targets[] = {
 	[TARGET_AARCH64].member = (aarch64),
 #include "base/target.def"
 #undef TARGET_NUMBER
-#define TARGET(ID, words, text, architecture, width, vectors)                                                \
+#define TARGET(ID, words, text, architecture, width, vectors, tiles, rows)                                   \
 	[TARGET_##ID].id = TARGET_##ID, [TARGET_##ID].name = (words), [TARGET_##ID].description = (text),    \
 	[TARGET_##ID].arch = (architecture), [TARGET_##ID].lanes = (width),                                  \
-	[TARGET_##ID].registers = (vectors), [TARGET_##ID].amx_int8 = TARGET_##ID == TARGET_AMX,          \
+	[TARGET_##ID].registers = (vectors), [TARGET_##ID].amx_int8 = (tiles) > 0,                           \
+	[TARGET_##ID].matrices = (tiles), [TARGET_##ID].matrix_rows = (rows),                                \
 	[TARGET_##ID].known = TARGET_PROCESSORS,
     EACH_TARGET(TARGET)
 #undef TARGET

@@ -20,6 +20,8 @@ struct target {
 	int lanes;	  /* f32 lanes of a vector register */
 	int registers;	  /* vector registers */
 	bool amx_int8;	  /* it has tiles (matrix registers) for products of bytes */
+	int matrices;	  /* so many */
+	int matrix_rows;  /* of each; 0 = it has none */
 	const char *processor; /* that was asked for by its name, and whose numbers these are; NULL = none was */
 	enum target_processor known; /* the one that it is, or was recognized to be; TARGET_PROCESSORS = none that is known */
 #define TARGET_NUMBER(member, ...) double member;

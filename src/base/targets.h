@@ -1,18 +1,20 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The targets that code is made for.  Includes nothing, so that the command can include it, too.
  *
- * X(ID, "name", "description", "architecture", lanes, registers)
+ * X(ID, "name", "description", "architecture", lanes, registers, matrices, rows)
  *   lanes      f32 lanes of a vector register
- *   registers  vector registers */
+ *   registers  vector registers
+ *   matrices   matrix registers for products of bytes
+ *   rows       of a matrix register */
 #ifndef ESPALIER_BASE_TARGETS_H
 #define ESPALIER_BASE_TARGETS_H
 
 #define EACH_TARGET(X)                                                                                       \
-	X(GENERIC, "generic", "x86-64: SSE2", "x86_64", 4, 16)                                               \
-	X(AVX2, "avx2", "x86-64-v3: AVX2 and FMA", "x86_64", 8, 16)                                          \
-	X(AVX512, "avx512", "x86-64-v4: AVX-512", "x86_64", 16, 32)                                          \
-	X(AMX, "amx", "x86-64-v4 with VNNI and AMX-INT8", "x86_64", 16, 32)                                   \
-	X(AARCH64, "aarch64", "AArch64: Advanced SIMD", "aarch64", 4, 32)
+	X(GENERIC, "generic", "x86-64: SSE2", "x86_64", 4, 16, 0, 0)                                         \
+	X(AVX2, "avx2", "x86-64-v3: AVX2 and FMA", "x86_64", 8, 16, 0, 0)                                    \
+	X(AVX512, "avx512", "x86-64-v4: AVX-512", "x86_64", 16, 32, 0, 0)                                    \
+	X(AMX, "amx", "x86-64-v4 with VNNI and AMX-INT8", "x86_64", 16, 32, 8, 16)                           \
+	X(AARCH64, "aarch64", "AArch64: Advanced SIMD", "aarch64", 4, 32, 0, 0)
 
 #define TARGET_ID(id, ...) TARGET_##id,
 enum target_id { EACH_TARGET(TARGET_ID) TARGETS };

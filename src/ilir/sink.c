@@ -248,8 +248,26 @@ static bool others_follow(const struct sink *s, const struct ilir_stmt *loop)
 	return false;
 }
 
+/* Whether a store adds a dot product of bytes with a weight to a sum. */
+static bool multiplies_bytes(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	if (ilir_at(m, s->store.value)->op != ILIR_DOT4)
+		return false;
+	const struct ilir_node *weight = ilir_at(m, ilir_arg(m, s->store.value, 1));
+	return weight->op == ILIR_LOAD && ilir_buffer_at(m, weight->buffer)->kind == IMAGE_WEIGHT;
+}
+
+/* Whether matrix registers compute the sums of a loop over a tile of so many rows: then none of them is a vector register. */
+static bool is_of_matrices(const struct sink *s, const struct ilir_stmt *loop, int64_t rows)
+{
+	bool bytes = s->matrices && rows > 1;
+	for (const struct ilir_stmt *at = innermost_loop((struct ilir_stmt *)loop)->loop.body; bytes && at; at = at->next)
+		bytes = multiplies_bytes(s->m, at);
+	return bytes;
+}
+
 /* The number of sums that a loop accumulates at a time, which are in memory before and after it; 0 = all,
- * which stay in registers.  If loops of a block accumulate different sums, each keeps the others' in
+ * which stay in registers, or are moved to matrix registers.  If loops of a block accumulate different sums, each keeps the others' in
  * memory, because LLVM would spill the wrong ones. */
 static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
 {
@@ -260,6 +278,8 @@ static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
 	uint64_t mask = sink_store_mask(s, innermost_loop((struct ilir_stmt *)loop)->loop.body) & s->active;
 	unrolled_bits(s, mask, false, &rows);
 	unrolled_bits(s, mask, true, &columns);
+	if (is_of_matrices(s, loop, rows))
+		return 0;
 	if (n * rows * columns > s->accumulators)
 		return sched_gates_at_once(s->accumulators, n, rows * columns);
 	return s->mixed ? n : 0;
@@ -438,7 +458,7 @@ static struct ilir_stmt *find_nests(struct sink *s, const struct ilir_stmt *b)
 
 void ilir_sink(struct ilir_module *m, struct ilir_tiling *tiling)
 {
-	struct sink s = {.m = m, .accumulators = tiling->accumulators};
+	struct sink s = {.m = m, .accumulators = tiling->accumulators, .matrices = tiling->matrices};
 	for (size_t k = 0; k < m->kernels.n; k++)
 		m->kernels.at[k].body = find_nests(&s, m->kernels.at[k].body);
 }

@@ -18,6 +18,7 @@ struct sunk {
 struct sink {
 	struct ilir_module *m;
 	int accumulators;	      /* vectors of sums that one loop may accumulate at once */
+	bool matrices;		      /* the machine has matrix registers for bytes */
 	VEC(struct sunk) loops;	      /* those that sink; a mask has a bit for each */
 	VEC(uint64_t) var_mask;	      /* by variable: the loops that its value differs with */
 	VEC(uint64_t) buffer_mask;    /* by register: likewise */

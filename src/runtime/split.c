@@ -18,10 +18,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows of the greatest tile, of those whose times are known. */
 static int most_rows(const struct image_step *s)
 {
-	return s->rows < 1 ? 1 : s->rows < TARGET_ROWS ? s->rows : TARGET_ROWS;
+	return s->rows < 1 ? 1 : s->rows;
+}
+
+/* Vectors that registers hold with the rows of the greatest tile, of those whose times are known. */
+static int most_vectors(const struct target *m, const struct image_step *s)
+{
+	return target_most_vectors(m, most_rows(s) < TARGET_ROWS ? most_rows(s) : TARGET_ROWS);
 }
 
 /* The share of the weights of a working set that the last range left in the second-level cache. */
@@ -31,15 +36,20 @@ static double near_share(const struct target *m, double set)
 	return set > m->l2_bytes ? kept / set : 1;
 }
 
+/* Nanoseconds of an iteration of a tile, of more rows than times are known for as of several tiles. */
+static double cached_time(const struct target *m, int rows, int vectors, enum target_cache cache)
+{
+	int known = rows < TARGET_ROWS ? rows : TARGET_ROWS;
+	return target_iteration_time(m, known, vectors, cache) * rows / known;
+}
+
 /* Nanoseconds of an iteration of a tile of so many rows.  The image does not specify its vectors: as many as
  * registers hold with the rows of whole tiles. */
-static double iteration_time(const struct target *m, const struct image_step *s, int64_t rows, double near)
+static double iteration_time(const struct target *m, const struct image_step *s, int rows, double near)
 {
-	int vectors = target_most_vectors(m, most_rows(s));
-	double close = target_iteration_time(m, (int)rows, vectors, TARGET_L2);
-	return near < 1
-		   ? near * close + (1 - near) * target_iteration_time(m, (int)rows, vectors, TARGET_BEYOND)
-		   : close;
+	int vectors = most_vectors(m, s);
+	double close = cached_time(m, rows, vectors, TARGET_L2);
+	return near < 1 ? near * close + (1 - near) * cached_time(m, rows, vectors, TARGET_BEYOND) : close;
 }
 
 /* Operations of a row in the blocks of a kernel, after its head. */
@@ -57,7 +67,7 @@ static double moving_time(const struct target *m, double operations, double byte
 /* Iterations that a tile runs for a share of the columns. */
 static double iterations_of(const struct target *m, const struct image_step *s, double share)
 {
-	return operations_of(s) * share / (2.0 * m->lanes * target_most_vectors(m, most_rows(s)));
+	return operations_of(s) * share / (2.0 * m->lanes * most_vectors(m, s));
 }
 
 /* Whether a kernel has a tile of so many rows; of any number where its tiles are not known. */

@@ -519,6 +519,16 @@ static bool choose_rows_outside(const struct sched *s, const struct sched_group 
 	       loop->gates * loop->bytes[columns] <= kept;
 }
 
+/* Visits tiles by the rows of a matrix register and its parts. */
+static void try_matrices(const struct target *target, const struct sched_group *g, const struct sched_tile *like,
+			 sched_tile_visit *visit, void *user)
+{
+	for (int rows = target->matrix_rows; rows > 1; rows /= 2) {
+		struct sched_tile t = sched_make_matrix_tile(target, g, *like, rows);
+		visit(user, &t, NAN);
+	}
+}
+
 void sched_each_tile(const struct sched *s, const struct sched_plan *plan, int group,
 		     const struct sched_tile *like, sched_tile_visit *visit, void *user)
 {
@@ -526,6 +536,10 @@ void sched_each_tile(const struct sched *s, const struct sched_plan *plan, int g
 	struct sched_tile t = *like;
 	if (!g->dims || !g->gates)
 		return;
+	if (sched_fills_matrices(s->target, g, like)) {
+		try_matrices(s->target, g, like, visit, user);
+		return;
+	}
 	for (int i = 0; i <= g->dims; i++) {
 		t.across = i ? g->dims - i : SCHED_NODES;
 		t.rows_outside = choose_rows_outside(s, g, &t);
@@ -538,7 +552,7 @@ double sched_predict(const struct sched *s, const struct sched_plan *plan, int g
 		     const struct sched_tile *t)
 {
 	const struct sched_group *g = &plan->groups.at[group];
-	if (!g->dims || !g->gates)
+	if (!g->dims || !g->gates || t->nodes[0] > SCHED_MAX_NODES || sched_fills_matrices(s->target, g, t))
 		return NAN;
 	struct subject x = subject_of(s, plan, g, t);
 	struct costs c = costs_of(&x, t->columns, t->nodes[0]);
@@ -600,6 +614,8 @@ static struct sched_tile choose_tile(const struct sched *s, const struct sched_p
 	best.tile.unroll = tile.unroll = choose_unroll(g);
 	if (vectors && sched_reads_images(g))
 		return choose_by_windows(g, tile);
+	if (sched_fills_matrices(s->target, g, &tile))
+		return sched_make_matrix_tile(s->target, g, tile, s->target->matrix_rows);
 	sched_each_tile(s, plan, g - plan->groups.at, &tile, keep_best, &best);
 	best.tile.cut = sched_choose_cut(s, plan, g, &best.tile);
 	return best.tile;

@@ -354,6 +354,17 @@ static bool is_whole(const struct sub_program *p, const struct sched_group *g, c
 	return whole;
 }
 
+/* Whether a reduction is of dot products of four bytes of a row with four of a weight. */
+static bool multiplies_bytes(const struct sub_program *p, const struct sub_value *v)
+{
+	if (v->op != SUB_ACCUMULATE4)
+		return false;
+	const struct sub_value *weight = sub_at(p, v->arg[2].value);
+	while (weight->op == SUB_ASSIGN)
+		weight = sub_at(p, weight->arg[0].value);
+	return weight->op == SUB_PARAM;
+}
+
 static void count_reduction(struct sched_grouper *gr, struct map *shared, int group,
 			    const struct sched_reduction *r)
 {
@@ -375,10 +386,11 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	}
 	memcpy(fresh.shift, r->shift, sizeof fresh.shift);
 	fresh.first = v->reduced.var[0];
-	fresh.whole = true;
+	fresh.whole = fresh.of_bytes = true;
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);
 	g->loops.at[loop].whole &= !ragged && is_whole(p, g, v);
+	g->loops.at[loop].of_bytes &= multiplies_bytes(p, v);
 	int gates = ++g->loops.at[loop].gates;
 	if (product)
 		note_operands(&g->loops.at[loop], r, g->dims, g->sort);

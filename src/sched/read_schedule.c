@@ -82,12 +82,12 @@ static bool is_property(const struct line *l, int word)
 	return tile_word(l, word) < TILE_WORDS || line_is(l, word, "by") || line_is(l, word, "outside");
 }
 
-/* Reads the sizes after `nodes` or `rows`, up to the next property. */
-static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
+/* Reads the sizes after `nodes` or `rows`, up to the next property, of at most so many rows. */
+static bool read_sizes(struct line *l, int *word, struct sched_tile *t, int most)
 {
 	t->sizes = 0;
 	for (; *word < l->words && !is_property(l, *word); ++*word) {
-		int n = line_number(l, *word, 1, SCHED_MAX_NODES);
+		int n = line_number(l, *word, 1, most);
 		if (n < 0)
 			return false;
 		if (t->sizes == SCHED_MAX_SIZES || (t->sizes && n >= t->nodes[t->sizes - 1]))
@@ -132,7 +132,7 @@ static bool read_number(struct line *l, int *word, struct sched_tile *t, int dim
 enum { SOME_DIMENSION = SCHED_NODES - 1 };
 
 /* Reads a property of a tile and its arguments. */
-static bool read_property(struct line *l, int *word, struct sched_tile *t, int dims)
+static bool read_property(struct line *l, int *word, struct sched_tile *t, int dims, int most_rows)
 {
 	bool nodes = line_is(l, *word, "nodes");
 	if (line_is(l, *word, "by"))
@@ -145,7 +145,7 @@ static bool read_property(struct line *l, int *word, struct sched_tile *t, int d
 	t->cut = names_word(l, "cut") ? t->cut : 0;
 	t->across = nodes ? SCHED_NODES : t->across == SCHED_NODES ? SOME_DIMENSION : t->across;
 	++*word;
-	return read_sizes(l, word, t);
+	return read_sizes(l, word, t, most_rows);
 }
 
 /* The group that a line names, or -1 after a diagnostic. */
@@ -173,6 +173,17 @@ static int read_lanes(struct line *l, int word)
 	return lanes;
 }
 
+/* Drops sizes of more rows than a tile of a group may have, which only matrix registers hold, with such lanes. */
+static void limit_rows(const struct sched *s, const struct sched_plan *plan, int group)
+{
+	struct sched_tile *t = &s->tiles.at[group];
+	int most = sched_most_rows(s->target, &plan->groups.at[group], t->lanes), first = 0;
+	while (t->nodes[first] > most)
+		first++;
+	t->sizes -= first;
+	memmove(t->nodes, t->nodes + first, t->sizes * sizeof *t->nodes);
+}
+
 /* Sets the lanes of the group that the line names, or of all groups. */
 static bool read_vectorize(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
@@ -186,8 +197,10 @@ static bool read_vectorize(struct line *l, struct sched *s, const struct sched_p
 	if (lanes < 0)
 		return false;
 	for (size_t i = 0; i < s->tiles.n; i++)
-		if (all || (int)i == g)
+		if (all || (int)i == g) {
 			s->tiles.at[i].lanes = lanes;
+			limit_rows(s, plan, (int)i);
+		}
 	s->lanes = all ? lanes : s->lanes;
 	return true;
 }
@@ -259,7 +272,7 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 	const struct sched_group *group = &plan->groups.at[g];
 	struct sched_tile t = s->tiles.at[g];
 	for (int word = 2; word < l->words;)
-		if (!read_property(l, &word, &t, group->dims))
+		if (!read_property(l, &word, &t, group->dims, sched_most_rows(s->target, group, t.lanes)))
 			return false;
 	settle_across(l, &t, &s->tiles.at[g]);
 	if (!check_across(l, plan, group, &t) || !check_cut(l, plan, group, &t))

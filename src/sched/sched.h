@@ -27,6 +27,7 @@ struct sched_loop {
 	int first;	   /* the outermost variable that is reduced */
 	bool whole;	   /* all values have the dimensions of the group; none reads a concatenation of children */
 	bool per_edge; /* once for each edge of a row */
+	bool of_bytes; /* its reductions are dot products of four bytes with weights */
 	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
 	/* of the operands of its first product, or of the one operand: the dimensions that they depend on, as `beside`; bytes in memory */
 	unsigned operand[2];
@@ -171,7 +172,7 @@ int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 enum {
 	SCHED_MAX_SIZES = 8,
-	SCHED_MAX_NODES = 12,
+	SCHED_MAX_NODES = 12, /* rows of a tile whose sums are vector registers */
 	SCHED_MAX_ACCUMULATORS = 64,
 	SCHED_MAX_COLUMNS = 8,
 	SCHED_MAX_UNROLL = 16,
@@ -238,8 +239,17 @@ int sched_gates_at_once(int accumulators, int gates, int vectors);
 /* Whether size[i] + 1 nodes are better computed as two tiles of smaller sizes than as one tile and a
  * single node, which costs about as much as two. */
 bool sched_shares_last(const int *size, int sizes, int i);
+/* Whether the sums of a group are all products that the target's matrix registers can compute, in vectors of so many lanes
+ * (matrix_tiles.c). */
+bool sched_uses_matrices(const struct target *, const struct sched_group *, int lanes);
+/* The most rows that a tile of a group may have. */
+int sched_most_rows(const struct target *, const struct sched_group *, int lanes);
+/* Whether a group that uses matrix registers has rows that fill them, one after the other: then its tile is chosen so. */
+bool sched_fills_matrices(const struct target *, const struct sched_group *, const struct sched_tile *);
+/* Such a tile, of at most so many rows, and with as many vectors of columns as matrix registers hold sums for. */
+struct sched_tile sched_make_matrix_tile(const struct target *, const struct sched_group *, struct sched_tile like, int rows);
 /* The cost model's prediction for a tile: its time relative to the least possible, in the mean over levels
- * of many widths; NaN where the model has none, as for groups without products. */
+ * of many widths; NaN where the model has none, as for groups without products and for products by matrix registers. */
 double sched_predict(const struct sched *, const struct sched_plan *, int group, const struct sched_tile *);
 /* Visits all tiles that the cost model chooses from, each with its prediction; `unroll` and `along` are
  * those of `like`. */

@@ -31,6 +31,8 @@ tap_is "$status,$(grep -c matrix <<<"$out")" "0,0" "a machine without AMX has no
 dumped use_matrices --target-cpu amx
 configured=$(grep -c ' matrix {$' <<<"$out")
 tap_ok "$((status || configured < 1))" "a machine with AMX has: $configured matrix loops" || show
+[ "$(grep -c 'sums : i32 \[16:tile_row' <<<"$out")" -gt 0 ]
+tap_ok $? "for as many rows as a matrix register has"
 tap_is "$(grep -c 'step 1 matrix\|\[1:tile_row' <<<"$out")" "0" "for two rows or more"
 [ "$(grep -c '= dot4(' <<<"$out")" -gt 0 ]
 tap_ok $? "one row is computed without"

@@ -6,19 +6,20 @@
 
 #include <stdlib.h>
 
-static const struct {
-	const char *path, *sizes, *schedule;
+static const struct listed {
+	const char *path, *sizes, *schedule, *target, *precision;
 } models[] = {
-    {"examples/treelstm/treelstm.ra", "D=24 E=16 V=30", ""},
-    {"examples/gru/gru-before.ra", "D=24 E=16", ""},
-    {"examples/childsum/childsum.ra", "D=16 E=8 V=30 C=4", "fuse greedy\nhoist off\ndynamic_batch off\n"},
-    {"tests/models/transposed.ra", "D=9 V=30", ""},
-    {"tests/golden/gated.ra", "D=3 X=2", "layout h parent\ntile inner.1 by columns\n"},
+    {"examples/treelstm/treelstm.ra", "D=24 E=16 V=30", "", "avx2", "f32"},
+    {"examples/treelstm/treelstm.ra", "D=40 E=16 V=30", "", "amx", "i8"},
+    {"examples/gru/gru-before.ra", "D=24 E=16", "", "avx2", "f32"},
+    {"examples/childsum/childsum.ra", "D=16 E=8 V=30 C=4", "fuse greedy\nhoist off\ndynamic_batch off\n", "avx2", "f32"},
+    {"tests/models/transposed.ra", "D=9 V=30", "", "avx2", "f32"},
+    {"tests/golden/gated.ra", "D=3 X=2", "layout h parent\ntile inner.1 by columns\n", "avx2", "f32"},
 };
 
-static bool dump(struct test_model *t, struct arena *a, const char *schedule, const char *stage, struct str *s)
+static bool dump(struct test_model *t, struct arena *a, const struct listed *of, const char *schedule, const char *stage, struct str *s)
 {
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = of->target, .schedule = schedule, .precision = of->precision};
 	*s = str_in(a);
 	return compile_dump_as(a, &t->diags, t->model, t->sizes, &o, stage, s);
 }
@@ -40,7 +41,7 @@ static bool says(struct arena *a, const char *printed, const char *line)
 }
 
 /* Whether a schedule that has this line, and what was said before, is printed with it. */
-static bool holds_in(struct test_model *t, struct arena *a, const char *before, const char *line)
+static bool holds_in(struct test_model *t, struct arena *a, const struct listed *of, const char *before, const char *line)
 {
 	struct str text = str_in(a), printed;
 	int key = strcspn(line, " ");
@@ -48,15 +49,15 @@ static bool holds_in(struct test_model *t, struct arena *a, const char *before, 
 		if (strncmp(p, line, key + 1) != 0)
 			str_printf(&text, "%.*s\n", (int)strcspn(p, "\n"), p);
 	str_printf(&text, "%s\n", line);
-	return dump(t, a, str_text(&text), "sched", &printed) && says(a, str_text(&printed), line);
+	return dump(t, a, of, str_text(&text), "sched", &printed) && says(a, str_text(&printed), line);
 }
 
 /* There are hundreds of lines: each has memory of its own. */
-static bool holds(struct test_model *t, const char *before, const char *line)
+static bool holds(struct test_model *t, const struct listed *of, const char *before, const char *line)
 {
 	struct arena a;
 	arena_init(&a, &allocator_default);
-	bool held = holds_in(t, &a, before, line);
+	bool held = holds_in(t, &a, of, before, line);
 	arena_free(&a);
 	return held;
 }
@@ -71,7 +72,7 @@ static const char *beside(const char *scope, const char *schedule)
 	return strncmp(scope, "# plan", 6) == 0 ? "" : schedule;
 }
 
-static struct found look_at(struct test_model *t, const char *schedule, char *choices, const char *now)
+static struct found look_at(struct test_model *t, const struct listed *of, char *choices, const char *now)
 {
 	struct found f = {0};
 	const char *scope = "";
@@ -88,7 +89,7 @@ static struct found look_at(struct test_model *t, const char *schedule, char *ch
 		f.blocks += first;
 		f.lines++;
 		f.others += first && !says(&t->arena, now, line);
-		f.refused += in_sample(f.lines) && !holds(t, beside(scope, schedule), line);
+		f.refused += in_sample(f.lines) && !holds(t, of, beside(scope, of->schedule), line);
 		first = false;
 	}
 	return f;
@@ -99,13 +100,13 @@ static void test_model(size_t i)
 	struct test_model t = {0};
 	struct str choices, now;
 	if (!tap_ok(load_model(&t, models[i].path, models[i].sizes) &&
-			dump(&t, &t.arena, models[i].schedule, "choices", &choices) &&
-			dump(&t, &t.arena, models[i].schedule, "sched", &now),
-		    "%s: choices are listed", models[i].path)) {
+			dump(&t, &t.arena, &models[i], models[i].schedule, "choices", &choices) &&
+			dump(&t, &t.arena, &models[i], models[i].schedule, "sched", &now),
+		    "%s for %s: choices are listed", models[i].path, models[i].target)) {
 		free_model(&t);
 		return;
 	}
-	struct found f = look_at(&t, models[i].schedule, choices.text, str_text(&now));
+	struct found f = look_at(&t, &models[i], choices.text, str_text(&now));
 	tap_ok(f.blocks > 5 && f.lines > 2 * f.blocks && !f.others,
 	       "%d blocks begin with what the schedule says", f.blocks);
 	tap_ok(!f.refused, "of %d lines those in the sample are legal and read as they are printed", f.lines);
