@@ -248,27 +248,50 @@ static bool others_follow(const struct sink *s, const struct ilir_stmt *loop)
 	return false;
 }
 
-/* Whether a store adds a dot product of bytes with a weight to a sum. */
-static bool multiplies_bytes(const struct ilir_module *m, const struct ilir_stmt *s)
+/* Whether an expression is a load of words that are neighbours in memory in successive iterations of a loop. */
+static bool loads_neighbours(const struct ilir_module *m, ilir_expr e, ilir_var v)
+{
+	int args = ilir_at(m, e)->args;
+	bool last = ilir_at(m, e)->op == ILIR_LOAD && args && ilir_uses_var(m, ilir_arg(m, e, args - 1), v);
+	for (int d = 0; last && d < args - 1; d++)
+		last = !ilir_uses_var(m, ilir_arg(m, e, d), v);
+	return last;
+}
+
+/* Whether a store adds dot products of the bytes of a row with those of a weight to a sum. */
+static bool multiplies_bytes(const struct ilir_module *m, const struct ilir_stmt *s, ilir_var v)
 {
 	if (ilir_at(m, s->store.value)->op != ILIR_DOT4)
 		return false;
 	const struct ilir_node *weight = ilir_at(m, ilir_arg(m, s->store.value, 1));
-	return weight->op == ILIR_LOAD && ilir_buffer_at(m, weight->buffer)->kind == IMAGE_WEIGHT;
+	return weight->op == ILIR_LOAD && ilir_buffer_at(m, weight->buffer)->kind == IMAGE_WEIGHT &&
+	       loads_neighbours(m, ilir_arg(m, s->store.value, 0), v);
 }
 
-/* Whether matrix registers compute the sums of a loop over a tile of so many rows: then none of them is a vector register. */
-static bool is_of_matrices(const struct sink *s, const struct ilir_stmt *loop, int64_t rows)
+/* The lanes of the vector loop of a mask; 1 = there is none. */
+static int64_t lanes_of(const struct sink *s, uint64_t mask)
 {
-	bool bytes = s->matrices && rows > 1;
-	for (const struct ilir_stmt *at = innermost_loop((struct ilir_stmt *)loop)->loop.body; bytes && at; at = at->next)
-		bytes = multiplies_bytes(s->m, at);
+	int64_t lanes = 1;
+	for (size_t i = 0; i < s->loops.n; i++)
+		if (mask >> i & 1 && s->loops.at[i].loop->loop.kind == ILIR_VECTOR)
+			lanes = ilir_trip_count(s->m, s->loops.at[i].loop);
+	return lanes;
+}
+
+/* Whether matrix registers compute the sums of a loop over a tile of so many rows and lanes: then none of them is a vector
+ * register. */
+static bool is_of_matrices(const struct sink *s, const struct ilir_stmt *loop, int64_t rows, int64_t lanes)
+{
+	bool bytes = s->matrices && rows > 1 && lanes == ILIR_MATRIX_WORDS;
+	const struct ilir_stmt *inner = innermost_loop((struct ilir_stmt *)loop);
+	for (const struct ilir_stmt *at = inner->loop.body; bytes && at; at = at->next)
+		bytes = multiplies_bytes(s->m, at, inner->loop.var);
 	return bytes;
 }
 
 /* The number of sums that a loop accumulates at a time, which are in memory before and after it; 0 = all,
- * which stay in registers, or are moved to matrix registers.  If loops of a block accumulate different sums, each keeps the others' in
- * memory, because LLVM would spill the wrong ones. */
+ * which stay in registers, or are moved to matrix registers.  If loops of a block accumulate different sums, each
+ * keeps the others' in memory, because LLVM would spill the wrong ones. */
 static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
 {
 	int64_t rows, columns;
@@ -278,7 +301,7 @@ static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
 	uint64_t mask = sink_store_mask(s, innermost_loop((struct ilir_stmt *)loop)->loop.body) & s->active;
 	unrolled_bits(s, mask, false, &rows);
 	unrolled_bits(s, mask, true, &columns);
-	if (is_of_matrices(s, loop, rows))
+	if (is_of_matrices(s, loop, rows, lanes_of(s, mask)))
 		return 0;
 	if (n * rows * columns > s->accumulators)
 		return sched_gates_at_once(s->accumulators, n, rows * columns);

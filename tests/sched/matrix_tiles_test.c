@@ -75,10 +75,38 @@ static void test_loops(void)
 	free_model(&t);
 }
 
+/* Products of bytes that matrix registers do not compute, of more sums than there are vector registers: their loops are cut as on a
+ * machine without. */
+static const struct {
+	const char *what, *path, *sizes, *precision, *schedule;
+} others[] = {
+    {"short vectors", "examples/treelstm/treelstm.ra", "D=48 E=16 V=30", "i8", "words off\nvectorize 8\ntile inner.1 nodes 8 1 columns 1 unroll 4\n"},
+    {"words that lie apart", "tests/golden/bytes.ra", "C=64 H=14 K=128", "f32", "words off\ntile output.1 rows 7 1 columns 4 unroll 4\n"},
+};
+
+static bool dump_sunk(struct test_model *t, size_t i, const char *target, struct str *s)
+{
+	struct option_texts o = {.backend = "interpreter", .target = target, .precision = others[i].precision, .schedule = others[i].schedule};
+	*s = str_in(&t->arena);
+	return compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, "sink", s);
+}
+
+static void test_others(size_t i)
+{
+	struct test_model t = {0};
+	struct str with, without;
+	bool ok = load_model(&t, others[i].path, others[i].sizes) && dump_sunk(&t, i, "amx", &with) && dump_sunk(&t, i, "avx512", &without);
+	tap_ok(ok && strstr(str_text(&with), "dot4") && strcmp(str_text(&with), str_text(&without)) == 0, "%s: loops of as many sums as without",
+	       others[i].what);
+	free_model(&t);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
 		test_tile(i);
 	test_loops();
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		test_others(i);
 	return tap_done();
 }
