@@ -46,18 +46,33 @@ static const struct ilir_type index_type = {ILIR_INDEX, 1};
 
 /* --- registers --- */
 
+/* Whether the i-th register has a role and a shape. */
+static bool has_shape(const struct ilir_module *m, const struct registers *r, int i, enum role role,
+		      const struct ilir_dim *dim)
+{
+	const struct ilir_dim *own = ilir_buffer_at(m, r->at[i])->dim;
+	return r->role[i] == role && own[0].name == dim[0].name && own[0].extent == dim[0].extent &&
+	       own[1].name == dim[1].name && own[1].extent == dim[1].extent;
+}
+
+/* The registers of a role and a shape that there are or that can be made. */
+static int count_room(const struct ilir_module *m, const struct registers *r, enum role role,
+		      const struct ilir_dim *dim)
+{
+	int room = ILIR_MATRICES - r->n;
+	for (int i = 0; i < r->n; i++)
+		room += has_shape(m, r, i, role, dim);
+	return room;
+}
+
 /* The n-th matrix register of a role and a shape, n counted from 0; makes it if there is room. */
 static ilir_buffer take_register(struct ilir_module *m, struct registers *r, enum role role,
 				 const struct ilir_dim *dim, int n)
 {
 	static const char *const name[] = {[SUMS] = "sums", [ROWS] = "rows", [PANEL] = "panel"};
-	for (int i = 0; i < r->n; i++) {
-		const struct ilir_buffer_decl *b = ilir_buffer_at(m, r->at[i]);
-		if (r->role[i] == role && b->dim[0].name == dim[0].name &&
-		    b->dim[0].extent == dim[0].extent && b->dim[1].name == dim[1].name &&
-		    b->dim[1].extent == dim[1].extent && n-- == 0)
+	for (int i = 0; i < r->n; i++)
+		if (has_shape(m, r, i, role, dim) && n-- == 0)
 			return r->at[i];
-	}
 	if (r->n == ILIR_MATRICES)
 		return (ilir_buffer){0};
 	struct ilir_buffer_decl b = {.name = name[role],
@@ -107,20 +122,23 @@ static int count_planes(const struct matrix_nest *t, int column)
 	return n;
 }
 
-/* The matrix registers that hold all sums; and those of the column that has the most. */
-static int count_sums(const struct matrix_nest *t)
-{
-	int n = 0;
-	for (int c = 0; c < t->columns; c++)
-		n += count_planes(t, c);
-	return n;
-}
-
 static int count_sums_of_column(const struct matrix_nest *t)
 {
 	int most = 0;
 	for (int c = 0; c < t->columns; c++)
 		most = count_planes(t, c) > most ? count_planes(t, c) : most;
+	return most;
+}
+
+/* The registers of sums that are used where there is room for so many, and whole columns are computed at once. */
+static int count_used_sums(const struct matrix_nest *t, int room)
+{
+	int most = 0, sums = 0;
+	for (int c = 0; c < t->columns; c++) {
+		sums = sums + count_planes(t, c) > room ? 0 : sums;
+		sums += count_planes(t, c);
+		most = sums > most ? sums : most;
+	}
 	return most;
 }
 
@@ -143,7 +161,9 @@ static bool take_all(const struct matrix_nest *t, struct registers *r, struct ch
 		c->panel[i] = take_register(t->m, r, PANEL, (struct ilir_dim[]){words, columns}, 0);
 		enough &= c->rows[i] && c->panel[i].i;
 	}
-	c->sums = take_registers(t->m, r, SUMS, (struct ilir_dim[]){rows, columns}, sums, c->sum);
+	struct ilir_dim dim[2] = {rows, columns};
+	int room = count_room(t->m, r, SUMS, dim);
+	c->sums = take_registers(t->m, r, SUMS, dim, count_used_sums(t, room < sums ? room : sums), c->sum);
 	return enough && c->sums >= count_sums_of_column(t);
 }
 
@@ -363,7 +383,7 @@ static struct ilir_stmt *use_registers(struct ilir_module *m, const struct ilir_
 	if (!r->around || r->inside || r->denied || !ilir_read_matrix_nest(&t, m, loop) ||
 	    !reserve_registers(&t, r))
 		return NULL;
-	take_all(&t, r, &c, t.planes, count_sums(&t));
+	take_all(&t, r, &c, t.planes, ILIR_MATRICES);
 	struct some_columns some = choose_columns(&t, &c, 0);
 	for (; some.n; some = choose_columns(&t, &c, some.first + some.n))
 		block = ilir_append(block, multiply_columns(&some));

@@ -174,7 +174,7 @@ static void test_meaning(void)
 
 /* --- the pass --- */
 
-/* Loops of products of two or three rows, in one plane or two, and up to two columns, with sums in a register of some shape. */
+/* Loops of products of two or three rows, in one plane or two, and up to three columns, with sums in a register of some shape. */
 static const struct {
 	const char *what;
 	const char *lane, *sums; /* the name of the columns' dimension; the shape of the sums */
@@ -215,6 +215,10 @@ static const struct {
     {"a row that a column of its plane does not multiply", "lane", "2:i, 3:node, 16:lane", {{"x[n, q]", "0", "0, 0, ramp(16, 0)"},
      {"x[n + 1, q]", "0", "0, 1, ramp(16, 0)"}, {"x[n + 2, q]", "0", "0, 2, ramp(16, 0)"}, {"x[n, q]", "1", "1, 0, ramp(16, 0)"}, {"x[n + 1, q]", "1", "1, 1, ramp(16, 0)"}},
      3, false},
+    {"more sums than registers", "lane", "6:i, 2:node, 16:lane", {{"x[n, q]", "0", "0, 0, ramp(16, 0)"}, {"low[n, q]", "0", "1, 0, ramp(16, 0)"}, {"x[n, q]", "1", "2, 0, ramp(16, 0)"},
+     {"low[n, q]", "1", "3, 0, ramp(16, 0)"}, {"x[n, q]", "2", "4, 0, ramp(16, 0)"}, {"low[n, q]", "2", "5, 0, ramp(16, 0)"},
+     {"x[n + 1, q]", "0", "0, 1, ramp(16, 0)"}, {"low[n + 1, q]", "0", "1, 1, ramp(16, 0)"}, {"x[n + 1, q]", "1", "2, 1, ramp(16, 0)"},
+     {"low[n + 1, q]", "1", "3, 1, ramp(16, 0)"}, {"x[n + 1, q]", "2", "4, 1, ramp(16, 0)"}, {"low[n + 1, q]", "2", "5, 1, ramp(16, 0)"}}, 2, true},
     {"planes that are added to one sum", "lane", "2:node, 16:lane", {{"x[n, q]", "0", "0, ramp(16, 0)"}, {"x[n + 1, q]", "0", "1, ramp(16, 0)"},
      {"low[n, q]", "0", "0, ramp(16, 0)"}, {"low[n + 1, q]", "0", "1, ramp(16, 0)"}}, 2, false},
 };
@@ -235,7 +239,7 @@ static void write_loop(struct str *s, int k)
 {
 	str_printf(s, "module m\ndim node, i, j, %s\nbuffer x : vector 0 i32 [nodes:node, 16:j]\n", loops[k].lane);
 	str_puts(s, "buffer low : vector 1 i32 [nodes:node, 16:j]\n");
-	str_printf(s, "buffer w : weight 0 i32 [16:j, 2:i, 16:%s]\nbuffer y : output 0 i32 [nodes:node, 12:i, 16:i]\n", loops[k].lane);
+	str_printf(s, "buffer w : weight 0 i32 [16:j, 3:i, 16:%s]\nbuffer y : output 0 i32 [nodes:node, 12:i, 16:i]\n", loops[k].lane);
 	str_printf(s, "kernel k in nodes {\nfor n:node in begin..end step %d {\nalloc s : i32 [%s]\n", loops[k].rows, loops[k].sums);
 	write_sums(s, k, true);
 	str_puts(s, "for q:j in 0..16 {\n");
@@ -245,6 +249,20 @@ static void write_loop(struct str *s, int k)
 	str_puts(s, "}\n");
 	write_sums(s, k, false);
 	str_puts(s, "}\n}\n");
+}
+
+/* Whether each matrix register that a text allocates is filled somewhere. */
+static bool fills_all(const char *text)
+{
+	char name[40], fill[60];
+	for (const char *at = text; (at = strstr(at, "alloc matrix ")); at++) {
+		if (sscanf(at, "alloc matrix %39s", name) != 1)
+			return false;
+		snprintf(fill, sizeof fill, "matrix fill %s = ", name);
+		if (!strstr(text, fill))
+			return false;
+	}
+	return true;
 }
 
 /* The results of the loop, after the pass if that is wanted; false = it is not verified, or cannot run. */
@@ -261,12 +279,13 @@ static bool run_loop(int k, bool pass, bool *used, uint32_t *results)
 	ok = ok && ilir_verify(b.m, ILIR_IN_BOUNDS | ILIR_OUTLINED | ILIR_UNROLLED_ALL, "use_matrices", &b.diags);
 	if (ok) {
 		*used = strstr(bench_text(&b), "matrix dot4") != NULL;
+		ok = fills_all(bench_text(&b));
 		bench_allocate(&b, LOOP_ROWS, LOOP_ROWS, 1, 1, 1);
 		fill_words(bench_buffer(&b, "x"), LOOP_ROWS * LOOP_WORDS, &seed);
 		fill_words(bench_buffer(&b, "low"), LOOP_ROWS * LOOP_WORDS, &seed);
-		fill_words(bench_buffer(&b, "w"), LOOP_WORDS * 2 * 16, &seed);
+		fill_words(bench_buffer(&b, "w"), LOOP_WORDS * 3 * 16, &seed);
 		fill_words(bench_buffer(&b, "y"), LOOP_RESULTS, &seed);
-		ok = bench_run(&b, 0, LOOP_ROWS);
+		ok = bench_run(&b, 0, LOOP_ROWS) && ok;
 		memcpy(results, bench_buffer(&b, "y"), LOOP_RESULTS * sizeof *results);
 	}
 	if (b.diags.n)
