@@ -277,11 +277,19 @@ struct rewrite_products rewrite_find_products(const struct sub_program *p,
 /* A quarter of the largest f16, so that no rounding of a sum of products of factors within 1 comes near it. */
 static const double f16_limit = 16384;
 
+/* The largest integer of weights: each byte of it is at most that of a signed byte, so that integers of 16 bits are pairs of
+ * signed bytes, 256 h + l, whatever their sign. */
+static double find_most(enum dtype precision)
+{
+	double most = 0;
+	for (int i = 0; i < dtype_traits_of(precision)->bytes; i++)
+		most = most * (UINT8_MAX + 1) + INT8_MAX;
+	return most;
+}
+
 struct rewrite_product_chain rewrite_find_chain(const struct rewrite_products *all, uint32_t last)
 {
-	int bytes = dtype_traits_of(all->at[last].precision)->bytes;
-	struct rewrite_product_chain c = {.links = all->at[last].links + 1,
-					  .most = ldexp(1, 8 * bytes - 1) - 1};
+	struct rewrite_product_chain c = {.links = all->at[last].links + 1, .most = find_most(all->at[last].precision)};
 	double terms = 0;
 	bool halves = all->at[last].precision == DTYPE_F16;
 	for (int i = 0; i < c.links; i++) {
