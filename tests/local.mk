@@ -243,6 +243,7 @@ unit_tests = \
 	%D%/rewrite/optimize_test \
 	%D%/rewrite/range_test \
 	%D%/rewrite/integer_rules_test \
+	%D%/rewrite/limbs_test \
 	%D%/rewrite/published_test \
 	%D%/subop/random_lower_test \
 	%D%/move/random_moves_test \
@@ -289,7 +290,7 @@ shell_tests = \
 
 # Folders and files that tests read.
 test_data = \
-	%D%/golden/bytes %D%/golden/calibrated %D%/golden/cell %D%/golden/cell-parent %D%/golden/conv %D%/golden/counted %D%/golden/dilated %D%/golden/dot %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/heads %D%/golden/labels %D%/golden/mlp %D%/golden/mutated %D%/golden/network %D%/golden/nest %D%/golden/observed %D%/golden/pixels %D%/golden/quantised %D%/golden/quantised-bf16 %D%/golden/quantised-f16 %D%/golden/scores %D%/golden/seam %D%/golden/sorted %D%/golden/steps %D%/golden/tiles %D%/golden/windows %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/golden/bytes %D%/golden/calibrated %D%/golden/cell %D%/golden/cell-parent %D%/golden/conv %D%/golden/counted %D%/golden/dilated %D%/golden/dot %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/heads %D%/golden/labels %D%/golden/limbs %D%/golden/mlp %D%/golden/mutated %D%/golden/network %D%/golden/nest %D%/golden/observed %D%/golden/pixels %D%/golden/quantised %D%/golden/quantised-bf16 %D%/golden/quantised-f16 %D%/golden/scores %D%/golden/seam %D%/golden/sorted %D%/golden/steps %D%/golden/tiles %D%/golden/windows %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
 	%D%/cli/curl.sh %D%/cli/serve.sh %D%/cli/serve_clients.py %D%/cli/serve_endure.py %D%/cli/serve_faults.py %D%/cli/onnx_file.py %D%/cli/serve_onnx.py %D%/cli/serve_requests.py %D%/cli/serve_signals.py %D%/cli/serving.py %D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/bytes.ra %D%/golden/cell.ra %D%/golden/conv.ra %D%/golden/counted.ra %D%/golden/depthwise.ra %D%/golden/dilated.ra %D%/golden/dot.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/heads.ra %D%/golden/labels.ra %D%/golden/matrix.ra %D%/golden/mlp.ra %D%/golden/nest.ra %D%/golden/pixels.ra %D%/golden/network.ra %D%/golden/quantised.ra %D%/golden/scores.ra %D%/golden/seam.ra %D%/golden/steps.ra %D%/golden/windows.ra %D%/models/dots.ra %D%/models/mixed.ra %D%/models/bounded.ra %D%/models/boundedtree.ra %D%/models/declared.ra %D%/models/rows.ra %D%/models/sidebyside.ra %D%/models/softened.ra \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/sched/shared.ra %D%/models/borders.ra %D%/models/integer_borders.ra %D%/models/byte_windows.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/dgl.ra %D%/models/flat.ra %D%/models/order.ra %D%/models/outside_sums.ra %D%/models/pairs.ra %D%/models/selected.ra %D%/models/tagged.ra %D%/models/parts.ra \

@@ -25,7 +25,8 @@ struct rewrite_options compile_rewrite_options(const struct compile_options *o)
 	    .calibration = o->calibration,
 	    .observing = o->observing,
 	    .on_host = o->on_host,
-	    .finite = o->finite};
+	    .finite = o->finite,
+	    .matrices = o->target && o->target->amx_int8};
 }
 
 bool compile_interprets(const struct compile_options *o)

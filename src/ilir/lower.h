@@ -27,7 +27,8 @@ struct lower_loop {
 	int place;      /* position in the enclosing scope */
 	int slots;      /* number of children that an outer loop over `slot` runs it for; 0 = no such loop */
 	ilir_var slot;
-	ilir_expr shared; /* the operand that all its products have in common */
+	/* the operands of its products that do not depend on the column, none of other reductions, and of products of bytes the others */
+	VEC(ilir_expr) rows, columns;
 	struct ilir_stmt *prologue;
 	/* where the reduction is cut: stores the sums' first values; loads those of the piece before; stores those of this one */
 	struct ilir_stmt *start, *resume, *park;

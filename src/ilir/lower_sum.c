@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Reductions: a loop with an accumulator for each.  Those that share an operand, such as the gates of a cell,
- * share a loop. */
+ * share a loop: that of the rows, or in products of bytes that of the columns, as limbs do (rewrite/split_limbs.c). */
 #include "ilir/lower.h"
 
 /* The last variable that a value reduces, whose loop is the innermost. */
@@ -50,19 +50,32 @@ static void lower_operands(struct lowering *l, const struct sums *sums, const st
 			x[a - 1] = lower_reduced_argument(l, v, index, a, element);
 }
 
-/* The accumulator's new value after one element; sets the operand that does not depend on the column, if
- * any. */
+/* The operands of a product that others may share: the one that does not depend on the column, if any, and in a product of bytes
+ * the other one. */
+struct operands {
+	ilir_expr row, column;
+};
+
+static struct operands find_operands(const struct lowering *l, const ilir_expr x[2], bool bytes)
+{
+	int row = is_same_for_columns(l, x[1]) ? 1 : is_same_for_columns(l, x[0]) ? 0 : -1;
+	if (row < 0)
+		return (struct operands){{0}, {0}};
+	return (struct operands){x[row], bytes ? x[!row] : (ilir_expr){0}};
+}
+
+/* The accumulator's new value after one element; sets the operands that others may share. */
 static ilir_expr accumulate_element(struct lowering *l, const struct sums *sums,
 				    const struct lower_loop *loop, const ilir_expr *index,
-				    const ilir_expr *element, ilir_expr acc, ilir_expr *shared)
+				    const ilir_expr *element, ilir_expr acc, struct operands *operands)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
-	*shared = (ilir_expr){0};
+	*operands = (struct operands){{0}, {0}};
 	enum sub_op combine = sub_traits_of(v->op)->combine;
 	if (sub_class_of(v->op) == SUB_CONTRACTION) {
 		ilir_expr x[2] = {{0}};
 		lower_operands(l, sums, loop, index, element, x);
-		*shared = is_same_for_columns(l, x[1]) ? x[1] : is_same_for_columns(l, x[0]) ? x[0] : *shared;
+		*operands = find_operands(l, x, combine == SUB_DOT4);
 		return loop->block ? ilir_ternary(l->m, ILIR_FMA_F16, x[0], x[1], acc)
 				   : lower_applied(l, combine, x[0], x[1], acc);
 	}
@@ -163,13 +176,23 @@ static struct scope *new_trial_scope(struct lowering *l, struct scope *body)
 	return s;
 }
 
+/* Whether an operand is one of a loop's products; none is one of reductions that are no products. */
+static bool has_operand(const struct lower_loop *loop, const struct operands *operands)
+{
+	bool has = false;
+	for (size_t i = 0; i < loop->rows.n; i++)
+		has |= loop->rows.at[i].i == operands->row.i ||
+		       (operands->column.i && loop->columns.at[i].i == operands->column.i);
+	return has;
+}
+
 /* Whether a reduction whose update is `value` can join this loop of scope `s`: it added no statements to
  * the trial scope, shares an operand with the loop, and needs no sum of the loop, which are complete only behind it, and
  * nothing that is defined after it. */
 static bool fits_loop(const struct lowering *l, const struct scope *s, const struct lower_loop *loop,
-		      const struct scope *trial, ilir_expr value, ilir_expr start, ilir_expr shared)
+		      const struct scope *trial, ilir_expr value, ilir_expr start, const struct operands *operands)
 {
-	return !trial->items.n && loop->shared.i == shared.i &&
+	return !trial->items.n && has_operand(loop, operands) &&
 	       lower_last_place(l, value, s->depth) < loop->place &&
 	       lower_last_place(l, start, s->depth) < loop->place;
 }
@@ -214,7 +237,8 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	struct scope *saved = l->scope, *body = fresh ? loop->body : new_trial_scope(l, loop->body);
 	const bool is_cut = l->piece.i && loop->extent >= 0; /* sums over edges are added up by the last piece */
 	const ilir_buffer sum = loop->block ? new_block_sum(l) : acc;
-	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, sum, NULL, 0), element[SUB_MAX_VARS] = {{0}};
+	struct operands operands;
+	ilir_expr edge = l->edge, from = ilir_load(l->m, sum, NULL, 0), element[SUB_MAX_VARS] = {{0}};
 	for (int i = 0; i < loop->outers; i++)
 		element[i] = ilir_var_ref(l->m, loop->outer[i].var);
 	element[loop->outers] = element_of(l, loop, sums->joined);
@@ -223,12 +247,13 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = element_of(l, loop, false);
-	ilir_expr value = accumulate_element(l, sums, loop, index, element, from, &shared);
+	ilir_expr value = accumulate_element(l, sums, loop, index, element, from, &operands);
 	l->scope = saved;
 	l->edge = edge;
-	if (!fresh && !fits_loop(l, s, loop, body, value, start, shared))
+	if (!fresh && !fits_loop(l, s, loop, body, value, start, &operands))
 		return false;
-	loop->shared = shared;
+	vec_push(l->m->arena, &loop->rows, operands.row);
+	vec_push(l->m->arena, &loop->columns, operands.column);
 	loop->prologue = ilir_append(loop->prologue, ilir_alloc(l->m, acc));
 	struct ilir_stmt *first = ilir_store(l->m, acc, NULL, 0, start);
 	if (loop->block)

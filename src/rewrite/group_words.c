@@ -13,11 +13,13 @@
  *
  *     sum (u + a)(s + b)  =  sum u s  +  a sum (s + b)  +  b sum u
  *
- * holds to the bit, where `a sum (s + b)` mostly depends on weights alone.  For the same reason one of two
+ * holds to the bit, where `a sum (s + b)` mostly depends on weights alone.  Machines that multiply matrices of bytes compute products of
+ * halves by four sums of products of bytes (split_limbs.c).  For the same reason one of two
  * sums that are added goes on from the other, as the loops of both then keep one result.  Words of windows
  * are windows of words: they are made below what repeats elements, once for all that read them. */
 #include "rewrite/rule_engine.h"
 #include "rewrite/expressions.h"
+#include "rewrite/split_limbs.h"
 #include "rewrite/word_products.h"
 
 struct grouping {
@@ -25,9 +27,10 @@ struct grouping {
 	const struct sub_program *from;
 	const struct rewrite_range *range; /* NULL = nothing asked for it yet */
 	const struct rewrite_options *options;
-	const bool *constant;
-	const int *uses; /* see sub_count_uses */
-	sub_ref *now;	 /* its copy */
+	const bool *constant, *recursive; /* whether it depends on weights alone, and on a state */
+	const int *uses;	  /* see sub_count_uses */
+	sub_ref *now;		  /* its copy */
+	struct rewrite_limbs *limbs; /* the sums that its copy is, with its variables; none if it is no sum of limbs */
 };
 
 /* What fits into the parts of a word. */
@@ -78,19 +81,6 @@ static bool lacks_all(const struct sub_use *u, const struct sub_vars *vars)
 	return true;
 }
 
-/* A number plus a constant.  Of what is moved, with a fill in between, that is what is moved of such a
- * number, so that words can be made before the move. */
-static struct sub_use shift_number(struct grouping *g, struct sub_use number, double by)
-{
-	struct sub_value v = *sub_at(g->to, number.value);
-	if (v.op != SUB_ASSIGN || !v.fills)
-		return add_operator(g, SUB_ADD, number, add_integer(g, by));
-	v.arg[0] = add_operator(g, SUB_ADD, v.arg[0], add_integer(g, by));
-	v.fill += by;
-	number.value = v.arg[0].value.i ? sub_add(g->to, v, NULL) : v.arg[0].value;
-	return number;
-}
-
 /* Sets the number so that it is in low .. high, if its range is no longer than that. */
 static bool fit_number(struct grouping *g, sub_ref number, double low, double high, struct factor *f)
 {
@@ -102,7 +92,7 @@ static bool fit_number(struct grouping *g, sub_ref number, double low, double hi
 		return false;
 	if (by == 0)
 		return true;
-	f->number = shift_number(g, f->number, -by);
+	f->number = rewrite_apply_to_number(g->to, SUB_ADD, f->number, -by);
 	f->shift = f->shifted ? add_operator(g, SUB_ADD, f->shift, add_integer(g, by)) : add_integer(g, by);
 	f->shifted = true;
 	return true;
@@ -133,14 +123,21 @@ static bool find_factor(struct grouping *g, const struct sub_use *u, const struc
 
 /* --- sums --- */
 
-/* The sum of products of two factors, the second of which depends on weights alone. */
-static sub_ref write_sum(struct grouping *g, const struct sub_value *sum, const struct factor *x,
-			 const struct factor *w, const struct rewrite_parts *parts)
+/* What the sum of products of a factor's number lacks. */
+static struct sub_use start_sum(struct grouping *g, const struct sub_value *sum, const struct factor *x, const struct factor *w)
 {
 	struct sub_use start = add_integer(g, 0);
 	if (x->shifted)
 		start = add_operator(g, SUB_MULTIPLY, x->shift,
 				     rewrite_add_reduction(g->to, SUB_SUM, w->whole, &sum->reduced));
+	return start;
+}
+
+/* The sum of products of two factors, the second of which depends on weights alone. */
+static sub_ref write_sum(struct grouping *g, const struct sub_value *sum, const struct factor *x,
+			 const struct factor *w, const struct rewrite_parts *parts)
+{
+	struct sub_use start = start_sum(g, sum, x, w);
 	struct sub_use total = start.value.i ? rewrite_sum_words(g->to, &sum->reduced, x->number, w->number, start, parts) : start;
 	if (w->shifted && total.value.i)
 		total = add_operator(
@@ -202,6 +199,39 @@ static sub_ref group_matrices(struct grouping *g, const struct sub_value *sum, c
 	return r;
 }
 
+/* --- limbs --- */
+
+static bool has_same_vars(const struct sub_use *u, const struct sub_value *v)
+{
+	return u->vars == v->vars && memcmp(u->var, v->var, v->vars * sizeof *v->var) == 0;
+}
+
+/* The value that sums of limbs are together, which are kept for sums that go on from them. */
+static sub_ref keep_limbs(struct grouping *g, const struct sub_value *v, struct rewrite_limbs l)
+{
+	bool same = true;
+	for (int i = 0; i < REWRITE_LIMB_SUMS; i++) {
+		if (!l.sum[i].value.i)
+			return (sub_ref){0};
+		same &= has_same_vars(&l.sum[i], v);
+	}
+	if (same)
+		g->limbs[v - g->from->values.at] = l;
+	return rewrite_reorder(g->to, rewrite_combine_limbs(g->to, &l), v);
+}
+
+/* A sum of products of halves in limbs, where the target multiplies matrices of bytes; none if they do not fit, or it has fewer
+ * columns than a matrix register. */
+static sub_ref group_limbs(struct grouping *g, const struct sub_value *sum, const struct sub_use *x, const struct sub_use *w)
+{
+	struct factor a, b;
+	if (!g->options->matrices || rewrite_count_readers(g->from, x, w) < LEAST_READERS ||
+	    !find_factor(g, x, &sum->reduced, 0, UINT16_MAX, &a) ||
+	    !find_factor(g, w, &sum->reduced, REWRITE_LEAST_LIMBS, REWRITE_MOST_LIMBS, &b) || b.shifted)
+		return (sub_ref){0};
+	return keep_limbs(g, sum, rewrite_sum_limbs(g->to, &sum->reduced, a.number, b.number, start_sum(g, sum, &a, &b)));
+}
+
 /* The value as a sum of dot products; none if it is none. */
 static sub_ref group_sum(struct grouping *g, const struct sub_value *sum)
 {
@@ -213,6 +243,7 @@ static sub_ref group_sum(struct grouping *g, const struct sub_value *sum)
 		if (!g->constant[w.value.i])
 			continue;
 		r = group_products(g, sum, &x, &w, &bytes, true);
+		r = r.i ? r : group_limbs(g, sum, &x, &w);
 		r = r.i ? r : group_products(g, sum, &x, &w, &halves, true);
 	}
 	bool constant = g->constant[product->arg[0].value.i] || g->constant[product->arg[1].value.i];
@@ -273,12 +304,16 @@ static struct sub_use continue_sum(struct grouping *g, struct sub_use before, st
 							: add_to_start(g, before, start, op));
 }
 
+/* Whether nothing else needs argument a of a value, which has its variables. */
+static bool is_own(const struct grouping *g, const struct sub_value *v, int a)
+{
+	return g->uses[v->arg[a].value.i] == 1 && sub_reads_as_is(g->from, v, a);
+}
+
 /* Whether argument a of a value is a sum of dot products that nothing else needs, and has its variables. */
 static bool is_own_sum(const struct grouping *g, const struct sub_value *v, int a)
 {
-	sub_ref sum = v->arg[a].value;
-	return g->uses[sum.i] == 1 && sub_reads_as_is(g->from, v, a) &&
-	       sub_class_of(sub_at(g->to, g->now[sum.i])->op) == SUB_CONTRACTION;
+	return is_own(g, v, a) && sub_class_of(sub_at(g->to, g->now[v->arg[a].value.i])->op) == SUB_CONTRACTION;
 }
 
 /* Two sums of dot products as one that goes on from the other; none if they are not. */
@@ -291,6 +326,31 @@ static sub_ref join_sums(struct grouping *g, const struct sub_value *v)
 	return continue_sum(g, a, b, op).value;
 }
 
+/* The sums of limbs that argument a of a value is, which nothing else needs; NULL if it is none. */
+static const struct rewrite_limbs *own_limbs(const struct grouping *g, const struct sub_value *v, int a)
+{
+	const struct rewrite_limbs *l = &g->limbs[v->arg[a].value.i];
+	return is_own(g, v, a) && l->sum[REWRITE_HIGH_HIGH].value.i ? l : NULL;
+}
+
+/* Two sums of products of limbs as one.  Each of the four sums goes on from that of the other one, so that all are put together once;
+ * but where only one of the two needs a state, that one goes on from what the other is as a whole, which is computed, and stored, ahead
+ * of the recursion. */
+static sub_ref join_limbs(struct grouping *g, const struct sub_value *v)
+{
+	const struct rewrite_limbs *a = own_limbs(g, v, 0), *b = own_limbs(g, v, 1);
+	bool recursive[2] = {g->recursive[v->arg[0].value.i], g->recursive[v->arg[1].value.i]};
+	if (!a || !b)
+		return (sub_ref){0};
+	struct rewrite_limbs joined = recursive[0] ? *a : *b;
+	if (recursive[0] != recursive[1])
+		joined.sum[REWRITE_LOW_LOW] = add_to_start(g, joined.sum[REWRITE_LOW_LOW], use_copy(g, v->arg[recursive[0]]), SUB_ACCUMULATE4);
+	else
+		for (int i = 0; i < REWRITE_LIMB_SUMS; i++)
+			joined.sum[i] = continue_sum(g, a->sum[i], b->sum[i], SUB_ACCUMULATE4);
+	return keep_limbs(g, v, joined);
+}
+
 /* --- all values --- */
 
 static sub_ref group_value(struct grouping *g, uint32_t i)
@@ -298,9 +358,24 @@ static sub_ref group_value(struct grouping *g, uint32_t i)
 	const struct sub_value *v = &g->from->values.at[i];
 	if (g->constant[i] || v->dtype != DTYPE_I32)
 		return (sub_ref){0};
-	if (v->op == SUB_ADD)
-		return join_sums(g, v);
+	if (v->op == SUB_ADD) {
+		sub_ref joined = join_sums(g, v);
+		return joined.i ? joined : join_limbs(g, v);
+	}
 	return is_integer_sum(g, v) ? group_sum(g, v) : (sub_ref){0};
+}
+
+/* By value: whether it is computed of a state. */
+static bool *find_recursive(const struct sub_program *p, struct arena *a)
+{
+	bool *recursive = ARENA_ARRAY(a, bool, p->values.n);
+	for (uint32_t i = 1; i < p->values.n; i++) {
+		const struct sub_value *v = &p->values.at[i];
+		recursive[i] = v->op == SUB_STATE;
+		for (int k = 0; k < v->args; k++)
+			recursive[i] |= recursive[v->arg[k].value.i];
+	}
+	return recursive;
 }
 
 static sub_ref copy_value(struct grouping *g, uint32_t i)
@@ -320,8 +395,10 @@ void rewrite_group(struct sub_program *to, const struct sub_program *from,
 			     .from = from,
 			     .options = options,
 			     .constant = sub_find_constants(from),
+			     .recursive = find_recursive(from, to->arena),
 			     .uses = sub_count_uses(from, to->arena),
-			     .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n)};
+			     .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n),
+			     .limbs = ARENA_ARRAY(to->arena, struct rewrite_limbs, from->values.n)};
 	for (uint32_t i = 1; i < from->values.n; i++) {
 		g.now[i] = group_value(&g, i);
 		if (!g.now[i].i)

@@ -45,6 +45,7 @@ struct rewrite_options {
 	bool observing; /* what products with weights multiply, and their sums, are results (observe.c) */
 	const char *on_host; /* quantised products that the host keeps, by number: ",-0,-3"; NULL or "" = none */
 	bool finite;	       /* inputs and weights are, and so are sums, products and quotients of what is */
+	bool matrices;	       /* the target multiplies matrices of bytes, so that halves become limbs (split_limbs.c) */
 };
 
 /* The name of a family; NULL past the last. */
@@ -203,7 +204,7 @@ struct rewrite_refused {
 bool rewrite_find_refused(const struct sub_program *from, const struct rewrite_options *, struct arena *,
 			  struct rewrite_refused *);
 /* Writes sums of products of narrow integers, one factor of which depends on weights alone, as dot products
- * of words of several parts, whose ranges say that they are exact (group.c).  The trace may be NULL. */
+ * of words of several parts, whose ranges say that they are exact (group_words.c).  The trace may be NULL. */
 void rewrite_group(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
 		   struct rewrite_trace *);
 /* Every element is within low..high or, if `nan`, a NaN. */

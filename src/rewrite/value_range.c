@@ -267,6 +267,8 @@ static struct rewrite_range range_of_arithmetic(const struct rewriter *w, const 
 		return (struct rewrite_range){a.low + b.low, a.high + b.high, false};
 	case SUB_MULTIPLY:
 		return range_of_integer_product(a, b);
+	case SUB_DROP8:
+		return (struct rewrite_range){floor(a.low / 256), floor(a.high / 256), false};
 	case SUB_SMAX:
 		return range_of_smax(a, b);
 	case SUB_SMIN:

@@ -365,12 +365,21 @@ static bool multiplies_bytes(const struct sub_program *p, const struct sub_value
 	return weight->op == SUB_PARAM;
 }
 
+/* The loop of a reduction, which is that of another one that shares an operand, or `next`. */
+static size_t find_loop(struct map *shared, int group, const struct sched_reduction *r, size_t next)
+{
+	uint64_t key[2] = {(uint64_t)group, r->columns};
+	int beside = r->columns ? map_get(shared, (const char *)key, sizeof key) : -1;
+	int loop = number_of(shared, group, r->shared, beside < 0 ? (int)next : beside);
+	return r->columns ? number_of(shared, group, r->columns, loop) : loop;
+}
+
 static void count_reduction(struct sched_grouper *gr, struct map *shared, int group,
 			    const struct sched_reduction *r)
 {
 	struct sched_group *g = &gr->pl.plan->groups.at[group];
 	const struct sub_program *p = gr->pl.p;
-	size_t loop = number_of(shared, group, r->shared, g->loops.n);
+	size_t loop = find_loop(shared, group, r, g->loops.n);
 	const struct sub_value *v = sub_at(p, r->value);
 	bool ragged = sub_reduces_ragged(p, v);
 	bool per_edge = !g->edges && !ragged && sub_leading_dims(p, r->value) > 1;

@@ -120,24 +120,35 @@ static uint64_t columns_loop(const struct sched_walk *w)
 	return vars > sub_leading_dims(w->p, w->target) ? 1ull << (vars - 1) : 0;
 }
 
-/* Identifies the operand of a product that other reductions of the group may share: the one that does not
- * depend on the target's columns; 0 = none. */
-static uint64_t shared_operand(const struct sched_walk *w, const struct sub_value *v,
-			       const struct sched_index *index, const struct own_indices *own)
+/* Identifies an operand of a product, and says whether it depends on the target's columns. */
+static uint64_t identify_operand(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
+				 const struct own_indices *own, int a, bool *columns)
 {
-	uint64_t columns = columns_loop(w);
-	for (int a = 1; a < v->args; a++) {
-		struct sched_index out[SUB_MAX_VARS] = {{0}};
-		uint64_t used = 0, id = v->arg[a].value.i;
-		find_use_index(v, index, &v->arg[a], own, out);
-		for (int i = 0; i < v->arg[a].vars; i++) {
-			used |= out[i].loops;
-			id = mix_ids(id, out[i].id);
-		}
-		if (!(used & columns))
-			return id;
+	struct sched_index out[SUB_MAX_VARS] = {{0}};
+	uint64_t used = 0, id = v->arg[a].value.i;
+	find_use_index(v, index, &v->arg[a], own, out);
+	for (int i = 0; i < v->arg[a].vars; i++) {
+		used |= out[i].loops;
+		id = mix_ids(id, out[i].id);
 	}
-	return 0;
+	*columns = used & columns_loop(w);
+	return id;
+}
+
+/* Sets the operands of a product that other reductions of the group may share: the one that does not depend on the
+ * target's columns, and in products of bytes the other one; 0 = none. */
+static void set_shared_operands(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
+				const struct own_indices *own, struct sched_reduction *r)
+{
+	for (int a = 1; a < v->args; a++) {
+		bool columns, others;
+		uint64_t id = identify_operand(w, v, index, own, a, &columns);
+		if (columns)
+			continue;
+		r->shared = id;
+		r->columns = v->op == SUB_ACCUMULATE4 ? identify_operand(w, v, index, own, 3 - a, &others) : 0;
+		return;
+	}
 }
 
 /* What an operand of a reduction depends on: a mask of the dimensions of a row, and SCHED_ROW if it differs
@@ -305,7 +316,8 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 	w->loops -= v->reduced.n;
 	w->leading &= (1ull << w->loops) - 1;
 	if (!edge) {
-		struct sched_reduction found = {r, instance, shared_operand(w, v, index, &own), {0}, {0}, {0}};
+		struct sched_reduction found = {.value = r, .instance = instance};
+		set_shared_operands(w, v, index, &own, &found);
 		int first = v->args > 1;
 		for (int a = first; a < v->args && a <= 2; a++) {
 			found.operand[a - first] = dims_of_operand(w, v, index, &own, a);

@@ -37,6 +37,7 @@ static const struct {
     {"heads", "T=32", NULL, "heads", "pack", false, NULL, NULL, false, NULL, NULL},
     {"dot", "K=10 N=20", NULL, "dot", "pack", true, NULL, NULL, false, NULL, NULL},
     {"quantised", "D=16", NULL, "quantised", "group", true, "i16", NULL, false, NULL, NULL},
+    {"quantised", "D=16", NULL, "limbs", "lower", true, "i16", NULL, false, NULL, "amx"},
     {"counted", "D=16", NULL, "counted", "lower", true, "i8", NULL, false, NULL, NULL},
     {"quantised", "D=16", NULL, "calibrated", "group", true, "i8", "W*x", false, NULL, NULL},
     {"quantised", "D=16", NULL, "observed", "observe", false, NULL, NULL, true, NULL, NULL},

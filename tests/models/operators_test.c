@@ -180,6 +180,16 @@ static double half_products(const struct place *p, int i)
 	return 1e-7 * sum;
 }
 
+/* By 16 rows of weights. */
+static double limb_products(const struct place *p, int i)
+{
+	double sum = 0;
+	for (int row = 0; row < 16; row++)
+		for (int k = 0; k < D; k++)
+			sum += trunc(clamp(3000 * weight_at(0, row * D + k), -999, 999)) * trunc(clamp(3000 * p->h[0][k], -999, 999));
+	return p->x[i] + 1e-7 * sum;
+}
+
 static double bf16_products(const struct place *p, int i)
 {
 	double sum = 0;
@@ -210,6 +220,9 @@ static double f16_products(const struct place *p, int i)
 #define HALF_PRODUCTS                                                                                        \
 	"1e-7 * cast(cast(minimum(maximum(3000 * W, -999), 999), i32) @ cast(minimum(maximum(3000 * "        \
 	"left.h, -999), 999), i32), f32)"
+#define LIMB_PRODUCTS                                                                                        \
+	"x + 1e-7 * sum(cast(cast(minimum(maximum(3000 * Q, -999), 999), i32) @ cast(minimum(maximum(3000 * " \
+	"left.h, -999), 999), i32), f32))"
 
 /* `text` is h of an inner node; of the operators that its sub-operators make it up from, `needs` is the one
  * it is about. */
@@ -237,6 +250,7 @@ static const struct row {
     {RA_MATMUL, SUB_APPEND8, BYTE_PRODUCTS, byte_products},
     {RA_MATMUL, SUB_ACCUMULATE2, HALF_PRODUCTS, half_products},
     {RA_MATMUL, SUB_APPEND16, HALF_PRODUCTS, half_products},
+    {RA_MATMUL, SUB_DROP8, LIMB_PRODUCTS, limb_products},
     {RA_MATMUL, SUB_BF16_BITS, "B @ left.h", bf16_products},
     {RA_MATMUL, SUB_ACCUMULATE_BF16, "B @ left.h", bf16_products},
     {RA_MATMUL, SUB_F16_BITS, "H @ minimum(maximum(left.h, -1), 1)", f16_products},
@@ -312,6 +326,7 @@ static void put_model(struct str *s, const struct row *row)
 	} declarations[] = {{"word", "input word : token\n"},
 			    {"P", "param P[D]\n"},
 			    {"W", "param W[D, D]\n"},
+			    {"Q", "param Q[16, D]\n"},
 			    {"B", "param B[D, D] products bf16\n"},
 			    {"H", "param H[D, D] products f16\n"},
 			    {"E[", "param E[V, D]\n"}};
@@ -352,22 +367,25 @@ static bool has_sub_op(const struct sub_program *p, bool down, enum sub_op op)
 	return found;
 }
 
-/* As it is lowered, or once sums are contracted, products in f16 or bf16 or grouped. */
+/* As it is lowered, or once sums are contracted, products in f16 or bf16 or grouped, for a machine with matrix registers as well. */
 static bool needs_sub_op(struct test_model *t, bool down, enum sub_op op)
 {
-	struct sub_program p, contracted, quantised, grouped;
+	struct sub_program p, contracted, quantised, grouped, limbs;
 	struct rewrite_options options = {.math = REWRITE_REASSOCIATE};
 	sub_init(&p, &t->arena, "one");
 	sub_init(&contracted, &t->arena, "one");
 	sub_init(&quantised, &t->arena, "one");
 	sub_init(&grouped, &t->arena, "one");
+	sub_init(&limbs, &t->arena, "one");
 	if (!sub_lower_model(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags))
 		return false;
 	rewrite_contract(&contracted, &p, NULL, NULL);
 	rewrite_quantise(&quantised, &contracted, &options, NULL);
 	rewrite_group(&grouped, &quantised, &options, NULL);
+	options.matrices = true;
+	rewrite_group(&limbs, &quantised, &options, NULL);
 	return has_sub_op(&p, down, op) || has_sub_op(&contracted, down, op) ||
-	       has_sub_op(&grouped, down, op);
+	       has_sub_op(&grouped, down, op) || has_sub_op(&limbs, down, op);
 }
 
 /* --- what it should give --- */
