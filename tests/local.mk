@@ -180,6 +180,7 @@ unit_tests = \
 	%D%/models/operators_test \
 	%D%/models/primitives_test \
 	%D%/models/random_test \
+	%D%/models/tiles_test \
 	%D%/models/scratch_test \
 	%D%/models/sizes_test \
 	%D%/models/threads_test \
