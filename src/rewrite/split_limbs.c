@@ -73,12 +73,15 @@ struct rewrite_limbs rewrite_sum_limbs(struct sub_program *p, const struct sub_v
 	return limbs;
 }
 
+/* The last sum is behind a nop, without which it would be one accumulator with what is added to it, as a step of a chain
+ * (sched/chains.c), and so wait for the other sums. */
 struct sub_use rewrite_combine_limbs(struct sub_program *p, const struct rewrite_limbs *l)
 {
+	struct sub_use low = rewrite_add_operator(p, SUB_NOP, l->sum[REWRITE_LOW_LOW], none, none);
 	struct sub_use limb = rewrite_add_constant(p, DTYPE_I32, LIMB), all = l->sum[REWRITE_HIGH_HIGH];
+	struct sub_use mixed = rewrite_add_operator(p, SUB_ADD, l->sum[REWRITE_HIGH_LOW], l->sum[REWRITE_LOW_HIGH], none);
 	all = rewrite_add_operator(p, SUB_MULTIPLY, all, limb, none);
-	all = rewrite_add_operator(p, SUB_ADD, all, l->sum[REWRITE_HIGH_LOW], none);
-	all = rewrite_add_operator(p, SUB_ADD, all, l->sum[REWRITE_LOW_HIGH], none);
+	all = rewrite_add_operator(p, SUB_ADD, all, rewrite_add_operator(p, SUB_NOP, mixed, none, none), none);
 	all = rewrite_add_operator(p, SUB_MULTIPLY, all, limb, none);
-	return rewrite_add_operator(p, SUB_ADD, all, l->sum[REWRITE_LOW_LOW], none);
+	return rewrite_add_operator(p, SUB_ADD, all, low, none);
 }

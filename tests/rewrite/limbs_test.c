@@ -168,11 +168,34 @@ static void test_cell(size_t i)
 	free_model(&d.model);
 }
 
+/* The gates of an LSTM are parts of one product: no sum of limbs is stored, and the four sums of each gate are of one loop nest. */
+static void test_plan(void)
+{
+	struct option_texts o = {.backend = "interpreter", .target = "amx", .rules = "-tables", .precision = "i16"};
+	struct test_model t = {0};
+	struct sub_program p;
+	struct sched_plan plan;
+	int nests = 0, sums = 0;
+	bool ok = load_model(&t, "examples/lstm/lstm.ra", "V=7 E=64 D=64 C=3") &&
+		  compile_plan_as(&t.arena, &t.diags, t.model, t.sizes, &o, &p, &plan);
+	for (size_t g = 0; ok && g < plan.groups.n; g++) {
+		const struct sched_group *group = &plan.groups.at[g];
+		bool inner = p.bodies.at[group->body].domain == SUB_INNER && !group->local;
+		nests += inner;
+		sums += inner && group->loops.n == 1 ? group->loops.at[0].gates : 0;
+	}
+	if (!tap_ok(ok && nests == 1 && sums == 16, "the limbs of all gates of an LSTM are sums of one loop"))
+		printf("# %d nests, %d sums\n", nests, sums);
+	print_diags(&t.diags);
+	free_model(&t);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		test_case(i);
 	for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
 		test_cell(i);
+	test_plan();
 	return tap_done();
 }
