@@ -84,6 +84,13 @@ tap_is "$(grep -c 'changes results' <<<"$err")" 0 "and none changes a bit"
 esp dump sched $joined --schedule "$tmp/best.sched"
 tap_is "$status" 0 "what is written is a schedule"
 
+printf 'model pair\nstructure none\ninput x[2, 2, 4, 6]\nparam A[2, 2, 3, 3], B[2, 2, 3, 3]\noutput y = conv(relu(conv(x, A, pad=1)), B, pad=1)\n' \
+	>"$tmp/pair.ra"
+esp bench "$tmp/pair.ra" --batches 1 --threads 1 --backend interpreter --keep "$tmp/pair"
+esp tune "$tmp/pair.ra" --weights "$tmp/pair/weights.safetensors" --input "x=$tmp/x.npy" --mutants --seconds 10 --threads 1 --backend interpreter
+grep -qE "^mutate output.v[0-9]+ .*; mutate output.v[0-9]+ .*: [0-9.]* times as fast" <<<"$err"
+tap_ok $? "mutants of those that are no faster are measured, too" || show
+
 # --- products of recursive bodies ---
 
 cat >"$tmp/gates.ra" <<'END'

@@ -49,10 +49,10 @@ static void hide_progress(void)
 		fputs("\r\033[K", stderr);
 }
 
-static void print_gain(const char *line, const struct outcome *o)
+static void print_gain(const struct search *s, const char *line, const struct outcome *o)
 {
 	hide_progress();
-	fprintf(stderr, "%s: %.3f times as fast\n", line, o->holder / o->challenger);
+	fprintf(stderr, "%s%s%s: %.3f times as fast\n", s->base ? s->base : "", s->base ? "; " : "", line, o->holder / o->challenger);
 }
 
 /* --- a challenger --- */
@@ -78,27 +78,27 @@ static bool note_try(struct search *s, char *text)
 	return true;
 }
 
-static int measure_challenger(struct search *s, struct subject *challenger, const char *line, bool *faster)
+static int measure_challenger(struct search *s, struct subject *challenger, const char *line, struct attempt *a)
 {
 	struct contest thorough = s->contest;
 	struct outcome o;
 	int status = contest_run(&s->contest, s->holder, challenger, &o);
 	s->measured++;
-	*faster = false;
 	if (!status && o.differs) {
 		hide_progress();
 		complain("'%s' changes results, and is left out", line);
 		s->differing++;
 	}
-	if (!status && !o.differs && s->tells_all)
-		print_gain(line, &o);
+	a->ratio = status || o.differs ? 0 : o.holder / o.challenger;
+	if (a->ratio > 0 && s->tells_all)
+		print_gain(s, line, &o);
 	if (status || o.differs || o.challenger > gain * o.holder)
 		return status;
 	thorough.places = PLACES;
 	status = contest_run(&thorough, s->holder, challenger, &o);
-	*faster = !status && o.challenger < confirmed * o.holder;
-	if (*faster && !s->tells_all)
-		print_gain(line, &o);
+	a->faster = !status && o.challenger < confirmed * o.holder;
+	if (a->faster && !s->tells_all)
+		print_gain(s, line, &o);
 	return status;
 }
 
@@ -117,7 +117,7 @@ static void replace_holder(struct search *s, struct subject *challenger, struct 
 /* Measures a schedule against the holder, and replaces that by a faster one. A schedule that the library
  * refuses is skipped. */
 static int try_challenger(struct search *s, struct directives *d, const char *text, const char *line,
-			  bool *faster)
+			  struct attempt *a)
 {
 	esp_error *error;
 	struct subject *challenger = calloc(1, sizeof *challenger);
@@ -131,8 +131,8 @@ static int try_challenger(struct search *s, struct directives *d, const char *te
 		free(challenger);
 		return 0;
 	}
-	int status = measure_challenger(s, challenger, line, faster);
-	if (*faster) {
+	int status = measure_challenger(s, challenger, line, a);
+	if (a->faster) {
 		replace_holder(s, challenger, d);
 	} else {
 		subject_close(challenger);
@@ -141,20 +141,21 @@ static int try_challenger(struct search *s, struct directives *d, const char *te
 	return status;
 }
 
-int search_try(struct search *s, const char *key, const char *line, bool plan, bool *tried, bool *faster)
+int search_try(struct search *s, const struct directives *from, const char *key, const char *line, bool plan,
+	       struct attempt *a)
 {
 	struct directives d;
 	int status = EXIT_INPUT;
-	*tried = *faster = false;
-	if (!directives_copy(&d, &s->directives))
+	*a = (struct attempt){0};
+	if (!directives_copy(&d, from ? from : &s->directives))
 		return status;
 	char *text = directives_set(&d, key, line, plan) ? directives_text(&d) : NULL;
 	if (text && was_tried(s, text)) {
 		free(text);
 		status = 0;
 	} else if (text && note_try(s, text)) {
-		*tried = true;
-		status = try_challenger(s, &d, text, line, faster);
+		a->tried = true;
+		status = try_challenger(s, &d, text, line, a);
 	}
 	directives_free(&d);
 	return status;
@@ -181,9 +182,10 @@ static int try_block(struct search *s, const char *key, struct round *r)
 		for (size_t i = 1;
 		     b && i < b->options && tries < r->most && !faster && !status && !search_is_over(s);
 		     i++) {
-			bool tried;
-			status = search_try(s, key, b->option[i].line, block_is_plan(b), &tried, &faster);
-			tries += tried;
+			struct attempt a;
+			status = search_try(s, NULL, key, b->option[i].line, block_is_plan(b), &a);
+			tries += a.tried;
+			faster = a.faster;
 		}
 		r->any |= tries > 0;
 		r->faster |= faster;

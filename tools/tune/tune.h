@@ -91,6 +91,7 @@ struct search {
 	struct directives directives;	/* of the holder */
 	double deadline;		/* of tune_clock */
 	bool tells_all; /* gains of challengers that are no faster are printed, too */
+	const char *base; /* what is printed before a challenger's line: that of the schedule that it is added to; NULL = the holder's */
 	long measured, differing;
 	char **tried; /* texts of schedules */
 	size_t tries;
@@ -101,11 +102,19 @@ double tune_clock(void);
 bool search_is_over(const struct search *);
 /* Climbs from `first` until no alternative is faster or the search is over. Returns the exit status. */
 int search_climb(struct search *);
-/* Measures the holder's schedule with one more line against it, and replaces the holder if that is faster.  *tried: whether it
- * was new.  Returns the exit status. */
-int search_try(struct search *, const char *key, const char *line, bool plan, bool *tried, bool *faster);
+/* What became of a schedule. */
+struct attempt {
+	bool tried;  /* it was new */
+	bool faster; /* it is the holder's now */
+	double ratio; /* how many times as fast as the holder it was; 0 = it was not measured, or changes results */
+};
+
+/* Measures a schedule (NULL = the holder's) with one more line against the holder, and replaces that if it is faster.  Returns the
+ * exit status. */
+int search_try(struct search *, const struct directives *from, const char *key, const char *line, bool plan, struct attempt *);
 /* Tries the mutants of each value that has some, as the library lists them (`espalier explain --mutants`), against the best so
- * far; if one was faster, then those of the best, which are mutants of mutants.  Listing them takes none of the search's time, and an interrupt ends it.  Returns the exit status. */
+ * far; then those of the best, and of the fastest of the others, which are mutants of mutants.  Listing takes at most half of the
+ * time that is left, and an interrupt ends it.  Returns the exit status. */
 int search_mutants(struct search *);
 void search_free(struct search *);
 
