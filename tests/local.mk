@@ -256,6 +256,7 @@ unit_tests = \
 	%D%/tools/infer_bits_test \
 	%D%/tools/infer_numbers_test \
 	%D%/tools/infer_test \
+	%D%/tools/list_mutants_test \
 	%D%/tools/machine_test \
 	%D%/tools/profile_test \
 	%D%/vta/generate_test \
@@ -317,6 +318,8 @@ tests_tools_infer_numbers_test_LDADD = libespalier-tools.a $(LDADD)
 tests_tools_infer_test_CPPFLAGS = $(infer_test_cppflags)
 tests_tools_infer_test_LDADD = libespalier-tools.a $(LDADD)
 tests_tools_infer_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=free
+tests_tools_list_mutants_test_CPPFLAGS = $(infer_test_cppflags)
+tests_tools_list_mutants_test_LDADD = libespalier-tools.a $(LDADD) $(JANSSON_LIBS) $(MINIZIP_LIBS)
 tests_tools_machine_test_SOURCES = %D%/tools/machine_test.c tools/machine.c
 
 tests_faults_faults_test_SOURCES = %D%/faults/faults_test.c %D%/faults/inject.c

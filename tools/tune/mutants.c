@@ -93,7 +93,15 @@ static int try_lines(struct search *s, const struct directives *from, const char
 	return status;
 }
 
-/* Lists the mutants of a program, for half of the time that is left, and tries them. */
+/* Whether a call failed because it was given up, as interrupt_give_up wants. */
+static bool was_given_up(const esp_error *error)
+{
+	const esp_diagnostic *d = esp_error_get(error, 0);
+	return d && strcmp(d->id, "compile-cancelled") == 0;
+}
+
+/* Lists the mutants of a program, for half of the time that is left, and tries them.  There are none where the time, or an interrupt, ends
+ * the passes ahead of the list. */
 static int try_mutants(struct search *s, esp_program *program, const struct directives *from, struct kept *kept)
 {
 	char *text = NULL;
@@ -102,7 +110,7 @@ static int try_mutants(struct search *s, esp_program *program, const struct dire
 	interrupt_give_up(true, now + (s->deadline - now) / 2);
 	esp_status refused = esp_program_dump(program, "mutants", &text, &error);
 	interrupt_give_up(false, INFINITY);
-	if (refused && interrupt_noted()) {
+	if (refused && was_given_up(error)) {
 		esp_error_free(error);
 		return 0;
 	}
