@@ -145,14 +145,18 @@ static void print_lanes(const char *group, int lanes, struct str *s)
 		str_puts(s, "off\n");
 }
 
-/* Writes the directives of a group; no `vectorize` if its lanes are `lanes`. */
+/* Writes the directives of a group; no `vectorize` if its lanes are `lanes`.  It stands before a tile that has more rows than vector
+ * registers hold, as only with these lanes it may (matrix_tiles.c). */
 static void print_directives(const struct sched *sc, const struct sched_plan *plan, int group, int lanes,
 			     struct str *s)
 {
 	const struct sched_group *g = &plan->groups.at[group];
 	const struct sched_tile *t = &sc->tiles.at[group];
+	bool vectors = g->dims && t->lanes != lanes, before = t->nodes[0] > SCHED_MAX_NODES;
+	if (vectors && before)
+		print_lanes(g->name, t->lanes, s);
 	sched_print_tile(t, g, s);
-	if (g->dims && t->lanes != lanes)
+	if (vectors && !before)
 		print_lanes(g->name, t->lanes, s);
 	if (!g->local)
 		str_printf(s, "%s %s %s\n", sched_spelling(SCHED_PARALLEL), g->name,

@@ -20,15 +20,21 @@ static const struct {
     {"short vectors, which matrix registers do not compute", "amx", "i8", "vectorize inner.1 8\n", "tile inner.1 nodes 8 4 2 1 columns 1 ",
      false},
     {"no vectors", "amx", "i8", "vectorize off\n", "tile inner.1 nodes 8 4 2 1 columns 1 ", false},
+    {"vectors of this group alone", "amx", "i8", "vectorize off\nvectorize inner.1 16\ntile inner.1 nodes 16 8 1\n", "tile inner.1 nodes 16 8 1 columns 1 ",
+     false},
     {"short vectors, then too many rows", "amx", "i8", "vectorize 8\ntile inner.1 nodes 16 1\n", "from 1 to 12: '16'", true},
 };
 
-static bool dump(struct test_model *t, size_t i, const char *stage, struct str *s)
+static bool dump_with(struct test_model *t, size_t i, const char *schedule, const char *stage, struct str *s)
 {
-	struct option_texts o = {
-	    .backend = "interpreter", .target = tiles[i].target, .precision = tiles[i].precision, .schedule = tiles[i].schedule};
+	struct option_texts o = {.backend = "interpreter", .target = tiles[i].target, .precision = tiles[i].precision, .schedule = schedule};
 	*s = str_in(&t->arena);
 	return compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, stage, s);
+}
+
+static bool dump(struct test_model *t, size_t i, const char *stage, struct str *s)
+{
+	return dump_with(t, i, tiles[i].schedule, stage, s);
 }
 
 static void test_tile(size_t i)
@@ -40,6 +46,12 @@ static void test_tile(size_t i)
 	const char *text = ok ? str_text(&s) : t.diags.n ? t.diags.at[0].message : "";
 	tap_ok(loaded && ok == !tiles[i].refused && strstr(text, tiles[i].says), "%s: %s%s", tiles[i].what, tiles[i].refused ? "refused, " : "",
 	       tiles[i].says);
+	struct str again;
+	if (ok)
+		tap_ok(dump_with(&t, i, text, "sched", &again) && strcmp(str_text(&again), text) == 0, "%s: what is printed is read again",
+		       tiles[i].what);
+	if (ok)
+		print_diags(&t.diags);
 	free_model(&t);
 }
 
