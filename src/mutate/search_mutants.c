@@ -96,11 +96,11 @@ static const char *correct_mutant(struct sub_program *p, const struct mutate_sit
 	return m->recomputed * 2 > m->proof.elements ? "its correction computes most of it" : NULL;
 }
 
-static const char *make_mutant(struct sub_program *p, const struct mutate_site *s, bool exact, int rounds,
+/* As mutate_make, with forms of the program's values, and room for more. */
+static const char *make_mutant(struct sub_program *p, const struct mutate_site *s, bool exact, int rounds, struct mutate_form *forms,
 			       struct mutate_mutant *m, sub_ref *corrected)
 {
 	struct mutate_shape shape[TENSOR_MAX_RANK];
-	struct mutate_form *forms = reserve_forms(p);
 	size_t first = p->values.n;
 	if (!mutate_find_shapes(s, &m->layout, shape))
 		return "it does not fit the sizes";
@@ -115,7 +115,7 @@ static const char *make_mutant(struct sub_program *p, const struct mutate_site *
 const char *mutate_make(struct sub_program *p, const struct mutate_site *s, bool exact, struct mutate_mutant *m,
 			sub_ref *corrected)
 {
-	return make_mutant(p, s, exact, MUTATE_ROUNDS, m, corrected);
+	return make_mutant(p, s, exact, MUTATE_ROUNDS, reserve_forms(p), m, corrected);
 }
 
 /* --- candidates --- */
@@ -313,7 +313,8 @@ static void compare_likely(struct finder *f)
 		qsort(f->likely.at, f->likely.n, sizeof *f->likely.at, compare_work);
 	for (size_t i = 0; i < f->likely.n && !is_outdone(f->found, &f->likely.at[i]) && goes_on(f); i++) {
 		struct mutate_mutant m = {.layout = f->likely.at[i].layout};
-		if (!make_mutant(f->p, f->s, f->exact, 1, &m, &corrected))
+		clear_forms(f->forms, f->values);
+		if (!make_mutant(f->p, f->s, f->exact, 1, f->forms, &m, &corrected))
 			keep_mutant(f->found, &m);
 		sub_forget_values_and_vars(f->p, f->values, f->vars);
 	}
