@@ -277,7 +277,8 @@ const char *mutate_make_like(struct sub_program *p, const struct mutate_regroup 
 		return why;
 	m->original = count_all_work(p, empty[0], ARENA_ARRAY(p->arena, bool, p->values.n));
 	m->work = count_all_work(p, empty[1], ARENA_ARRAY(p->arena, bool, p->values.n));
-	m->proof[0] = (struct mutate_comparison){.vars = sub_at(p, empty[0])->vars, .elements = sub_row_elements(p, sub_at(p, empty[0]))};
+	m->proof[0] = (struct mutate_comparison){
+	    .vars = sub_at(p, empty[0])->vars, .rounds = rounds, .elements = sub_row_elements(p, sub_at(p, empty[0]))};
 	now[0] = r->value[1];
 	return prove_equal(p, empty[0], empty[1], forms, room, rounds, &m->proof[0], census);
 }

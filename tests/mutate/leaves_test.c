@@ -174,6 +174,8 @@ static void test_cell(void)
 	if (!tap_ok(ok, "a cell: run"))
 		return;
 	tap_is(copy_lines(str_text(&text), &lines), 2, "both states of leaves have a mutant");
+	tap_ok(strstr(str_text(&text), "wrong with a probability of ") && !strstr(str_text(&text), "wrong with a probability of 1 a position"),
+	       "which is proved by all rounds");
 	test_back_ends(&s, str_text(&lines));
 	str_puts(&lines, "refactor off\n");
 	test_back_ends(&s, str_text(&lines));
