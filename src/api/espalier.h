@@ -554,7 +554,8 @@ esp_status esp_program_explain_weights(esp_program *, const esp_weights *, int f
 esp_status esp_program_times(esp_program *, char **text, esp_error **error);
 
 /* The IR after a stage of the compiler as text, to be freed with esp_text_free.  esp_dump_stage(i) names the
- * stages in order and is NULL past the last. */
+ * stages in order and is NULL past the last.  Where `cancel` ends the search of the stage "mutants", the text has
+ * those that were found. */
 esp_status esp_program_dump(esp_program *, const char *stage, char **text, esp_error **error);
 const char *esp_dump_stage(size_t i);
 
