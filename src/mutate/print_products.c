@@ -143,8 +143,8 @@ bool mutate_print_products(struct sub_program *p, const uint32_t *number, bool e
 		struct printer t = {.p = p, .b = &p->bodies.at[b], .number = number, .exact = exact, .every = every, .s = s};
 		struct mutate_product_search found;
 		ok = mutate_find_products(p, t.b, exact, watch, &relations, done, &found);
-		if (ok && (found.products || found.n))
-			ok = print_found(&t, &found, watch);
+		if (found.products || found.n)
+			ok = print_found(&t, &found, watch) && ok;
 	}
 	return ok;
 }

@@ -97,7 +97,7 @@ struct mutate_product_search {
 	struct mutate_products *found; /* in the arena */
 };
 /* Searches them, but for those of values that are `done`, which has an entry for each value and gets those of the body; the program,
- * whose relations are given, is as before.  False if the search was given up. */
+ * whose relations are given, is as before.  False if the search was given up: then there are those that were found. */
 bool mutate_find_products(struct sub_program *, const struct sub_body *, bool exact, const struct mutate_watch *,
 			  struct mutate_relations *, bool *done, struct mutate_product_search *);
 

@@ -170,8 +170,8 @@ make_large()
 	large="$tmp/large.ra --weights $tmp/large.safetensors --input x=$tmp/large.npy --mutants --threads 1 --backend interpreter"
 }
 make_large 16 24
-esp tune $large --seconds 1 --output "$tmp/large.sched"
-tap_ok $((status != 0)) "a convolution whose mutants take longer to list than --seconds" || show
+esp tune $large --seconds 5 --output "$tmp/large.sched"
+tap_ok $((status != 0)) "a convolution whose mutants take long to list" || show
 grep -q '^[1-9][0-9]* schedules measured' <<<"$err"
 tap_ok $? "has some measured" || show
 
