@@ -62,7 +62,8 @@ static int number_in(const char *text, const char *before)
 
 static bool read_superstep(struct reading *r, const json_t *e)
 {
-	int number = number_in(text_at(e, "name"), "superstep ");
+	const char *name = text_at(e, "name"); /* a forest where that has been measured to be faster */
+	int number = strncmp(name, "forest ", 7) == 0 ? number_in(name, "forest ") : number_in(name, "superstep ");
 	struct step *s = &r->step[number];
 	*s = (struct step){.begin = time_of(e, "ts"),
 			   .end = time_of(e, "ts") + time_of(e, "dur"),
