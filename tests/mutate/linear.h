@@ -273,7 +273,7 @@ static inline void make_program(struct linear *l)
 {
 	static void (*const steps[])(struct linear *) = {step_elementwise, step_elementwise, step_sum,	step_move,
 							 step_move,	   step_accumulate,  step_unary, step_join, step_select};
-	for (int i = 0; i < LEAVES; i++)
+	for (int i = 0; i < LEAVES || !l->n; i++) /* leaves of too many elements are not kept */
 		make_leaf(l, i);
 	for (int i = 4 + random_below(8); i > 0; i--)
 		steps[random_below(sizeof steps / sizeof *steps)](l);
