@@ -142,13 +142,17 @@ static uint64_t sample_at(const struct finder *f, sub_ref value, int position)
 	return mutate_sample(&s, value, index);
 }
 
-/* Whether a mutant equals the original at half of a few positions. */
+/* Whether a mutant equals the original at half of a few positions; those that cannot change that are left out. */
 static bool is_likely(const struct finder *f, sub_ref whole)
 {
-	int equal = 0, different = 0;
-	for (int i = 0; 2 * equal < POSITIONS && 2 * different <= POSITIONS; i++)
-		*(f->original[i] == sample_at(f, whole, i) ? &equal : &different) += 1;
-	return 2 * equal >= POSITIONS;
+	for (int i = 0, equal = 0; i < POSITIONS; i++) {
+		equal += f->original[i] == sample_at(f, whole, i);
+		if (2 * equal >= POSITIONS)
+			return true;
+		if (2 * (i + 1 - equal) > POSITIONS)
+			return false;
+	}
+	return false;
 }
 
 /* Keeps a mutant among those of least work. */
