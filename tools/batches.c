@@ -4,17 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* --- progress --- */
-
-static double read_clock(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 /* Shows progress on a terminal only, and only after a second. */
 void batches_show(struct batches *b, size_t trees, double fraction)

@@ -65,7 +65,7 @@ static volatile sig_atomic_t noted;
 static atomic_bool gives_up;
 static _Atomic double deadline = INFINITY; /* of the monotonic clock */
 
-static double read_clock(void)
+double read_clock(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);

@@ -273,7 +273,9 @@ bool interrupt_hold_writing(const char *path, sigset_t *before);
  * process. */
 void interrupt_note(void);
 bool interrupt_noted(void);
-/* Whether the library is to give up what it does when an interrupt is noted, or from a time of CLOCK_MONOTONIC on [s]; false at
+/* Seconds of CLOCK_MONOTONIC. */
+double read_clock(void);
+/* Whether the library is to give up what it does when an interrupt is noted, or from a time of read_clock on; false at
  * first, so that what follows an interrupt can be finished. */
 void interrupt_give_up(bool on, double from);
 

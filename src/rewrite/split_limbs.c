@@ -25,7 +25,7 @@ static const struct sub_use none;
 static const struct rewrite_parts bytes = {4, SUB_APPEND8, SUB_ACCUMULATE4, false};
 
 /* Whether a move reads some of its elements several times, or none in places. */
-static bool repeats(const struct sub_program *p, const struct sub_value *v)
+static bool repeats_elements(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->op == SUB_ASSIGN &&
 	       (v->fills || sub_row_elements(p, sub_at(p, v->arg[0].value)) < sub_row_elements(p, v));
@@ -36,7 +36,7 @@ struct sub_use rewrite_apply_to_number(struct sub_program *p, enum sub_op op, st
 {
 	struct sub_value v = *sub_at(p, number.value);
 	struct sub_use all = sub_as_is(p, number.value);
-	if (repeats(p, &v)) {
+	if (repeats_elements(p, &v)) {
 		v.arg[0] = rewrite_apply_to_number(p, op, v.arg[0], by);
 		v.fill = v.fills
 			     ? (double)sub_apply_to_integers(op, DTYPE_I32, (int64_t)v.fill, (int64_t)by, 0)

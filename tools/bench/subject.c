@@ -3,14 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double read_clock(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 /* --- opening --- */
 

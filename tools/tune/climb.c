@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -22,16 +21,9 @@ enum {
 static const double small = 0.01; /* groups that take a smaller fraction of the time are left as they are */
 static const double gain = 0.99, confirmed = 0.995; /* of the holder's time: a challenger must be below */
 
-double tune_clock(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
 bool search_is_over(const struct search *s)
 {
-	return interrupt_noted() || tune_clock() > s->deadline;
+	return interrupt_noted() || read_clock() > s->deadline;
 }
 
 /* --- progress --- */
@@ -40,7 +32,7 @@ static void show_progress(const struct search *s, const char *line)
 {
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r%ld measured, %.0f s left: %.50s\033[K", s->measured,
-			fmax(0, s->deadline - tune_clock()), line);
+			fmax(0, s->deadline - read_clock()), line);
 }
 
 static void hide_progress(void)

@@ -65,7 +65,7 @@ static int open_contest(struct tune *t)
 						.hopeless = hopeless},
 				    .first = &t->first,
 				    .holder = &t->first,
-				    .deadline = tune_clock() + (o->seconds ? o->seconds : SECONDS)};
+				    .deadline = read_clock() + (o->seconds ? o->seconds : SECONDS)};
 	return status;
 }
 

@@ -105,7 +105,7 @@ static bool was_given_up(const esp_error *error)
 static int try_mutants(struct search *s, esp_program *program, const struct directives *from, struct kept *kept)
 {
 	char *text = NULL;
-	double now = tune_clock();
+	double now = read_clock();
 	esp_error *error;
 	interrupt_give_up(true, now + (s->deadline - now) / 2);
 	esp_status refused = esp_program_dump(program, "mutants", &text, &error);

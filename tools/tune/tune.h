@@ -89,7 +89,7 @@ struct search {
 	struct contest contest;
 	struct subject *first, *holder; /* with the schedule that the library chose; with the best so far */
 	struct directives directives;	/* of the holder */
-	double deadline;		/* of tune_clock */
+	double deadline;		/* of read_clock */
 	bool tells_all; /* gains of challengers that are no faster are printed, too */
 	const char *base; /* what is printed before a challenger's line: that of the schedule that it is added to; NULL = the holder's */
 	long measured, differing;
@@ -97,7 +97,6 @@ struct search {
 	size_t tries;
 };
 
-double tune_clock(void);
 /* Whether time is up or the user has interrupted the search. */
 bool search_is_over(const struct search *);
 /* Climbs from `first` until no alternative is faster or the search is over. Returns the exit status. */
