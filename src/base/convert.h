@@ -159,12 +159,35 @@ static inline float add_flushed_product(float a, float b, float c)
 	return tiny ? f32_of_bits(bits_of_f32(sum) & 0x80000000) : sum;
 }
 
+/* The upper bf16 of a word as an f32, and the lower one; a denormal number is a zero. */
+static inline float upper_bf16(uint32_t word)
+{
+	return flush_denormal(f32_of_bits(word & 0xffff0000));
+}
+
+static inline float lower_bf16(uint32_t word)
+{
+	return flush_denormal(f32_of_bits(word << 16));
+}
+
 /* c + the products of the two bf16 of a and b, the upper ones first, each added as add_flushed_product does. */
 static inline float dot_bf16(uint32_t a, uint32_t b, float c)
 {
-	float sum = add_flushed_product(flush_denormal(f32_of_bits(a & 0xffff0000)),
-					flush_denormal(f32_of_bits(b & 0xffff0000)), flush_denormal(c));
-	return add_flushed_product(flush_denormal(f32_of_bits(a << 16)), flush_denormal(f32_of_bits(b << 16)), sum);
+	float sum = add_flushed_product(upper_bf16(a), upper_bf16(b), flush_denormal(c));
+	return add_flushed_product(lower_bf16(a), lower_bf16(b), sum);
+}
+
+/* c + a block of products: of so many words of a and of b, those of b `apart` words from each other.  The products of the lower
+ * bf16 are added one by one from zero on, those of the upper ones likewise; then both sums, and this to c.  Numbers below
+ * 2^-126 count as zeros of their sign throughout. */
+static inline float add_bf16_block(const int32_t *a, const int32_t *b, int64_t words, int64_t apart, float c)
+{
+	float lower = 0, upper = 0;
+	for (int64_t k = 0; k < words; k++, b += apart) {
+		lower = add_flushed_product(lower_bf16((uint32_t)a[k]), lower_bf16((uint32_t)*b), lower);
+		upper = add_flushed_product(upper_bf16((uint32_t)a[k]), upper_bf16((uint32_t)*b), upper);
+	}
+	return flush_denormal(flush_denormal(c) + flush_denormal(lower + upper));
 }
 
 /* The nearest of low..high. */

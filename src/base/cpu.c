@@ -67,6 +67,7 @@ static unsigned saved_registers(void)
 /* Bits of cpuid(7, 0).edx, of what the system saves, and a call of it (Linux 5.16, Documentation/arch/x86/xstate.rst): it saves the 8
  * KB of tiles for processes only that have asked. */
 enum {
+	HAS_TILES_OF_BF16 = 1 << 22,
 	HAS_TILES = 1 << 24,
 	HAS_TILES_OF_BYTES = 1 << 25,
 	SAVES_TILES = 3 << 17,
@@ -80,7 +81,7 @@ static pthread_once_t matrices_once = PTHREAD_ONCE_INIT;
 
 static void ask_for_matrices(void)
 {
-	unsigned r[4], needed = HAS_TILES | HAS_TILES_OF_BYTES;
+	unsigned r[4], needed = HAS_TILES | HAS_TILES_OF_BYTES | HAS_TILES_OF_BF16;
 	__atomic_store_n(&has_asked, true, __ATOMIC_SEQ_CST);
 	if (!__get_cpuid_count(7, 0, &r[0], &r[1], &r[2], &r[3]) || (r[3] & needed) != needed ||
 	    (saved_registers() & SAVES_TILES) != SAVES_TILES)

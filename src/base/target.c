@@ -40,7 +40,7 @@ int target_runs_here(const struct target *t)
 #if defined __x86_64__
 	if (strcmp(t->arch, "x86_64") != 0)
 		return 0;
-	if (t->amx_int8 && (!__builtin_cpu_supports("avx512vnni") || !cpu_permits_matrices()))
+	if (t->amx_int8 && (cpu_lacks("avx512vnni avx512bf16") || !cpu_permits_matrices()))
 		return 0;
 	if (t->lanes == 16)
 		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&

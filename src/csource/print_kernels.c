@@ -104,18 +104,41 @@ static void print_rows(struct csource_writer *w, const struct ilir_stmt *s)
 	end_values(w, mark);
 }
 
+/* The sum of the products of bf16 in half of each word is `half`; that of the other half is as it was, as a product of zeros of
+ * opposite signs is added first, or last (add_bf16_block of base/convert.h). */
+static void print_half(struct csource_writer *w, const char *dot, const char *half, const char *a, const char *b, bool upper)
+{
+	const char *mask = upper ? "0xffff0000" : "0x0000ffff", *zero = upper ? "0x00008000" : "0x80000000";
+	csource_line(w, "%s = %s((int32_t)(((uint32_t)%s & %s) | %s), (int32_t)((uint32_t)%s & %s), %s);", half, dot, a, mask, zero, b,
+		     mask, half);
+}
+
 static void print_dot(struct csource_writer *w, const struct ilir_stmt *s)
 {
-	const struct ilir_buffer_decl *a = ilir_buffer_at(w->m, s->dot.a), *b = ilir_buffer_at(w->m, s->dot.b);
-	int words = (int)a->dim[1].padded, columns = (int)b->dim[1].padded;
-	const char *sum = str_format(w->arena, "%s[r * %d + l]", csource_buffer_name(w, s->dot.sum), columns);
-	csource_open(w, "for (int r = 0; r < %d; r++)", (int)a->dim[0].padded);
+	const struct ilir_buffer_decl *x = ilir_buffer_at(w->m, s->dot.a), *y = ilir_buffer_at(w->m, s->dot.b);
+	int words = (int)x->dim[1].padded, columns = (int)y->dim[1].padded;
+	bool floats = s->dot.op == ILIR_DOT_BF16;
+	const char *dot = csource_function(w->arena, s->dot.op, ILIR_I32),
+		   *sum = str_format(w->arena, "%s[r * %d + l]", csource_buffer_name(w, s->dot.sum), columns),
+		   *a = str_format(w->arena, "%s[r * %d + k]", csource_buffer_name(w, s->dot.a), words),
+		   *b = str_format(w->arena, "%s[k * %d + l]", csource_buffer_name(w, s->dot.b), columns);
+	csource_open(w, "for (int r = 0; r < %d; r++)", (int)x->dim[0].padded);
 	csource_open(w, "for (int l = 0; l < %d; l++)", columns);
+	if (floats)
+		csource_line(w, "float lower = 0, upper = 0;");
 	csource_open(w, "for (int k = 0; k < %d; k++)", words);
-	csource_line(w, "%s = %s(%s[r * %d + k], %s[k * %d + l], %s);", sum, csource_function(w->arena, s->dot.op, ILIR_I32),
-		     csource_buffer_name(w, s->dot.a), words, csource_buffer_name(w, s->dot.b), columns, sum);
-	for (int i = 0; i < 3; i++)
-		csource_close(w);
+	if (floats) {
+		print_half(w, dot, "lower", a, b, false);
+		print_half(w, dot, "upper", a, b, true);
+	} else {
+		csource_line(w, "%s = %s(%s, %s, %s);", sum, dot, a, b, sum);
+	}
+	csource_close(w);
+	if (floats) /* denormal numbers are zeros */
+		csource_line(w, "%s = %s(INT32_MIN | 0x8000, 0, %s(INT32_MIN | 0x8000, 0, %s) + %s(INT32_MIN | 0x8000, 0, lower + upper));",
+			     sum, dot, dot, sum, dot);
+	csource_close(w);
+	csource_close(w);
 }
 
 /* A register is undefined until it is stored to; compilers that cannot see it warn unless it is set. */

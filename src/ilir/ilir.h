@@ -161,9 +161,10 @@ struct ilir_stmt {
 			ilir_expr first, last;
 		} rows; /* FILL: the matrix register gets them; SPILL: they get what it holds, and are a register */
 		struct {
-			enum ilir_op op; /* DOT4 */
+			enum ilir_op op; /* DOT4 or DOT_BF16 */
 			ilir_buffer sum, a, b;
-		} dot; /* DOT: sum[m, n] = op(a[m, k], b[k, n], sum[m, n]), by rising k */
+		} dot; /* DOT: of DOT4 sum[m, n] = dot4(a[m, k], b[k, n], sum[m, n]) for all k; of DOT_BF16 sum[m, n] is of f32, and
+			* the products for all k are added to it as add_bf16_block of base/convert.h says */
 		struct {
 			const char *name;
 			int group;	      /* as in struct ilir_kernel */

@@ -333,17 +333,28 @@ static void run_rows(struct ilir_interpreter *r, const struct code *c)
 	}
 }
 
+static int32_t add_byte_products(const int32_t *a, const int32_t *b, int64_t words, int64_t apart, int32_t sum)
+{
+	for (int64_t k = 0; k < words; k++)
+		sum = (int32_t)dot_bytes(a[k], b[k * apart], sum);
+	return sum;
+}
+
 /* Adds the products of two matrix registers of words to a third one. */
 static void run_dot(struct ilir_interpreter *r, const struct ilir_stmt *s)
 {
 	const struct place *sum = &r->places[s->dot.sum.i], *a = &r->places[s->dot.a.i], *b = &r->places[s->dot.b.i];
 	int64_t rows = sum->extent[0], columns = sum->extent[1], words = a->extent[1];
 	int32_t *to = sum->data;
+	float *real = sum->data;
 	const int32_t *x = a->data, *w = b->data;
-	for (int64_t m = 0; m < rows; m++)
-		for (int64_t k = 0; k < words; k++)
-			for (int64_t n = 0; n < columns; n++)
-				to[m * columns + n] = (int32_t)dot_bytes(x[m * words + k], w[k * columns + n], to[m * columns + n]);
+	for (int64_t i = 0; i < rows * columns; i++) {
+		const int32_t *row = &x[i / columns * words], *column = &w[i % columns];
+		if (s->dot.op == ILIR_DOT4)
+			to[i] = add_byte_products(row, column, words, columns, to[i]);
+		else
+			real[i] = add_bf16_block(row, column, words, columns, real[i]);
+	}
 }
 
 static void run_block(struct ilir_interpreter *r, const struct code *c)

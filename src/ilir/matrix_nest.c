@@ -57,38 +57,37 @@ static bool is_load_of(const struct ilir_module *m, ilir_expr e, bool weight, in
 	return weight ? kind == IMAGE_WEIGHT : kind != ILIR_REGISTER;
 }
 
-/* Reads a statement `sum = dot4(broadcast(16, row), column, sum)`. */
-static bool read_product(struct matrix_nest *t, const struct ilir_stmt *s, struct matrix_product *p)
+bool ilir_adds_to_sum(struct ilir_module *m, const struct ilir_stmt *s)
 {
-	struct ilir_module *m = t->m;
-	int64_t ahead;
-	if (s->kind != ILIR_STORE || ilir_at(m, s->store.value)->op != ILIR_DOT4 ||
-	    ilir_type_of(m, s->store.value).lanes != ILIR_MATRIX_WORDS ||
+	if (s->kind != ILIR_STORE || ilir_type_of(m, s->store.value).lanes != ILIR_MATRIX_WORDS || ilir_at(m, s->store.value)->args != 3 ||
 	    ilir_buffer_at(m, s->store.buffer)->kind != ILIR_REGISTER)
 		return false;
-	ilir_expr x = ilir_arg(m, s->store.value, 0), w = ilir_arg(m, s->store.value, 1),
-		  sum = ilir_arg(m, s->store.value, 2);
-	if (ilir_at(m, x)->op != ILIR_BROADCAST || !is_load_of(m, ilir_arg(m, x, 0), false, 1) ||
-	    !is_load_of(m, w, true, ILIR_MATRIX_WORDS) ||
-	    sum.i != ilir_load(m, s->store.buffer, s->store.index, s->store.indices).i)
+	return ilir_arg(m, s->store.value, 2).i == ilir_load(m, s->store.buffer, s->store.index, s->store.indices).i;
+}
+
+bool ilir_read_factors(struct matrix_nest *t, ilir_expr x, ilir_expr w, struct matrix_product *p)
+{
+	int64_t ahead;
+	if (!is_load_of(t->m, x, false, 1) || !is_load_of(t->m, w, true, ILIR_MATRIX_WORDS))
 		return false;
-	ilir_expr row = move_to_variable(t, ilir_arg(m, x, 0), true, &p->ahead),
-		  column = move_to_variable(t, w, false, &ahead);
+	ilir_expr row = move_to_variable(t, x, true, &p->ahead), column = move_to_variable(t, w, false, &ahead);
 	if (!row.i || !column.i || ahead != p->ahead || ahead < 0 || ahead >= t->loop->loop.step)
 		return false;
-	p->store = s;
 	p->row = number_load(t->row, &t->rows, MATRIX_NEST_ROWS, row);
 	p->column = number_load(t->column, &t->columns, MATRIX_NEST_COLUMNS, column);
 	return p->row >= 0 && p->column >= 0;
 }
 
-/* Whether the nest has the product of a row, a column and a word already. */
-static bool is_known(const struct matrix_nest *t, const struct matrix_product *p)
+/* Reads a statement `sum = dot4(broadcast(16, row), column, sum)`. */
+static bool read_product(struct matrix_nest *t, const struct ilir_stmt *s, struct matrix_product *p)
 {
-	for (const struct matrix_product *q = t->products.at; q < t->products.at + t->products.n; q++)
-		if (q->row == p->row && q->column == p->column && q->ahead == p->ahead)
-			return true;
-	return false;
+	struct ilir_module *m = t->m;
+	if (!ilir_adds_to_sum(m, s) || ilir_at(m, s->store.value)->op != ILIR_DOT4)
+		return false;
+	ilir_expr x = ilir_arg(m, s->store.value, 0);
+	p->store = s;
+	return ilir_at(m, x)->op == ILIR_BROADCAST &&
+	       ilir_read_factors(t, ilir_arg(m, x, 0), ilir_arg(m, s->store.value, 1), p);
 }
 
 static const struct ilir_stmt **place_of_sum(const struct matrix_nest *t, int row, int column)
@@ -101,15 +100,30 @@ const struct ilir_stmt *ilir_matrix_sum(const struct matrix_nest *t, int row, in
 	return *place_of_sum(t, row, column);
 }
 
-/* Reads the statements of the loop.  False unless each is the only product of a row, a column and a word. */
-static bool read_products(struct matrix_nest *t)
+bool ilir_add_product(struct matrix_nest *t, struct matrix_product p)
+{
+	for (const struct matrix_product *q = t->products.at; q < t->products.at + t->products.n; q++)
+		if (q->row == p.row && q->column == p.column && q->ahead == p.ahead)
+			return false;
+	vec_push(t->m->arena, &t->products, p);
+	return true;
+}
+
+static bool read_byte_products(struct matrix_nest *t)
 {
 	for (const struct ilir_stmt *s = t->loop->loop.body; s; s = s->next) {
 		struct matrix_product p;
-		if (!read_product(t, s, &p) || is_known(t, &p))
+		if (!read_product(t, s, &p) || !ilir_add_product(t, p))
 			return false;
-		vec_push(t->m->arena, &t->products, p);
 	}
+	return true;
+}
+
+/* Reads the statements of the loop.  False unless each is the only product of a row, a column and a word. */
+static bool read_products(struct matrix_nest *t)
+{
+	if (!(t->blocks ? ilir_read_bf16_products : read_byte_products)(t))
+		return false;
 	t->sum = ARENA_ARRAY(t->m->arena, const struct ilir_stmt *, (size_t)t->rows * t->columns);
 	for (const struct matrix_product *p = t->products.at; p < t->products.at + t->products.n; p++)
 		if (!p->ahead)
@@ -235,7 +249,7 @@ static struct rows list_line(const struct matrix_nest *t, int first, int column,
 /* The longest of these lines: rows of a tile may lie along one index, and planes along another. */
 static struct rows find_line(const struct matrix_nest *t, int first)
 {
-	struct rows best = {0};
+	struct rows best = {.n = 1, .row = {first}};
 	int column = first_column(t, first);
 	for (int along = 0; along < ilir_matrix_sum(t, first, column)->store.indices - 1; along++) {
 		struct rows r = list_line(t, first, column, along);
@@ -252,7 +266,7 @@ static bool add_planes(struct matrix_nest *t, const int *row, int n)
 	int parts = (n + ILIR_MATRIX_ROWS - 1) / ILIR_MATRIX_ROWS;
 	while (n % parts)
 		parts++;
-	if (n / parts < 2 || (t->planes && n / parts != t->rows_of_plane))
+	if ((n / parts < 2 && t->op == ILIR_DOT4) || (t->planes && n / parts != t->rows_of_plane))
 		return false;
 	t->rows_of_plane = n / parts;
 	for (int i = 0; i < n; i++) {
@@ -355,14 +369,27 @@ bool ilir_rows_follow(const struct matrix_nest *t, int plane)
 	return !ilir_buffer_at(m, ilir_at(m, top)->buffer)->table.i;
 }
 
+/* The loop over the words of a block that is the only loop of the body of one over blocks; NULL = there is none. */
+static const struct ilir_stmt *find_inner_loop(const struct ilir_stmt *loop)
+{
+	const struct ilir_stmt *inner = NULL;
+	for (const struct ilir_stmt *s = loop->loop.body; s; s = s->next) {
+		if (s->kind == ILIR_FOR && inner)
+			return NULL;
+		inner = s->kind == ILIR_FOR ? s : inner;
+	}
+	return inner;
+}
+
 bool ilir_read_matrix_nest(struct matrix_nest *t, struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	int64_t end;
-	*t = (struct matrix_nest){.m = m, .loop = loop};
-	if (loop->loop.kind != ILIR_SERIAL || !ilir_constant(m, loop->loop.begin, &t->begin) ||
-	    !ilir_constant(m, loop->loop.end, &end))
+	const struct ilir_stmt *inner = find_inner_loop(loop);
+	*t = (struct matrix_nest){.m = m, .op = inner ? ILIR_DOT_BF16 : ILIR_DOT4, .loop = inner ? inner : loop, .blocks = inner ? loop : NULL};
+	if (loop->loop.kind != ILIR_SERIAL || t->loop->loop.kind != ILIR_SERIAL ||
+	    !ilir_constant(m, t->loop->loop.begin, &t->begin) || !ilir_constant(m, t->loop->loop.end, &end))
 		return false;
 	t->words = end - t->begin;
-	return t->words > 0 && t->words % loop->loop.step == 0 && read_products(t) && words_are_whole(t) &&
-	       find_planes(t) && sums_are_apart(t);
+	return t->words > 0 && t->words % t->loop->loop.step == 0 && read_products(t) && words_are_whole(t) &&
+	       find_planes(t) && sums_are_apart(t) && (t->op == ILIR_DOT4 || t->words <= ILIR_MATRIX_WORDS);
 }

@@ -510,19 +510,21 @@ static struct ilir_stmt *parse_rows(struct parser *p, bool fills)
 	return (fills ? ilir_fill : ilir_spill)(p->m, matrix, first, parse_expr(p));
 }
 
-/* Reads the rest of `matrix dot4 sum, a, b`. */
+/* Reads the rest of `matrix dot4 sum, a, b`, or of dot_bf16. */
 static struct ilir_stmt *parse_matrix(struct parser *p)
 {
 	if (lex_accept(p->l, "fill"))
 		return parse_rows(p, true);
 	if (lex_accept(p->l, "spill"))
 		return parse_rows(p, false);
-	lex_expect(p->l, ilir_op_spelling(ILIR_DOT4));
+	enum ilir_op op = lex_accept(p->l, ilir_op_spelling(ILIR_DOT_BF16)) ? ILIR_DOT_BF16 : ILIR_DOT4;
+	if (op == ILIR_DOT4)
+		lex_expect(p->l, ilir_op_spelling(op));
 	ilir_buffer sum = parse_buffer_name(p);
 	lex_expect(p->l, ",");
 	ilir_buffer a = parse_buffer_name(p);
 	lex_expect(p->l, ",");
-	return ilir_dot(p->m, ILIR_DOT4, sum, a, parse_buffer_name(p));
+	return ilir_dot(p->m, op, sum, a, parse_buffer_name(p));
 }
 
 static struct ilir_stmt *parse_barrier(struct parser *p)

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: computes sums of dot products of bytes by matrix registers, where the machine has them (tiles of AMX) and a tile of the
- * schedule has two rows or more.  One row stays what it is.
+/* Pass: computes sums of dot products of bytes, and of blocks of bf16, by matrix registers, where the machine has them (tiles of AMX).
+ * Of bytes a tile of the schedule must have two rows or more: one row stays what it is.
  *
  *     for n1 in .. step 2                              for n1 in .. step 2 matrix
  *       for q in 0..64 step 2                            alloc matrix sums : i32 [2, 16]; rows : i32 [2, 16]; panel : i32 [16, 16]
@@ -22,6 +22,11 @@
  *     matrix fill panel = w[q1, 0, ramp(16, 0)] to ..;  matrix dot4 sums, rows, panel;    matrix dot4 sums.1, rows.1, panel
  *     matrix fill panel = w[q1, 1, ramp(16, 0)] to ..;  matrix dot4 sums.2, rows, panel;  matrix dot4 sums.3, rows.1, panel
  *
+ * In loops over blocks of bf16 (bf16_nest.c) a block is one product, and the sums are of f32:
+ *
+ *     for b in 0..8 { .. }    ->    for b in 0..8 { matrix fill rows = x[n1, b, ramp(16, 0)] to ..; matrix fill panel = w[b, 0, ramp(16, 0)]
+ *                                                   to w[b, 15, ramp(16, 0)]; matrix dot_bf16 sums, rows, panel }
+ *
  * A loop stays what it is where sums of two registers may share words, or rows make no planes of equal numbers of rows.
  *
  * Needs: unroll has run. */
@@ -29,7 +34,7 @@
 #include "ilir/passes.h"
 
 /* What a matrix register holds: sums, or the first or the second factor. */
-enum role { SUMS, ROWS, PANEL };
+enum role { SUMS, FLOAT_SUMS, ROWS, PANEL };
 
 /* The matrix registers of a loop. */
 struct registers {
@@ -69,7 +74,7 @@ static int count_room(const struct ilir_module *m, const struct registers *r, en
 static ilir_buffer take_register(struct ilir_module *m, struct registers *r, enum role role,
 				 const struct ilir_dim *dim, int n)
 {
-	static const char *const name[] = {[SUMS] = "sums", [ROWS] = "rows", [PANEL] = "panel"};
+	static const char *const name[] = {[SUMS] = "sums", [FLOAT_SUMS] = "sums", [ROWS] = "rows", [PANEL] = "panel"};
 	for (int i = 0; i < r->n; i++)
 		if (has_shape(m, r, i, role, dim) && n-- == 0)
 			return r->at[i];
@@ -77,7 +82,7 @@ static ilir_buffer take_register(struct ilir_module *m, struct registers *r, enu
 		return (ilir_buffer){0};
 	struct ilir_buffer_decl b = {.name = name[role],
 				     .kind = ILIR_REGISTER,
-				     .dtype = ILIR_I32,
+				     .dtype = role == FLOAT_SUMS ? ILIR_F32 : ILIR_I32,
 				     .rank = 2,
 				     .dim = {dim[0], dim[1]},
 				     .matrix = true};
@@ -162,8 +167,9 @@ static bool take_all(const struct matrix_nest *t, struct registers *r, struct ch
 		enough &= c->rows[i] && c->panel[i].i;
 	}
 	struct ilir_dim dim[2] = {rows, columns};
-	int room = count_room(t->m, r, SUMS, dim);
-	c->sums = take_registers(t->m, r, SUMS, dim, count_used_sums(t, room < sums ? room : sums), c->sum);
+	enum role sums_role = t->op == ILIR_DOT4 ? SUMS : FLOAT_SUMS;
+	int room = count_room(t->m, r, sums_role, dim);
+	c->sums = take_registers(t->m, r, sums_role, dim, count_used_sums(t, room < sums ? room : sums), c->sum);
 	return enough && c->sums >= count_sums_of_column(t);
 }
 
@@ -305,7 +311,7 @@ static struct ilir_stmt *multiply_column(const struct some_columns *s, int colum
 					  ilir_substitute(m, panel, v, last));
 		if (sum.i)
 			block = ilir_append(
-			    block, ilir_dot(m, ILIR_DOT4, sum, s->c->row[part][p], s->c->panel[part]));
+			    block, ilir_dot(m, s->t->op, sum, s->c->row[part][p], s->c->panel[part]));
 	}
 	return block;
 }
@@ -353,22 +359,38 @@ static struct ilir_stmt *move_sums(const struct some_columns *s, bool fill)
 }
 
 /* The sums of some columns: over whole matrix registers of words in a loop, then over those that are left. */
-static struct ilir_stmt *multiply_columns(const struct some_columns *s)
+static struct ilir_stmt *multiply_bytes(const struct some_columns *s)
 {
 	const struct matrix_nest *t = s->t;
 	struct ilir_module *m = t->m;
 	const struct ilir_stmt *l = t->loop;
 	int64_t left = t->words % ILIR_MATRIX_WORDS, whole = t->begin + t->words - left;
-	struct ilir_stmt *block = move_sums(s, true);
+	struct ilir_stmt *block = NULL;
 	if (whole > t->begin) {
 		ilir_var v = ilir_new_var(m, m->vars.at[l->loop.var.i].name, index_type);
 		struct ilir_stmt *body = multiply_words(s, ilir_var_ref(m, v), ILIR_MATRIX_WORDS);
 		block = ilir_append(block, ilir_for(m, v, l->loop.begin, ilir_index(m, whole),
 						    ILIR_MATRIX_WORDS, l->loop.dim, ILIR_SERIAL, body));
 	}
-	if (left)
-		block = ilir_append(block, multiply_words(s, ilir_index(m, whole), (int)left));
-	return ilir_append(block, move_sums(s, false));
+	return left ? ilir_append(block, multiply_words(s, ilir_index(m, whole), (int)left)) : block;
+}
+
+/* The sums of some columns in bf16: a product of matrix registers for each block of words. */
+static struct ilir_stmt *multiply_blocks(const struct some_columns *s)
+{
+	const struct matrix_nest *t = s->t;
+	struct ilir_module *m = t->m;
+	const struct ilir_stmt *l = t->blocks;
+	ilir_var v = ilir_new_var(m, m->vars.at[l->loop.var.i].name, index_type);
+	struct ilir_stmt *body = multiply_words(s, ilir_index(m, t->begin), (int)t->words);
+	body = ilir_substitute_block(m, body, l->loop.var, ilir_var_ref(m, v));
+	return ilir_for(m, v, l->loop.begin, l->loop.end, l->loop.step, l->loop.dim, ILIR_SERIAL, body);
+}
+
+static struct ilir_stmt *multiply_columns(const struct some_columns *s)
+{
+	struct ilir_stmt *block = (s->t->blocks ? multiply_blocks : multiply_bytes)(s);
+	return ilir_append(move_sums(s, true), ilir_append(block, move_sums(s, false)));
 }
 
 /* --- the walk --- */

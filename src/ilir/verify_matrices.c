@@ -101,7 +101,8 @@ void ilir_check_dot(struct verification *c, const struct ilir_stmt *s)
 				      *b = find_matrix(c, s->dot.b);
 	if (!sum || !a || !b)
 		return;
-	if (s->dot.op != ILIR_DOT4 || sum->dtype != ILIR_I32 || a->dtype != ILIR_I32 || b->dtype != ILIR_I32)
+	bool known = s->dot.op == ILIR_DOT4 || s->dot.op == ILIR_DOT_BF16;
+	if (!known || sum->dtype != (s->dot.op == ILIR_DOT4 ? ILIR_I32 : ILIR_F32) || a->dtype != ILIR_I32 || b->dtype != ILIR_I32)
 		ilir_report_fault(c, "a product of matrix registers of other types than its operator's");
 	if (s->dot.sum.i == s->dot.a.i || s->dot.sum.i == s->dot.b.i || s->dot.a.i == s->dot.b.i)
 		ilir_report_fault(c, "a product of a matrix register and itself");

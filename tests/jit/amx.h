@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Executes the instructions of AMX-INT8 on processors that do not have them: they raise SIGILL, whose handler reads the
+/* Executes the instructions of AMX-INT8 and AMX-BF16 on processors that do not have them: they raise SIGILL, whose handler reads the
  * instruction (Intel's manual of the architecture, volume 2), changes tiles that are kept here, and goes on behind it.
  * An instruction that breaks a rule of the manual stays illegal.  x86-64 only. */
 #ifndef ESPALIER_TESTS_JIT_AMX_H
@@ -116,8 +116,21 @@ static bool amx_move(const struct amx_instruction *i, bool load)
 	return true;
 }
 
-/* tdpbusd: the bytes of the second register are unsigned, those of the third signed. */
-static bool amx_multiply(const struct amx_instruction *i)
+/* One element of tdpbf16ps: its sums of even and of odd products, and both of them, with denormal numbers as zeros. */
+static float amx_add_bf16(int a, int b, int m, int n, float sum)
+{
+	float temp[2] = {0, 0};
+	for (int k = 0; k < amx.rows[b]; k++)
+		for (int odd = 0; odd < 2; odd++) {
+			float x = flush_denormal(f32_of_bf16((uint16_t)(amx.word[a][m][k] >> 16 * odd))),
+			      y = flush_denormal(f32_of_bf16((uint16_t)(amx.word[b][k][n] >> 16 * odd)));
+			temp[odd] = add_flushed_product(x, y, temp[odd]);
+		}
+	return flush_denormal(flush_denormal(sum) + flush_denormal(temp[0] + temp[1]));
+}
+
+/* tdpbusd: the bytes of the second register are unsigned, those of the third signed; or tdpbf16ps. */
+static bool amx_multiply(const struct amx_instruction *i, bool floats)
 {
 	int to = i->reg, a = i->rm, b = i->vvvv;
 	bool differ = to != a && to != b && a != b && b < AMX_TILES;
@@ -125,9 +138,12 @@ static bool amx_multiply(const struct amx_instruction *i)
 	    amx.row_bytes[a] != 4 * amx.rows[b] || !amx.rows[to] || !amx.rows[b])
 		return false;
 	for (int m = 0; m < amx.rows[to]; m++)
-		for (int k = 0; k < amx.rows[b]; k++)
-			for (int n = 0; n < amx.row_bytes[to] / 4; n++)
-				amx.word[to][m][n] = dot_bytes(amx.word[a][m][k], amx.word[b][k][n], amx.word[to][m][n]);
+		for (int n = 0; n < amx.row_bytes[to] / 4; n++) {
+			uint32_t *sum = &amx.word[to][m][n];
+			for (int k = 0; k < amx.rows[b] && !floats; k++)
+				*sum = dot_bytes(amx.word[a][m][k], amx.word[b][k][n], *sum);
+			*sum = floats ? bits_of_f32(amx_add_bf16(a, b, m, n, f32_of_bits(*sum))) : *sum;
+		}
 	amx.products++;
 	return true;
 }
@@ -145,7 +161,8 @@ static bool amx_execute(const struct amx_instruction *i)
 	}
 	if (i->opcode == 0x4b && i->mode != 3 && (i->prefix == AMX_F2 || i->prefix == AMX_F3))
 		return amx_move(i, i->prefix == AMX_F2);
-	return i->opcode == 0x5e && i->prefix == AMX_66 && i->mode == 3 && amx_multiply(i);
+	bool floats = i->opcode == 0x5c && i->prefix == AMX_F3, bytes = i->opcode == 0x5e && i->prefix == AMX_66;
+	return (floats || bytes) && i->mode == 3 && amx_multiply(i, floats);
 }
 
 static void amx_handle(int number, siginfo_t *info, void *context)

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Sums of dot products of bytes before and after the pass use_matrices, by the interpreter and as code for AMX by each back
- * end: the same bytes.  A processor without AMX executes its instructions by amx.h. */
+/* Sums of dot products of bytes and of blocks of bf16 before and after the pass use_matrices, by the interpreter and as code for
+ * AMX by each back end: the same bytes.  A processor without AMX executes its instructions by amx.h. */
 #include "tests/jit/helper.h"
 
 #include "base/cpu.h"
@@ -16,13 +16,16 @@ struct shape {
 	int rows, planes, columns, words, unroll;
 	bool gathered; /* rows are read by an index array */
 	bool matrices; /* that the pass uses */
+	int blocks;    /* of words of bf16; 0 = words of bytes */
 };
 
 static const struct shape shapes[] = {
-    {2, 1, 1, 16, 1, false, true},  {2, 1, 1, 4, 4, true, true},    {12, 1, 2, 64, 4, false, true}, {16, 1, 1, 40, 2, true, true},
-    {8, 1, 3, 68, 4, true, true},   {5, 1, 6, 36, 1, false, true},  {3, 1, 4, 23, 1, true, true},   {7, 1, 2, 129, 3, false, true},
-    {1, 1, 2, 64, 4, false, false}, {2, 1, 9, 50, 2, true, true},   {16, 1, 5, 64, 4, false, true}, {8, 2, 4, 64, 4, false, true},
-    {16, 2, 10, 38, 2, true, true}, {3, 2, 1, 70, 1, false, true}, {16, 3, 2, 33, 1, false, true}, {1, 2, 2, 64, 4, false, false},
+    {2, 1, 1, 16, 1, false, true, 0},  {2, 1, 1, 4, 4, true, true, 0},    {12, 1, 2, 64, 4, false, true, 0}, {16, 1, 1, 40, 2, true, true, 0},
+    {8, 1, 3, 68, 4, true, true, 0},   {5, 1, 6, 36, 1, false, true, 0},  {3, 1, 4, 23, 1, true, true, 0},   {7, 1, 2, 129, 3, false, true, 0},
+    {1, 1, 2, 64, 4, false, false, 0}, {2, 1, 9, 50, 2, true, true, 0},   {16, 1, 5, 64, 4, false, true, 0}, {8, 2, 4, 64, 4, false, true, 0},
+    {16, 2, 10, 38, 2, true, true, 0}, {3, 2, 1, 70, 1, false, true, 0}, {16, 3, 2, 33, 1, false, true, 0}, {1, 2, 2, 64, 4, false, false, 0},
+    {16, 1, 5, 16, 4, false, true, 4}, {16, 2, 4, 16, 2, true, true, 3}, {1, 1, 5, 16, 1, false, true, 2}, {1, 2, 2, 8, 4, true, true, 3},
+    {5, 1, 7, 12, 3, true, true, 2}, {3, 1, 1, 4, 1, false, true, 5},
 };
 
 enum { TURNS = 2, LANES = 16 };
@@ -32,40 +35,108 @@ static int sums_of_row(const struct shape *x)
 	return x->columns * x->planes;
 }
 
+static int count_blocks(const struct shape *x)
+{
+	return x->blocks ? x->blocks : 1;
+}
+
 static void write_head(struct str *s, const struct shape *x)
 {
-	str_printf(s, "module m\ndim node, i, j, lane\nbuffer x : vector 0 i32 [nodes:node, %d:i, %d:j]\n", x->planes, x->words);
-	str_printf(s, "buffer w : weight 0 i32 [%d:j, %d:i, 16:lane]\n", x->words, x->columns);
-	str_printf(s, "buffer from : child 0 i32 [nodes:node]\nbuffer y : output 0 i32 [nodes:node, %d:i]\n", LANES * sums_of_row(x));
+	int blocks = count_blocks(x);
+	str_printf(s, "module m\ndim node, block, i, j, lane\nbuffer x : vector 0 i32 [nodes:node, %d:i, %d:block, %d:j]\n", x->planes, blocks,
+		   x->words);
+	str_printf(s, "buffer w : weight 0 i32 [%d:block, %d:j, %d:i, 16:lane]\n", blocks, x->words, x->columns);
+	str_printf(s, "buffer from : child 0 i32 [nodes:node]\nbuffer y : output 0 %s [nodes:node, %d:i]\n", x->blocks ? "f32" : "i32",
+		   LANES * sums_of_row(x));
 	str_printf(s, "kernel k in nodes {\nfor n:node in begin..end step %d {\n", x->rows);
 	for (int r = 0; x->gathered && r < x->rows; r++)
 		str_printf(s, "let r%d = to_index(from[n + %d])\n", r, r);
 }
 
-static void write_sum(struct str *s, int sum, int row)
+/* The place of a sum: s, or the lower or the upper half of it in a block. */
+static void write_sum(struct str *s, const char *of, int sum, int row)
 {
-	str_printf(s, "s[%d, %d, ramp(16, 0)]", sum, row);
+	str_printf(s, "%s[%d, %d, ramp(16, 0)]", of, sum, row);
 }
 
-static void write_product(struct str *s, const struct shape *x, int row, int plane, int column, int ahead)
+static void write_factors(struct str *s, const struct shape *x, int row, int plane, int column, int ahead, const char *half)
 {
-	if (x->planes > 1 && plane == x->planes - 1 && column == x->columns - 1 && column)
+	bool upper = strcmp(half, "upper") == 0;
+	struct str word = str_in(s->arena);
+	str_printf(&word, x->gathered ? "x[r%d, %d, %s, q + %d]" : "x[n + %d, %d, %s, q + %d]", row, plane, x->blocks ? "b" : "0", ahead);
+	str_printf(s, !x->blocks ? "%s" : upper ? "(%s & -65536i) | 32768i" : "(%s & 65535i) | -2147483648i", str_text(&word));
+	str_printf(s, "), %sw[%s, q + %d, %d, ramp(16, 0)]", x->blocks ? "(" : "", x->blocks ? "b" : "0", ahead, column);
+	str_puts(s, !x->blocks ? "" : upper ? " & broadcast(16, -65536i))" : " & broadcast(16, 65535i))");
+}
+
+static bool is_left_out(const struct shape *x, int plane, int column)
+{
+	return x->planes > 1 && plane == x->planes - 1 && column == x->columns - 1 && column;
+}
+
+static void write_product(struct str *s, const struct shape *x, int row, int plane, int column, int ahead, const char *to)
+{
+	if (is_left_out(x, plane, column))
 		return;
-	write_sum(s, column * x->planes + plane, row);
-	str_printf(s, x->gathered ? " = dot4(broadcast(16, x[r%d, %d, q + %d])" : " = dot4(broadcast(16, x[n + %d, %d, q + %d])", row, plane, ahead);
-	str_printf(s, ", w[q + %d, %d, ramp(16, 0)], ", ahead, column);
-	write_sum(s, column * x->planes + plane, row);
+	write_sum(s, to, column * x->planes + plane, row);
+	str_printf(s, " = %s(broadcast(16, ", x->blocks ? "dot_bf16" : "dot4");
+	write_factors(s, x, row, plane, column, ahead, to);
+	str_puts(s, ", ");
+	write_sum(s, to, column * x->planes + plane, row);
 	str_puts(s, ")\n");
 }
 
-static void write_products(struct str *s, const struct shape *x)
+static void write_words(struct str *s, const struct shape *x)
 {
 	str_printf(s, "for q:j in 0..%d step %d {\n", x->words, x->unroll);
 	for (int t = 0; t < x->unroll; t++)
 		for (int r = 0; r < x->rows; r++)
 			for (int c = 0; c < x->columns; c++)
-				for (int p = 0; p < x->planes; p++)
-					write_product(s, x, r, p, c, t);
+				for (int p = 0; p < x->planes; p++) {
+					write_product(s, x, r, p, c, t, x->blocks ? "upper" : "s");
+					if (x->blocks)
+						write_product(s, x, r, p, c, t, "lower");
+				}
+	str_puts(s, "}\n");
+}
+
+/* The zeros that the halves of a sum begin with, or what is added to the sum behind the block. */
+static void write_end(struct str *s, int sum, int row, bool behind)
+{
+	static const char zeros[] = "broadcast(16, -2147450880i), broadcast(16, 0i)";
+	if (behind) {
+		write_sum(s, "s", sum, row);
+		str_printf(s, " = dot_bf16(%s, dot_bf16(%s, s[%d, %d, ramp(16, 0)]) + dot_bf16(%s, lower[%d, %d, ramp(16, 0)] + "
+			      "upper[%d, %d, ramp(16, 0)]))\n", zeros, zeros, sum, row, zeros, sum, row, sum, row);
+		return;
+	}
+	write_sum(s, "lower", sum, row);
+	str_puts(s, " = broadcast(16, 0.0)\n");
+	write_sum(s, "upper", sum, row);
+	str_puts(s, " = broadcast(16, 0.0)\n");
+}
+
+static void write_ends(struct str *s, const struct shape *x, bool behind)
+{
+	for (int r = 0; r < x->rows; r++)
+		for (int c = 0; c < x->columns; c++)
+			for (int p = 0; p < x->planes; p++)
+				if (!is_left_out(x, p, c))
+					write_end(s, c * x->planes + p, r, behind);
+}
+
+static void write_products(struct str *s, const struct shape *x)
+{
+	if (!x->blocks) {
+		write_words(s, x);
+		return;
+	}
+	str_printf(s, "for b:block in 0..%d {\n", x->blocks);
+	for (int half = 0; half < 2; half++)
+		str_printf(s, "alloc %s : f32 [%d:i, %d:node, 16:lane]\n", half ? "upper" : "lower", sums_of_row(x), x->rows);
+	write_ends(s, x, false);
+	write_words(s, x);
+	write_ends(s, x, true);
 	str_puts(s, "}\n");
 }
 
@@ -73,15 +144,15 @@ static void write_products(struct str *s, const struct shape *x)
 static void write_module(struct str *s, const struct shape *x)
 {
 	write_head(s, x);
-	str_printf(s, "alloc s : i32 [%d:i, %d:node, 16:lane]\n", sums_of_row(x), x->rows);
+	str_printf(s, "alloc s : %s [%d:i, %d:node, 16:lane]\n", x->blocks ? "f32" : "i32", sums_of_row(x), x->rows);
 	for (int end = 0; end < 2; end++) {
 		for (int r = 0; r < x->rows; r++)
 			for (int c = 0; c < sums_of_row(x); c++) {
 				if (!end)
-					write_sum(s, c, r), str_puts(s, " = ");
+					write_sum(s, "s", c, r), str_puts(s, " = ");
 				str_printf(s, "y[n + %d, ramp(16, %d)]", r, LANES * c);
 				if (end)
-					str_puts(s, " = "), write_sum(s, c, r);
+					str_puts(s, " = "), write_sum(s, "s", c, r);
 				str_puts(s, "\n");
 			}
 		if (!end)
@@ -96,6 +167,17 @@ static uint32_t next_word(uint32_t *seed)
 	return *seed ^ *seed >> 13;
 }
 
+/* A word of two bf16: numbers near 1, every sixteenth of them zero, denormal or nearly so. */
+static uint32_t next_pair(uint32_t *seed)
+{
+	uint32_t pair = 0;
+	for (int half = 0; half < 2; half++) {
+		uint32_t bits = next_word(seed), number = (bits & 0x807f) | ((bits >> 7 & 3) + 125) << 7;
+		pair = pair << 16 | (bits >> 16 & 15 ? number : bits & 0x80ff);
+	}
+	return pair;
+}
+
 /* The memory of a run. */
 struct memory {
 	uint32_t *x, *w, *y;
@@ -107,18 +189,19 @@ struct memory {
 static struct memory make_memory(const struct shape *s)
 {
 	struct memory m = {.nodes = TURNS * s->rows, .results = (size_t)TURNS * s->rows * sums_of_row(s) * LANES};
-	size_t x = (size_t)m.nodes * s->planes * s->words, w = (size_t)s->words * s->columns * LANES;
+	size_t words = (size_t)count_blocks(s) * s->words, x = m.nodes * s->planes * words, w = words * s->columns * LANES;
+	uint32_t (*const next)(uint32_t *) = s->blocks ? next_pair : next_word;
 	uint32_t seed = (uint32_t)(s->rows * 131 + s->words);
 	m.x = aligned(4 * x);
 	m.w = aligned(4 * w);
 	m.y = aligned(4 * m.results);
 	m.from = aligned(4 * (size_t)m.nodes);
 	for (size_t i = 0; i < x; i++)
-		m.x[i] = next_word(&seed);
+		m.x[i] = next(&seed);
 	for (size_t i = 0; i < w; i++)
-		m.w[i] = next_word(&seed);
+		m.w[i] = next(&seed);
 	for (size_t i = 0; i < m.results; i++)
-		m.y[i] = next_word(&seed);
+		m.y[i] = next(&seed);
 	for (int i = 0; i < m.nodes; i++)
 		m.from[i] = (int32_t)(next_word(&seed) % (uint32_t)m.nodes);
 	return m;
@@ -162,8 +245,8 @@ static void test_code(struct fixture *f, const struct shape *s, const struct str
 	struct image_code code = {0};
 	long products = amx.products, configurations = amx.configurations;
 	bool ok = compile_for(f, "amx", false, &code) && run_module(f, &code, s, &result) && is_same(&result, expected);
-	tap_ok(ok, "%s: %d rows of %d planes, %d vectors, %d words%s: the same bytes", backend_name, s->rows, s->planes, s->columns, s->words,
-	       s->gathered ? ", gathered" : "");
+	tap_ok(ok, "%s: %d rows of %d planes, %d vectors, %d words of %s%s: the same bytes", backend_name, s->rows, s->planes, s->columns,
+	       s->words * count_blocks(s), s->blocks ? "bf16" : "bytes", s->gathered ? ", gathered" : "");
 	bool executed = amx.products > products && amx.configurations > configurations;
 	if (!cpu_permits_matrices())
 		tap_ok(executed == s->matrices && !amx.configured && amx.configurations == amx.releases, "by %s, and none is left configured",
@@ -185,11 +268,11 @@ static void test_shape(const struct shape *s)
 		ilir_use_matrices(&f.m, &(struct ilir_tiling){.matrices = true});
 		struct str after = str_in(&f.arena);
 		ilir_print(&f.m, &after);
-		bool uses = strstr(str_text(&after), "matrix dot4") != NULL;
+		bool uses = strstr(str_text(&after), s->blocks ? "matrix dot_bf16" : "matrix dot4") != NULL;
 		bool ok = ilir_verify(&f.m, ILIR_IN_BOUNDS | ILIR_OUTLINED | ILIR_UNROLLED_ALL, "use_matrices", &f.diags) &&
 			  run_module(&f, NULL, s, &result) && is_same(&result, &expected);
-		tap_ok(ok && uses == s->matrices, "interpreter: %d rows of %d planes, %d vectors, %d words: the same bytes after the pass", s->rows,
-		       s->planes, s->columns, s->words);
+		tap_ok(ok && uses == s->matrices, "interpreter: %d rows of %d planes, %d vectors, %d words of %s: the same bytes after the pass",
+		       s->rows, s->planes, s->columns, s->words * count_blocks(s), s->blocks ? "bf16" : "bytes");
 	}
 	show_diags(&f.diags);
 	if (m && loaded)
@@ -205,7 +288,7 @@ static void test_shapes(void)
 
 int main(void)
 {
-	if (cpu_lacks("avx512vnni avx512vl avx512bw") || (!cpu_permits_matrices() && !amx_begin())) {
+	if (cpu_lacks("avx512vnni avx512bf16 avx512vl avx512bw") || (!cpu_permits_matrices() && !amx_begin())) {
 		tap_skip("this processor has no AVX-512 with VNNI", "code for AMX");
 		return tap_done();
 	}

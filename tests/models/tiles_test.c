@@ -103,7 +103,7 @@ static void test_model(size_t model, const char *precision, int each)
 
 int main(void)
 {
-	if (cpu_lacks("avx512vnni avx512vl avx512bw") || (!cpu_permits_matrices() && !amx_begin())) {
+	if (cpu_lacks("avx512vnni avx512bf16 avx512vl avx512bw") || (!cpu_permits_matrices() && !amx_begin())) {
 		tap_skip("this processor has no AVX-512 with VNNI", "code for AMX");
 		return tap_done();
 	}

@@ -84,7 +84,7 @@ void jit_emit_rows(struct emitter *e, const struct ilir_stmt *s)
 void jit_emit_matrix_dot(struct emitter *e, const struct ilir_stmt *s)
 {
 	char template[64];
-	snprintf(template, sizeof template, "tdpbusd\t%%%%tmm%d, %%%%tmm%d, %%%%tmm%d", tile_of(e, s->dot.b), tile_of(e, s->dot.a),
-		 tile_of(e, s->dot.sum));
+	snprintf(template, sizeof template, "%s\t%%%%tmm%d, %%%%tmm%d, %%%%tmm%d", s->dot.op == ILIR_DOT4 ? "tdpbusd" : "tdpbf16ps",
+		 tile_of(e, s->dot.b), tile_of(e, s->dot.a), tile_of(e, s->dot.sum));
 	add_instruction(e, template);
 }

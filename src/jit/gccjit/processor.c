@@ -24,7 +24,8 @@ struct jit_dots jit_find_dots(const struct jit_options *o)
 	return (struct jit_dots){.vex = o->native && set != JIT_SSE && !cpu_lacks("avxvnni"),
 				 .evex = o->target->amx_int8 ||
 					 (o->native && set == JIT_AVX512 && !cpu_lacks("avx512vnni avx512vl")),
-				 .bf16 = o->native && set == JIT_AVX512 && !cpu_lacks("avx512bf16 avx512vl"),
+				 .bf16 = o->target->amx_int8 ||
+					 (o->native && set == JIT_AVX512 && !cpu_lacks("avx512bf16 avx512vl")),
 				 .halves = o->native && set == JIT_AVX512 && !cpu_lacks("avx512fp16 avx512vl")};
 }
 

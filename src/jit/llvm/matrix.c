@@ -70,5 +70,5 @@ void jit_emit_rows(struct emitter *e, const struct ilir_stmt *s)
 void jit_emit_matrix_dot(struct emitter *e, const struct ilir_stmt *s)
 {
 	LLVMValueRef arg[] = {tile_of(e, s->dot.sum), tile_of(e, s->dot.a), tile_of(e, s->dot.b)};
-	call_operator(e, "llvm.x86.tdpbusd", arg, 3);
+	call_operator(e, s->dot.op == ILIR_DOT4 ? "llvm.x86.tdpbusd" : "llvm.x86.tdpbf16ps", arg, 3);
 }

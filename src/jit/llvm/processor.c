@@ -51,7 +51,7 @@ static const struct processor {
     [TARGET_GENERIC] = {"x86-64", "", "x86_64-unknown-linux-gnu", "X86", false, false, 4},
     [TARGET_AVX2] = {"x86-64-v3", "", "x86_64-unknown-linux-gnu", "X86", true, true, 8},
     [TARGET_AVX512] = {"x86-64-v4", "+prfchw", "x86_64-unknown-linux-gnu", "X86", true, true, 16},
-    [TARGET_AMX] = {"x86-64-v4", "+prfchw,+avx512vnni,+amx-tile,+amx-int8", "x86_64-unknown-linux-gnu", "X86", true, true, 16},
+    [TARGET_AMX] = {"x86-64-v4", "+prfchw,+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16", "x86_64-unknown-linux-gnu", "X86", true, true, 16},
     [TARGET_AARCH64] = {"generic", "", "aarch64-unknown-linux-gnu", "AArch64", true, true, 0},
 };
 
@@ -105,7 +105,8 @@ struct jit_dots jit_machine_dots(const struct jit_options *o)
 	int pairs = find_lanes(o, "+avx2", "+avx512bw");
 	d.pair_lanes = pairs > d.pair_lanes ? pairs : d.pair_lanes;
 	d.vnni_lanes = o->target->amx_int8 ? 16 : find_lanes(o, "+avxvnni", "+avx512vnni");
-	d.bf16_lanes = o->native && has_word(host.features, "+avx512bf16") && has_word(host.features, "+avx512vl") ? 16 : 0;
+	bool words = o->native && has_word(host.features, "+avx512bf16") && has_word(host.features, "+avx512vl");
+	d.bf16_lanes = o->target->amx_int8 || words ? 16 : 0;
 	d.halves = o->native && has_word(host.features, "+avx512fp16") && has_word(host.features, "+avx512vl");
 	return d;
 }
