@@ -22,7 +22,7 @@ static void describe_product(esp_calibration *c, size_t i)
 	c->product[i] = (esp_product){.name = p->name,
 				      .terms = (size_t)p->terms,
 				      .sums = (size_t)p->sums,
-				      .computed = dtype_traits_of(p->precision)->spelling,
+				      .computed = precision_traits_of(p->precision)->spelling,
 				      .why = p->why,
 				      .per_edge = p->per_edge,
 				      .bound_is = bounded ? ESP_BOUND_PROVED : ESP_BOUND_NONE,
@@ -34,7 +34,7 @@ static bool read_bound(esp_calibration *c, size_t i, struct diags *diags)
 {
 	struct str name = str_in(&c->arena);
 	float bound;
-	if (!c->listed.all.at[i].calibrated || c->program->options.precision == DTYPE_F32)
+	if (!c->listed.all.at[i].calibrated || c->program->options.precision == PRECISION_F32)
 		return true;
 	rewrite_put_bound_name(&name, c->product[i].name);
 	int tensor = io_safetensors_find(c->weights->file, str_text(&name));

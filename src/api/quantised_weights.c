@@ -78,7 +78,7 @@ static const struct rewrite_calibration *list_calibrated(struct arena *a, const 
 /* What the metadata say of the options of a calibration. */
 struct said {
 	enum rewrite_math math;
-	enum dtype precision;
+	enum precision precision;
 	bool finite;
 	unsigned off;
 };
@@ -91,14 +91,14 @@ static bool read_said(const struct esp_weights *w, struct said *to, struct diags
 	diags_init(&unknown, &allocator_default);
 	bool ok = rewrite_read_math(q->math, &to->math, &unknown) &&
 		  rewrite_read_precision(q->precision, &to->precision, &unknown) &&
-		  to->precision != DTYPE_BF16 && to->precision != DTYPE_F16 &&
+		  (to->precision == PRECISION_F32 || precision_traits_of(to->precision)->bytes) &&
 		  rewrite_read_assumption(q->assume, &to->finite, &unknown) &&
 		  rewrite_read_families(q->rules, &to->off, &unknown);
 	diags_free(&unknown);
 	return ok || diag_add(diags, DIAG_BAD_QUANTISED, (struct diag_at){.file = w->file->path},
 			      "quantise the weights again: espalier quantise",
 			      "the quantised weights '%.200s' are damaged: the metadata say precision '%.20s', math '%.20s', "
-			      "assume '%.20s' and rules '%.100s', and one of these is not known, or the precision is f16 or bf16",
+			      "assume '%.20s' and rules '%.100s', and one of these is not known, or the precision is of neither f32 nor integers",
 			      w->file->path, q->precision, q->math, q->assume, q->rules);
 }
 
@@ -123,11 +123,11 @@ bool weights_set_options(struct arena *a, const struct esp_weights *w, const esp
 	o->math = from->math ? o->math : said.math;
 	o->precision = from->precision ? o->precision : said.precision;
 	o->finite = from->assume ? o->finite : said.finite;
-	if (said.precision == DTYPE_F32 && !from->weights_as)
+	if (said.precision == PRECISION_F32 && !from->weights_as)
 		o->weights_as = DTYPE_I8;
 	bool fits = o->math == said.math && o->finite == said.finite &&
 		    rules_of_products(o->rules_off) == rules_of_products(said.off);
-	if (o->precision != DTYPE_F32)
+	if (o->precision != PRECISION_F32)
 		o->calibration = fits ? list_calibrated(a, w->file) : make_unfit(a);
 	return true;
 }

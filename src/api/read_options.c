@@ -56,7 +56,7 @@ static bool read_rewriting(const esp_program_options *from, struct compile_optio
 	o->table_bytes = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
 	o->math = REWRITE_REASSOCIATE;
 	o->weights_as = DTYPE_F32;
-	o->precision = DTYPE_F32;
+	o->precision = PRECISION_F32;
 	return (!from->math || rewrite_read_math(from->math, &o->math, diags)) &&
 	       (!from->weights_as || rewrite_read_weight_type(from->weights_as, &o->weights_as, diags)) &&
 	       (!from->precision || rewrite_read_precision(from->precision, &o->precision, diags)) &&

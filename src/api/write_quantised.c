@@ -13,7 +13,7 @@ struct quantised_writing {
 	const char *path;
 	struct arena *arena;
 	struct diags *diags;
-	enum dtype precision;
+	enum precision precision;
 	struct sub_program rewritten; /* the calibration's, with this arena */
 	bool *kept;		      /* by product */
 	VEC(struct io_tensor) tensors;
@@ -226,7 +226,7 @@ static float **find_scales(const struct quantised_writing *w, const struct rewri
 {
 	if (w->options->weights_only)
 		return choose_scales(w, params);
-	return w->precision == DTYPE_I8 ? rewrite_find_weight_scales(&w->rewritten, options, params, w->arena) : NULL;
+	return w->precision == PRECISION_I8 ? rewrite_find_weight_scales(&w->rewritten, options, params, w->arena) : NULL;
 }
 
 static bool add_weights(struct quantised_writing *w, const struct rewrite_calibration *list)
@@ -288,7 +288,7 @@ static bool put_file(struct quantised_writing *w)
 {
 	const esp_program *p = w->calibration->program;
 	const struct io_pair texts[] = {{IO_QUANTISED_KEY, IO_QUANTISED_VERSION},
-					{"precision", dtype_traits_of(w->precision)->spelling},
+					{"precision", precision_traits_of(w->precision)->spelling},
 					{"math", rewrite_math_spelling(p->options.math)},
 					{"assume", rewrite_assumption_spelling(p->options.finite)},
 					{"rules", list_rules(w)},
@@ -312,13 +312,13 @@ static bool write_quantised(void *job)
 	const esp_quantise_options *o = w->options;
 	w->rewritten = w->calibration->rewritten;
 	w->rewritten.arena = w->arena;
-	w->precision = o->weights_only ? DTYPE_F32 : DTYPE_I8;
+	w->precision = o->weights_only ? PRECISION_F32 : PRECISION_I8;
 	if (o->weights_only && (o->precision || o->kept))
 		return api_bad_argument(w->diags, "esp_calibration_write", "options->weights_only",
 					"must be 0 with a precision or names that are kept: no product is computed in integers");
 	if (o->precision && !rewrite_read_precision(o->precision, &w->precision, w->diags))
 		return false;
-	if (!o->weights_only && w->precision != DTYPE_I8 && w->precision != DTYPE_I16)
+	if (!o->weights_only && w->precision != PRECISION_I8 && w->precision != PRECISION_I16)
 		return api_bad_argument(w->diags, "esp_calibration_write", "options->precision", "must be i8 or i16");
 	if (!w->calibration->any && !observes_any(w->calibration))
 		return diag_add(w->diags, DIAG_NOT_CALIBRATED, (struct diag_at){0},

@@ -13,7 +13,7 @@
 	X(GENERIC, "generic", "x86-64: SSE2", "x86_64", 4, 16, 0, 0)                                         \
 	X(AVX2, "avx2", "x86-64-v3: AVX2 and FMA", "x86_64", 8, 16, 0, 0)                                    \
 	X(AVX512, "avx512", "x86-64-v4: AVX-512", "x86_64", 16, 32, 0, 0)                                    \
-	X(AMX, "amx", "x86-64-v4 with VNNI and AMX-INT8", "x86_64", 16, 32, 8, 16)                           \
+	X(AMX, "amx", "x86-64-v4 with VNNI, AVX512-BF16, AMX-INT8 and AMX-BF16", "x86_64", 16, 32, 8, 16)                           \
 	X(AARCH64, "aarch64", "AArch64: Advanced SIMD", "aarch64", 4, 32, 0, 0)
 
 #define TARGET_ID(id, ...) TARGET_##id,

@@ -229,8 +229,8 @@ static void put_subject(struct explanation *e)
 	put_families(e->options->rules_off, e->s);
 	if (e->options->weights_as != DTYPE_F32)
 		str_printf(e->s, ", weights as %s", dtype_traits_of(e->options->weights_as)->spelling);
-	if (e->options->precision != DTYPE_F32)
-		str_printf(e->s, ", products in %s", dtype_traits_of(e->options->precision)->spelling);
+	if (e->options->precision != PRECISION_F32)
+		str_printf(e->s, ", products in %s", precision_traits_of(e->options->precision)->spelling);
 	if (e->options->finite)
 		str_puts(e->s, ", finite numbers");
 	for (size_t i = 0; i < e->model->symbols.n; i++)
@@ -307,7 +307,7 @@ static void put_json(struct explanation *e)
 	str_printf(e->s, "],\"assume\":\"%s\",\"weights_as\":\"%s\",\"precision\":\"%s\",\"bodies\":[",
 		   e->options->finite ? "finite" : "nothing",
 		   dtype_traits_of(e->options->weights_as)->spelling,
-		   dtype_traits_of(e->options->precision)->spelling);
+		   precision_traits_of(e->options->precision)->spelling);
 	put_json_bodies(e);
 	str_puts(e->s, "],\"rules\":[");
 	put_json_rules(e);

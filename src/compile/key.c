@@ -149,6 +149,12 @@ static bool put_dtype(struct str *s, const char *name, enum dtype dtype)
 	return true;
 }
 
+static bool put_precision(struct str *s, const char *name, enum precision precision)
+{
+	str_printf(s, "%s %s\n", name, precision_traits_of(precision)->spelling);
+	return true;
+}
+
 static bool put_calibration(struct str *s, const char *name, const struct rewrite_calibration *c)
 {
 	str_printf(s, "%s %zu%s\n", name, c ? c->n : 0, c && c->unfit ? " unfit" : "");

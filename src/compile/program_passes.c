@@ -33,9 +33,9 @@ static bool is_narrowing(const struct compilation *c)
 
 bool compile_has_integers(const struct ra_model *m, const struct compile_options *o)
 {
-	bool any = o->precision != DTYPE_F32;
+	bool any = o->precision != PRECISION_F32;
 	for (size_t i = 0; i < m->params.n; i++)
-		any |= m->params.at[i].declared && m->params.at[i].products != DTYPE_F32;
+		any |= m->params.at[i].declared && m->params.at[i].products != PRECISION_F32;
 	struct rewrite_options options = compile_rewrite_options(o);
 	return any && !rewrite_observes_f32(&options);
 }
@@ -141,7 +141,7 @@ bool compile_check_declared(struct arena *arena, struct diags *diags, const stru
 	const struct ra_param *p = &model->params.at[r.param];
 	return diag_add(diags, DIAG_PRODUCTS_REFUSED, p->at, r.hint,
 			"products with '%s' cannot be computed in %s: %s%s%s", p->name,
-			dtype_traits_of(p->products)->spelling, r.why, r.value ? ", here of " : "",
+			precision_traits_of(p->products)->spelling, r.why, r.value ? ", here of " : "",
 			r.value ? r.value : "");
 }
 

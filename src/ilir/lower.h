@@ -19,7 +19,7 @@ struct lower_loop {
 	ilir_expr begin, end;
 	int dim;
 	int64_t extent; /* -1: over the edges of a node */
-	/* of words of f16 that are summed by blocks: the words of each, and the first word of the current one; 0 = no blocks */
+	/* of words of floats that are summed by blocks: the words of each, and the first word of the current one; 0 = no blocks */
 	int64_t block;
 	ilir_var block_at;
 	struct ilir_stmt *open, *close; /* before a block and after it, for each of its sums */
@@ -175,6 +175,10 @@ ilir_expr lower_applied(struct lowering *, enum sub_op, ilir_expr, ilir_expr, il
 
 /* The f32 of the sum in f16 of the two halves of a word. */
 ilir_expr lower_half_sum(struct ilir_module *, ilir_expr word);
+/* A sum and the product of the bf16 in the lower halves of two words, or in the upper ones (dot_bf16 of ilir_ops.def). */
+ilir_expr lower_half_dot(struct ilir_module *, ilir_expr a, ilir_expr b, ilir_expr sum, bool upper);
+/* A sum and those of the lower and the upper halves of a block, as add_bf16_block of base/convert.h has it. */
+ilir_expr lower_block_sum(struct ilir_module *, ilir_expr sum, ilir_expr lower, ilir_expr upper);
 
 /* --- reductions (lower_sum.c) --- */
 

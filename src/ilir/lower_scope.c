@@ -26,7 +26,8 @@ static struct ilir_stmt *finish_blocks(struct lowering *l, const struct lower_lo
 	return ilir_for(m, loop->block_at, loop->begin, ilir_index(m, loop->extent), loop->block, loop->dim, ILIR_SERIAL, block);
 }
 
-/* Of several variables, those of one element have no loop. */
+/* Of several variables, those of one element have no loop, but for that over blocks, which matrix registers compute
+ * (use_matrices.c). */
 static struct ilir_stmt *finish_loop(struct lowering *l, const struct lower_loop *loop)
 {
 	struct ilir_module *m = l->m;
@@ -39,7 +40,7 @@ static struct ilir_stmt *finish_loop(struct lowering *l, const struct lower_loop
 		block = finish_blocks(l, loop, block);
 	for (int i = loop->outers; i-- > 0;) {
 		const struct lower_outer_loop *outer = &loop->outer[i];
-		if (outer->extent == 1)
+		if (outer->extent == 1 && !loop->block)
 			block = ilir_substitute_block(m, block, outer->var, ilir_index(m, 0));
 		else
 			block = ilir_for(m, outer->var, ilir_index(m, 0), ilir_index(m, outer->extent), 1, outer->dim,

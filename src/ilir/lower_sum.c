@@ -50,24 +50,36 @@ static void lower_operands(struct lowering *l, const struct sums *sums, const st
 			x[a - 1] = lower_reduced_argument(l, v, index, a, element);
 }
 
-/* The operands of a product that others may share: the one that does not depend on the column, if any, and in a product of bytes
- * the other one. */
+/* The operands of a product that others may share: the one that does not depend on the column, if any, and in a product for matrix
+ * registers the other one. */
 struct operands {
 	ilir_expr row, column;
 };
 
-static struct operands find_operands(const struct lowering *l, const ilir_expr x[2], bool bytes)
+static struct operands find_operands(const struct lowering *l, const ilir_expr x[2], bool both)
 {
 	int row = is_same_for_columns(l, x[1]) ? 1 : is_same_for_columns(l, x[0]) ? 0 : -1;
 	if (row < 0)
 		return (struct operands){{0}, {0}};
-	return (struct operands){x[row], bytes ? x[!row] : (ilir_expr){0}};
+	return (struct operands){x[row], both ? x[!row] : (ilir_expr){0}};
 }
 
-/* The accumulator's new value after one element; sets the operands that others may share. */
-static ilir_expr accumulate_element(struct lowering *l, const struct sums *sums,
-				    const struct lower_loop *loop, const ilir_expr *index,
-				    const ilir_expr *element, ilir_expr acc, struct operands *operands)
+/* What the products of an element are added to: the sum itself; or the sums of a block of words, in f16 a word of two, in bf16 two of f32. */
+enum { MOST_PARTS = 2 };
+
+struct parts {
+	int n;
+	ilir_buffer of[MOST_PARTS];
+};
+
+static ilir_expr load_part(const struct lowering *l, const struct parts *parts, int i)
+{
+	return ilir_load(l->m, parts->of[i], NULL, 0);
+}
+
+/* Sets the new value of each part after one element, and the operands that others may share. */
+static void accumulate_element(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
+			       const ilir_expr *element, const struct parts *parts, ilir_expr *value, struct operands *operands)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	*operands = (struct operands){{0}, {0}};
@@ -75,12 +87,15 @@ static ilir_expr accumulate_element(struct lowering *l, const struct sums *sums,
 	if (sub_class_of(v->op) == SUB_CONTRACTION) {
 		ilir_expr x[2] = {{0}};
 		lower_operands(l, sums, loop, index, element, x);
-		*operands = find_operands(l, x, combine == SUB_DOT4);
-		return loop->block ? ilir_ternary(l->m, ILIR_FMA_F16, x[0], x[1], acc)
-				   : lower_applied(l, combine, x[0], x[1], acc);
+		*operands = find_operands(l, x, sub_fits_matrices(v->op));
+		for (int i = 0; i < parts->n; i++)
+			value[i] = !loop->block		     ? lower_applied(l, combine, x[0], x[1], load_part(l, parts, i))
+				   : combine == SUB_DOT_F16 ? ilir_ternary(l->m, ILIR_FMA_F16, x[0], x[1], load_part(l, parts, i))
+							     : lower_half_dot(l->m, x[0], x[1], load_part(l, parts, i), i);
+		return;
 	}
 	ilir_expr x = lower_reduced_argument(l, v, index, 0, element);
-	return lower_applied(l, combine, acc, x, (ilir_expr){0});
+	value[0] = lower_applied(l, combine, load_part(l, parts, 0), x, (ilir_expr){0});
 }
 
 /* Makes the loop count from 0 to a known number of children, from the node's first edge on. */
@@ -119,7 +134,7 @@ static void unroll_reduced(struct lowering *l, struct lower_loop *loop)
 	}
 }
 
-/* Lets the innermost loop of sums of words of f16 run over a block of them. */
+/* Lets the innermost loop of sums of words of floats run over a block of them. */
 static void add_blocks(struct lowering *l, struct lower_loop *loop, int64_t block)
 {
 	loop->block = block;
@@ -212,20 +227,34 @@ static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, b
 	return ilir_binary(l->m, ILIR_ADD, start, at);
 }
 
-/* The word in which a block is summed. */
-static ilir_buffer new_block_sum(struct lowering *l)
+static ilir_buffer new_part(struct lowering *l, const char *name, enum ilir_dtype dtype)
 {
-	return ilir_new_buffer(l->m, (struct ilir_buffer_decl){.name = "block", .kind = ILIR_REGISTER, .dtype = ILIR_I32});
+	return ilir_new_buffer(l->m, (struct ilir_buffer_decl){.name = name, .kind = ILIR_REGISTER, .dtype = dtype});
 }
 
-/* The word of a block begins with zeros, and is added behind the block to the sum, which is in memory meanwhile. */
-static void add_block_sum(struct lowering *l, struct lower_loop *loop, ilir_buffer word, ilir_buffer acc)
+static struct parts new_parts(struct lowering *l, const struct lower_loop *loop, enum sub_op combine, ilir_buffer acc)
+{
+	if (!loop->block)
+		return (struct parts){1, {acc}};
+	if (combine == SUB_DOT_F16)
+		return (struct parts){1, {new_part(l, "block", ILIR_I32)}};
+	ilir_buffer lower = new_part(l, "lower", ILIR_F32);
+	return (struct parts){2, {lower, new_part(l, "upper", ILIR_F32)}};
+}
+
+/* The sums of a block begin with zeros, and are added behind the block to the sum, which is in memory meanwhile. */
+static void add_block_sum(struct lowering *l, struct lower_loop *loop, const struct parts *parts, ilir_buffer acc)
 {
 	struct ilir_module *m = l->m;
-	ilir_expr sum = ilir_binary(m, ILIR_ADD, ilir_load(m, acc, NULL, 0), lower_half_sum(m, ilir_load(m, word, NULL, 0)));
+	ilir_expr sum = ilir_load(m, acc, NULL, 0);
+	sum = parts->n == 1 ? ilir_binary(m, ILIR_ADD, sum, lower_half_sum(m, load_part(l, parts, 0)))
+			    : lower_block_sum(m, sum, load_part(l, parts, 0), load_part(l, parts, 1));
 	ilir_buffer_at(m, acc)->parked = true;
-	loop->prologue = ilir_append(loop->prologue, ilir_alloc(m, word));
-	loop->open = ilir_append(loop->open, ilir_store(m, word, NULL, 0, ilir_i32(m, 0)));
+	for (int i = 0; i < parts->n; i++) {
+		ilir_expr zero = parts->n == 1 ? ilir_i32(m, 0) : ilir_float(m, 0);
+		loop->open = ilir_append(loop->open, ilir_alloc(m, parts->of[i]));
+		loop->open = ilir_append(loop->open, ilir_store(m, parts->of[i], NULL, 0, zero));
+	}
 	loop->close = ilir_append(loop->close, ilir_store(m, acc, NULL, 0, sum));
 }
 
@@ -236,9 +265,9 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 {
 	struct scope *saved = l->scope, *body = fresh ? loop->body : new_trial_scope(l, loop->body);
 	const bool is_cut = l->piece.i && loop->extent >= 0; /* sums over edges are added up by the last piece */
-	const ilir_buffer sum = loop->block ? new_block_sum(l) : acc;
+	const struct parts parts = new_parts(l, loop, sub_traits_of(sub_at(l->p, sums->of[0])->op)->combine, acc);
 	struct operands operands;
-	ilir_expr edge = l->edge, from = ilir_load(l->m, sum, NULL, 0), element[SUB_MAX_VARS] = {{0}};
+	ilir_expr edge = l->edge, value[MOST_PARTS] = {{0}}, element[SUB_MAX_VARS] = {{0}};
 	for (int i = 0; i < loop->outers; i++)
 		element[i] = ilir_var_ref(l->m, loop->outer[i].var);
 	element[loop->outers] = element_of(l, loop, sums->joined);
@@ -247,22 +276,23 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = element_of(l, loop, false);
-	ilir_expr value = accumulate_element(l, sums, loop, index, element, from, &operands);
+	accumulate_element(l, sums, loop, index, element, &parts, value, &operands);
 	l->scope = saved;
 	l->edge = edge;
-	if (!fresh && !fits_loop(l, s, loop, body, value, start, &operands))
+	if (!fresh && !fits_loop(l, s, loop, body, value[0], start, &operands))
 		return false;
 	vec_push(l->m->arena, &loop->rows, operands.row);
 	vec_push(l->m->arena, &loop->columns, operands.column);
 	loop->prologue = ilir_append(loop->prologue, ilir_alloc(l->m, acc));
 	struct ilir_stmt *first = ilir_store(l->m, acc, NULL, 0, start);
 	if (loop->block)
-		add_block_sum(l, loop, sum, acc);
+		add_block_sum(l, loop, &parts, acc);
 	if (is_cut)
 		lower_cut_sum(l, loop, sums->of[0], acc, first);
 	else
 		loop->prologue = ilir_append(loop->prologue, first);
-	lower_scope_add(l, loop->body, ilir_store(l->m, sum, NULL, 0, value), NULL);
+	for (int i = 0; i < parts.n; i++)
+		lower_scope_add(l, loop->body, ilir_store(l->m, parts.of[i], NULL, 0, value[i]), NULL);
 	return true;
 }
 

@@ -26,6 +26,26 @@ ilir_expr lower_half_sum(struct ilir_module *m, ilir_expr word)
 	return ilir_unary(m, ILIR_TO_F32, ilir_unary(m, ILIR_AS_F16, sum));
 }
 
+/* The product of the other half is that of zeros of opposite signs, -0, which leaves any sum as it is. */
+ilir_expr lower_half_dot(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr sum, bool upper)
+{
+	ilir_expr mask = ilir_i32(m, upper ? (int32_t)0xffff0000 : 0xffff), zero = ilir_i32(m, upper ? 0x8000 : INT32_MIN);
+	ilir_expr x = ilir_binary(m, ILIR_BIT_OR, ilir_binary(m, ILIR_BIT_AND, a, mask), zero);
+	return ilir_ternary(m, ILIR_DOT_BF16, x, ilir_binary(m, ILIR_BIT_AND, b, mask), sum);
+}
+
+/* A number with zeros for denormal ones: of the sum of it and two products that are -0. */
+static ilir_expr flush_denormals(struct ilir_module *m, ilir_expr x)
+{
+	return ilir_ternary(m, ILIR_DOT_BF16, ilir_i32(m, (int32_t)0x80008000), ilir_i32(m, 0), x);
+}
+
+ilir_expr lower_block_sum(struct ilir_module *m, ilir_expr sum, ilir_expr lower, ilir_expr upper)
+{
+	ilir_expr block = flush_denormals(m, ilir_binary(m, ILIR_ADD, lower, upper));
+	return flush_denormals(m, ilir_binary(m, ILIR_ADD, flush_denormals(m, sum), block));
+}
+
 #define unary(op, x) ilir_unary(m, ILIR_##op, x)
 #define binary(op, x, y) ilir_binary(m, ILIR_##op, x, y)
 #define ternary(op, x, y, z) ilir_ternary(m, ILIR_##op, x, y, z)
@@ -34,6 +54,8 @@ ilir_expr lower_half_sum(struct ilir_module *m, ilir_expr word)
 #define by_type(of_floats, of_integers) (is_float(m, a) ? (of_floats) : (of_integers))
 #define bits(i) ilir_i32(m, i)
 #define half_sum(x) lower_half_sum(m, x)
+#define half_dot(a, b, sum, upper) lower_half_dot(m, a, b, sum, upper)
+#define block_sum(sum, lower, upper) lower_block_sum(m, sum, lower, upper)
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \
 	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)       \
 	{                                                                                                    \
@@ -49,6 +71,8 @@ ilir_expr lower_half_sum(struct ilir_module *m, ilir_expr word)
 #undef by_type
 #undef bits
 #undef half_sum
+#undef half_dot
+#undef block_sum
 
 static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \

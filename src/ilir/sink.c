@@ -258,14 +258,26 @@ static bool loads_neighbours(const struct ilir_module *m, ilir_expr e, ilir_var 
 	return last;
 }
 
-/* Whether a store adds dot products of the bytes of a row with those of a weight to a sum. */
-static bool multiplies_bytes(const struct ilir_module *m, const struct ilir_stmt *s, ilir_var v)
+/* An operand of a dot product without the masks that take half of each word. */
+static ilir_expr find_words(const struct ilir_module *m, const struct ilir_stmt *s, int a)
 {
-	if (ilir_at(m, s->store.value)->op != ILIR_DOT4)
+	ilir_expr e = ilir_arg(m, s->store.value, a);
+	while (ilir_at(m, e)->op == ILIR_BIT_AND || ilir_at(m, e)->op == ILIR_BIT_OR)
+		e = ilir_arg(m, e, 0);
+	return e;
+}
+
+/* Whether a store adds dot products of the words of a row with those of a weight to a sum, as matrix registers compute them. */
+static bool multiplies_words(const struct ilir_module *m, const struct ilir_stmt *s, ilir_var v)
+{
+	enum ilir_op op = ilir_at(m, s->store.value)->op;
+	if (op != ILIR_DOT4 && op != ILIR_DOT_BF16)
 		return false;
-	const struct ilir_node *weight = ilir_at(m, ilir_arg(m, s->store.value, 1));
-	return weight->op == ILIR_LOAD && ilir_buffer_at(m, weight->buffer)->kind == IMAGE_WEIGHT &&
-	       loads_neighbours(m, ilir_arg(m, s->store.value, 0), v);
+	ilir_expr row = find_words(m, s, 0), word = find_words(m, s, 1);
+	bool halves = row.i != ilir_arg(m, s->store.value, 0).i;
+	const struct ilir_node *weight = ilir_at(m, word);
+	return weight->op == ILIR_LOAD && ilir_buffer_at(m, weight->buffer)->kind == IMAGE_WEIGHT && halves == (op == ILIR_DOT_BF16) &&
+	       loads_neighbours(m, row, v);
 }
 
 /* The lanes of the vector loop of a mask; 1 = there is none. */
@@ -282,11 +294,11 @@ static int64_t lanes_of(const struct sink *s, uint64_t mask)
  * register. */
 static bool is_of_matrices(const struct sink *s, const struct ilir_stmt *loop, int64_t rows, int64_t lanes)
 {
-	bool bytes = s->matrices && rows > 1 && lanes == ILIR_MATRIX_WORDS;
+	bool fits = s->matrices && lanes == ILIR_MATRIX_WORDS;
 	const struct ilir_stmt *inner = innermost_loop((struct ilir_stmt *)loop);
-	for (const struct ilir_stmt *at = inner->loop.body; bytes && at; at = at->next)
-		bytes = multiplies_bytes(s->m, at, inner->loop.var);
-	return bytes;
+	for (const struct ilir_stmt *at = inner->loop.body; fits && at; at = at->next)
+		fits = multiplies_words(s->m, at, inner->loop.var) && (rows > 1 || ilir_at(s->m, at->store.value)->op == ILIR_DOT_BF16);
+	return fits;
 }
 
 /* The number of sums that a loop accumulates at a time, which are in memory before and after it; 0 = all,

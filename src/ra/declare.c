@@ -284,13 +284,13 @@ static bool resolve_type(struct ra_graph *g, const struct ra_declaration *d, enu
 /* In what products with a parameter are computed, if its declaration says so. */
 static bool resolve_products(struct ra_graph *g, const struct ra_declaration *d, struct ra_param *param)
 {
-	enum dtype *t = &param->products;
+	struct str hint = str_in(g->arena);
 	param->declared = d->products.length;
-	if (!param->declared || (dtype_read(ra_span_string(g->arena, d->products), t) &&
-				 (*t == DTYPE_F32 || *t == DTYPE_F16 || *t == DTYPE_BF16 || *t == DTYPE_I16 || *t == DTYPE_I8)))
+	if (!param->declared || precision_read(ra_span_string(g->arena, d->products), &param->products))
 		return true;
-	return ra_report(g->report, DIAG_MODEL_UNKNOWN_TYPE, d->products.at, "products are computed in f32, f16, bf16, i16 or i8",
-			 "products cannot be computed in '%s'", ra_excerpt(g->arena, d->products));
+	str_printf(&hint, "products are computed in one of %s", precision_list());
+	return ra_report(g->report, DIAG_MODEL_UNKNOWN_TYPE, d->products.at, str_text(&hint), "products cannot be computed in '%s'",
+			 ra_excerpt(g->arena, d->products));
 }
 
 /* The bound of an input, if its declaration has one. */

@@ -44,7 +44,7 @@ static void print_param(struct ra_printer *p, const struct ra_param *param)
 {
 	print_declared(p, "param", param->name, &param->shape, param->dtype);
 	if (param->declared)
-		str_printf(p->s, " products %s", dtype_traits_of(param->products)->spelling);
+		str_printf(p->s, " products %s", precision_traits_of(param->products)->spelling);
 	str_puts(p->s, "\n");
 }
 

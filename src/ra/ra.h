@@ -11,6 +11,7 @@
 #define ESPALIER_RA_RA_H
 
 #include "base/diag.h"
+#include "base/precision.h"
 #include "base/tensor.h"
 #include "base/vec.h"
 #include "image/image.h"
@@ -132,7 +133,7 @@ struct ra_param {
 	const char *name;
 	enum dtype dtype; /* in memory */
 	bool declared;	  /* the model says in what products with it are computed: */
-	enum dtype products; /* f32, f16, bf16, i16 or i8 */
+	enum precision products;
 	struct ra_shape shape;
 	struct diag_at at;
 };

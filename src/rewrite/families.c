@@ -91,28 +91,19 @@ bool rewrite_read_assumption(const char *text, bool *finite, struct diags *diags
 			text);
 }
 
-/* Reads one of several types; `names` lists them, and `what` is the part of the sentence before the text. */
-static bool read_type(const char *text, const enum dtype *types, size_t n, const char *names, const char *what,
-		      enum dtype *dtype, struct diags *diags)
+bool rewrite_read_weight_type(const char *text, enum dtype *dtype, struct diags *diags)
 {
-	for (size_t i = 0; i < n; i++)
+	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I8};
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		if (strcmp(dtype_traits_of(types[i])->spelling, text) == 0) {
 			*dtype = types[i];
 			return true;
 		}
-	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, names, "%s '%.40s'", what, text);
+	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "f32, f16, bf16, i8", "weights cannot be kept as '%.40s'", text);
 }
 
-bool rewrite_read_weight_type(const char *text, enum dtype *dtype, struct diags *diags)
+bool rewrite_read_precision(const char *text, enum precision *precision, struct diags *diags)
 {
-	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I8};
-	return read_type(text, types, sizeof types / sizeof *types, "f32, f16, bf16, i8", "weights cannot be kept as",
-			 dtype, diags);
-}
-
-bool rewrite_read_precision(const char *text, enum dtype *dtype, struct diags *diags)
-{
-	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I16, DTYPE_I8};
-	return read_type(text, types, sizeof types / sizeof *types, "f32, f16, bf16, i16, i8", "the precision cannot be", dtype,
-			 diags);
+	return precision_read(text, precision) ||
+	       diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, precision_list(), "the precision cannot be '%.40s'", text);
 }

@@ -250,7 +250,7 @@ void rewrite_observe(struct sub_program *to, const struct sub_program *from, con
 	(void)trace;
 	struct rewrite_products all = rewrite_find_products(from, options, to->arena);
 	struct observing o = {
-	    .to = to, .from = from, .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n), .states = from->states.n, .f32 = options->precision == DTYPE_F32};
+	    .to = to, .from = from, .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n), .states = from->states.n, .f32 = options->precision == PRECISION_F32};
 	sub_copy_declarations(to, from);
 	for (uint32_t i = 1; i < from->values.n; i++) {
 		struct sub_value v = from->values.at[i];

@@ -484,7 +484,7 @@ static bool *bar_declared(const struct sub_program *p, struct arena *a)
 {
 	bool *barred = ARENA_ARRAY(a, bool, p->params.n);
 	for (size_t i = 0; i < p->params.n; i++)
-		barred[i] = p->params.at[i].declared && p->params.at[i].products != DTYPE_F32;
+		barred[i] = p->params.at[i].declared && p->params.at[i].products != PRECISION_F32;
 	return barred;
 }
 

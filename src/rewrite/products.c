@@ -14,7 +14,7 @@ enum {
 static const char *const refusals[] = {
     [REWRITE_NO_SHAPE] = "the weights, or what they multiply, lack an index of the sum",
     [REWRITE_TOO_SMALL] = "fewer than 16 terms, or 16 sums of the same factors",
-    [REWRITE_SEVERAL] = "sums over several indices, or over edges, are not computed in f16",
+    [REWRITE_SEVERAL] = "sums over several indices, or over edges, are not computed by blocks, as in f16, bf16x1 and bf16x3",
     [REWRITE_NO_BOUND] = "no bound is known of what they multiply",
     [REWRITE_UNFIT_BOUND] = "bounds that come with the weights hold for other options: --math, --rules or --assume",
     [REWRITE_KEPT] = "the weights say so",
@@ -31,7 +31,7 @@ const char *rewrite_refusal_text(enum rewrite_refusal refusal)
 
 bool rewrite_observes_f32(const struct rewrite_options *o)
 {
-	return o->observing && o->precision == DTYPE_F32;
+	return o->observing && o->precision == PRECISION_F32;
 }
 
 void rewrite_put_bound_name(struct str *s, const char *product)
@@ -41,7 +41,7 @@ void rewrite_put_bound_name(struct str *s, const char *product)
 
 /* What is said of the precision of products with a value. */
 struct claim {
-	enum dtype precision;
+	enum precision precision;
 	bool any;	   /* it is computed of a parameter */
 	bool declared;	   /* by the model, else by the options */
 	bool contradicted; /* different things are said of its parameters */
@@ -87,7 +87,7 @@ static struct rewrite_bound find_bound(const struct finding *f, sub_ref x)
 }
 
 /* Joins what the arguments of each value say of the precision of products with it. */
-static struct claim *find_claims(const struct sub_program *p, enum dtype usual, struct arena *a)
+static struct claim *find_claims(const struct sub_program *p, enum precision usual, struct arena *a)
 {
 	struct claim *claim = ARENA_ARRAY(a, struct claim, p->values.n);
 	for (uint32_t i = 1; i < p->values.n; i++) {
@@ -120,9 +120,10 @@ static enum rewrite_refusal judge_shape(const struct finding *f, const struct su
 		return REWRITE_CONTRADICTED;
 	if (!sub_use_has_all(&p->w, &v->reduced) || !sub_use_has_all(&p->x, &v->reduced))
 		return REWRITE_NO_SHAPE;
-	if (p->precision == DTYPE_F32 && (p->declared || !is_watching(f)))
+	if (p->precision == PRECISION_F32 && (p->declared || !is_watching(f)))
 		return p->declared ? REWRITE_IN_F32 : REWRITE_UNASKED;
-	if (p->precision == DTYPE_F16 && (v->reduced.n > 1 || sub_reduces_ragged(f->all.p, v)))
+	bool blocks = p->precision == PRECISION_F16 || p->precision == PRECISION_BF16X1 || p->precision == PRECISION_BF16X3;
+	if (blocks && (v->reduced.n > 1 || sub_reduces_ragged(f->all.p, v)))
 		return REWRITE_SEVERAL;
 	return !p->declared && (p->terms < LEAST_TERMS || p->sums < LEAST_SUMS) ? REWRITE_TOO_SMALL
 										: REWRITE_QUANTISED;
@@ -176,6 +177,11 @@ static const char *make_name(const struct finding *f, uint32_t i, const struct r
 	return make_free_name(f, p);
 }
 
+bool rewrite_is_bf16(enum precision p)
+{
+	return p == PRECISION_BF16 || p == PRECISION_BF16X1 || p == PRECISION_BF16X3;
+}
+
 /* --- finding --- */
 
 static const struct rewrite_calibrated *find_calibrated(const struct rewrite_calibration *c, const char *name)
@@ -201,7 +207,7 @@ static void judge_bound(const struct finding *f, uint32_t i, struct rewrite_prod
 	const struct rewrite_calibrated *c = find_calibrated(f->options->calibration, p->name);
 	if (c && c->kept) {
 		p->refusal = REWRITE_KEPT;
-	} else if (p->precision == DTYPE_BF16) {
+	} else if (!precision_traits_of(p->precision)->bounded) {
 		return;
 	} else if (isinf(p->bound.most) && (c || is_watching(f))) {
 		p->bound = (struct rewrite_bound){1, false};
@@ -241,7 +247,7 @@ static bool is_linked(const struct finding *f, const struct sub_value *v, const 
 {
 	sub_ref start = v->arg[0].value;
 	const struct rewrite_product *before = &f->all.at[start.i];
-	return p->refusal == REWRITE_QUANTISED && before->refusal == REWRITE_QUANTISED && p->precision != DTYPE_BF16 &&
+	return p->refusal == REWRITE_QUANTISED && before->refusal == REWRITE_QUANTISED && !rewrite_is_bf16(p->precision) &&
 	       before->links + 1 < REWRITE_MOST_LINKS && p->bound.per_edge == before->bound.per_edge &&
 	       p->precision == before->precision && f->all.uses[start.i] == 1 &&
 	       sub_reads_as_is(f->all.p, v, 0);
@@ -279,10 +285,10 @@ static const double f16_limit = 16384;
 
 /* The largest integer of weights: each byte of it is at most that of a signed byte, so that integers of 16 bits are pairs of
  * signed bytes, 256 h + l, whatever their sign. */
-static double find_most(enum dtype precision)
+static double find_most(enum precision precision)
 {
 	double most = 0;
-	for (int i = 0; i < dtype_traits_of(precision)->bytes; i++)
+	for (int i = 0; i < precision_traits_of(precision)->bytes; i++)
 		most = most * (UINT8_MAX + 1) + INT8_MAX;
 	return most;
 }
@@ -291,7 +297,7 @@ struct rewrite_product_chain rewrite_find_chain(const struct rewrite_products *a
 {
 	struct rewrite_product_chain c = {.links = all->at[last].links + 1, .most = find_most(all->at[last].precision)};
 	double terms = 0;
-	bool halves = all->at[last].precision == DTYPE_F16;
+	bool halves = all->at[last].precision == PRECISION_F16;
 	for (int i = 0; i < c.links; i++) {
 		c.sum[i] = &all->p->values.at[last];
 		c.product[i] = &all->at[last];
@@ -379,7 +385,7 @@ bool rewrite_find_refused(const struct sub_program *from, const struct rewrite_o
 	struct rewrite_products all = rewrite_find_products(from, options, a);
 	for (size_t i = 0; i < from->params.n; i++) {
 		const struct sub_tensor *t = &from->params.at[i];
-		if (t->declared && t->products != DTYPE_F32 && is_refused(&all, (int)i, a, r))
+		if (t->declared && t->products != PRECISION_F32 && is_refused(&all, (int)i, a, r))
 			return true;
 	}
 	return false;
@@ -389,6 +395,9 @@ bool rewrite_find_refused(const struct sub_program *from, const struct rewrite_o
 
 /* Two factors with 8 binary digits each, of which the last is rounded. */
 static const double bf16_error = 2 * 0x1p-8 + 0x1p-16;
+
+/* Of two factors with 8 digits and 8 of the rest each: the last digit of both is rounded, and the product of the rests is left out. */
+static const double bf16x3_error = 3 * 0x1p-16 + 0x1p-23;
 
 /* The largest error of a sum of so many products in f16, of their magnitudes: of both factors, of each sum in the chain of a block,
  * and of the sum of the two chains; and what denormal numbers lose, which a row's scale keeps below 2^-20. */
@@ -410,14 +419,15 @@ static struct rewrite_integers describe_chain(const struct rewrite_products *all
 					      struct arena *a)
 {
 	struct rewrite_product_chain c = rewrite_find_chain(all, last);
+	enum precision p = all->at[last].precision;
 	struct rewrite_integers d = {.links = c.links,
 				     .link = ARENA_ARRAY(a, struct rewrite_integer_link, c.links),
 				     .levels = c.levels,
 				     .most = c.most,
 				     .limit = c.limit,
-				     .relative = all->at[last].precision == DTYPE_BF16 ? bf16_error : 0,
+				     .relative = p == PRECISION_BF16X3 ? bf16x3_error : rewrite_is_bf16(p) ? bf16_error : 0,
 				     .per_edge = c.per_edge};
-	bool halves = all->at[last].precision == DTYPE_F16;
+	bool halves = p == PRECISION_F16;
 	if (halves)
 		d.levels = d.limit = INFINITY;
 	for (int i = 0; i < c.links; i++) {
@@ -464,7 +474,7 @@ void rewrite_list_products(const struct sub_program *p, const struct rewrite_opt
 						 .reads = find_params(p, one->w.value, p->arena),
 						 .params = p->params.n,
 						 .why = quantised ? NULL : refusals[one->refusal],
-						 .precision = quantised && !rewrite_observes_f32(options) ? one->precision : DTYPE_F32,
+						 .precision = quantised && !rewrite_observes_f32(options) ? one->precision : PRECISION_F32,
 						 .calibrated = one->calibrated,
 						 .bound_of = one->bound_of,
 						 .per_edge = one->bound.per_edge,

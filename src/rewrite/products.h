@@ -31,7 +31,7 @@ struct rewrite_product {
 	struct sub_use x, w;
 	double terms, sums;	    /* products of each sum, and sums that share what is multiplied */
 	struct rewrite_bound bound; /* of the magnitudes of x; 1 of a calibrated one; bf16 needs none */
-	enum dtype precision;	    /* f32, or of the integers, or f16, or bf16 */
+	enum precision precision;
 	bool declared;		    /* by the model, else by the options */
 	bool calibrated;	    /* the bound is a number that comes with the weights */
 	const char *bound_of;	    /* the first calibrated product of the same x, whose bound it takes: so integers are shared */
@@ -60,8 +60,10 @@ struct rewrite_product_chain {
 struct rewrite_products rewrite_find_products(const struct sub_program *, const struct rewrite_options *, struct arena *);
 /* The chain that ends with the product of a value. */
 struct rewrite_product_chain rewrite_find_chain(const struct rewrite_products *, uint32_t last);
-/* The value of an accumulation in bf16 (bf16_products.c), of copies of its arguments; none if it has too many variables. */
-sub_ref rewrite_add_bf16_product(struct sub_program *to, const struct sub_value *sum, struct sub_use start,
+/* Whether products are computed in bf16, in one of the ways there are: then a sum goes on from another one as it does in f32. */
+bool rewrite_is_bf16(enum precision);
+/* The value of an accumulation in such a way (bf16_products.c), of copies of its arguments; none if it has too many variables. */
+sub_ref rewrite_add_bf16_product(struct sub_program *to, enum precision, const struct sub_value *sum, struct sub_use start,
 				 struct sub_use x, struct sub_use w);
 /* How many columns of what a product multiplies its weights tell apart; squares are observed of each (observe.c). */
 int64_t rewrite_count_columns(const struct sub_program *, const struct rewrite_product *);

@@ -115,7 +115,7 @@ static struct sub_use add_reduced(struct quantising *q, const struct rewrite_pro
 
 static bool is_in_f16(const struct rewrite_product_chain *c)
 {
-	return c->product[0]->precision == DTYPE_F16;
+	return c->product[0]->precision == PRECISION_F16;
 }
 
 /* What an integer, or 1 in f16, of the weights of a sum stands for. */
@@ -234,7 +234,7 @@ static sub_ref write_bf16(struct quantising *q, uint32_t i)
 {
 	const struct rewrite_product *p = &q->products.at[i];
 	const struct sub_value *sum = &q->from->values.at[i];
-	return rewrite_add_bf16_product(q->to, sum, use_copy(q, sum->arg[0]), use_copy(q, p->x), use_copy(q, p->w));
+	return rewrite_add_bf16_product(q->to, p->precision, sum, use_copy(q, sum->arg[0]), use_copy(q, p->x), use_copy(q, p->w));
 }
 
 /* The value in integers, or in f16; none if it has too many variables. */
@@ -269,7 +269,7 @@ static sub_ref write_value(struct quantising *q, uint32_t i)
 	uint32_t start = q->from->values.at[i].arg[0].value.i;
 	sub_ref r = {0};
 	if (p->refusal == REWRITE_QUANTISED)
-		r = p->precision == DTYPE_BF16 ? write_bf16(q, i) : write_chain(q, i);
+		r = rewrite_is_bf16(p->precision) ? write_bf16(q, i) : write_chain(q, i);
 	if (r.i)
 		return r;
 	if (p->links)
@@ -285,10 +285,12 @@ static void add_note(struct quantising *q, struct rewrite_trace *trace, const st
 {
 	struct str s = str_in(q->to->arena);
 	bool quantised = p->refusal == REWRITE_QUANTISED;
-	str_printf(&s, "products %s are computed in %s", p->name, dtype_traits_of(quantised ? p->precision : DTYPE_F32)->spelling);
+	str_printf(&s, "products %s are computed in %s", p->name, precision_traits_of(quantised ? p->precision : PRECISION_F32)->spelling);
 	if (!quantised)
 		str_printf(&s, ": %s", rewrite_refusal_text(p->refusal));
-	else if (p->precision == DTYPE_BF16)
+	else if (p->precision == PRECISION_BF16X3)
+		str_puts(&s, ", both factors as sums of two bf16");
+	else if (rewrite_is_bf16(p->precision))
 		str_puts(&s, ", both factors rounded");
 	else if (p->calibrated)
 		str_puts(&s, " of factors within a bound that comes with the weights");

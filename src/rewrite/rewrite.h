@@ -40,7 +40,7 @@ struct rewrite_options {
 	unsigned off;	       /* families that do not run, 1u << REWRITE_FAMILY_... */
 	int64_t table_bytes;   /* the most that all tables of a binding may take together [bytes] */
 	enum dtype weights_as; /* f16, bf16, i8; f32 = as the model says */
-	enum dtype precision;  /* of products with weights: f32, f16, bf16, i16, i8 */
+	enum precision precision; /* of products with weights */
 	const struct rewrite_calibration *calibration; /* NULL = there is none */
 	bool observing; /* what products with weights multiply, and their sums, are results (observe.c) */
 	const char *on_host; /* quantised products that the host keeps, by number: ",-0,-3"; NULL or "" = none */
@@ -56,8 +56,8 @@ const char *rewrite_family_spelling(int family);
 bool rewrite_read_families(const char *text, unsigned *off, struct diags *);
 /* Reads a type that weights can be kept in: "f32", "f16", "bf16" or "i8".  False after a diagnostic. */
 bool rewrite_read_weight_type(const char *text, enum dtype *, struct diags *);
-/* Reads what products can be computed in: "f32", "f16", "bf16", "i16" or "i8".  False after a diagnostic. */
-bool rewrite_read_precision(const char *text, enum dtype *, struct diags *);
+/* Reads what products can be computed in (base/precision.def).  False after a diagnostic. */
+bool rewrite_read_precision(const char *text, enum precision *, struct diags *);
 /* Reads what is assumed of numbers: "nothing" or "finite".  False after a diagnostic. */
 bool rewrite_read_assumption(const char *text, bool *finite, struct diags *);
 const char *rewrite_assumption_spelling(bool finite);
@@ -123,7 +123,7 @@ struct rewrite_listed {
 	size_t params;
 	const char *why; /* it stays in f32; NULL = it need not */
 	const char *bound_of; /* the product whose calibrated bound it takes, as all that multiply the same value do; or NULL */
-	enum dtype precision; /* that it is computed in */
+	enum precision precision; /* that it is computed in */
 	bool calibrated, per_edge;
 	double bound; /* of what the weights multiply, infinite if it is not known; see struct rewrite_bound */
 	double terms, sums;

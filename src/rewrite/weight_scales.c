@@ -73,7 +73,7 @@ static void set_scales(const struct scaling *s, const struct rewrite_product_cha
 static void scale_chain(const struct scaling *s, const struct rewrite_product_chain *c)
 {
 	float *largest = ARENA_ARRAY(s->arena, float, rewrite_count_weight_rows(s->p, c->sum[0], &c->product[0]->w));
-	if (isinf(c->limit) && c->product[0]->precision == DTYPE_I8 && can_scale(s, c, largest))
+	if (isinf(c->limit) && c->product[0]->precision == PRECISION_I8 && can_scale(s, c, largest))
 		set_scales(s, c, largest);
 	else
 		for (int l = 0; l < c->links; l++)

@@ -193,3 +193,110 @@ struct sub_use rewrite_sum_words(struct sub_program *p, const struct sub_vars *r
 	v.arg[2] = add_words(p, w, k, q, parts);
 	return rewrite_use_value(p, v);
 }
+
+/* --- words of blocks --- */
+
+/* The numbers of a dimension in blocks of 2 * words. */
+struct blocks {
+	int64_t blocks, words;
+};
+
+/* As few blocks as there can be, of a multiple of four words each. */
+static struct blocks find_blocks(int64_t extent)
+{
+	int64_t words = (extent + 1) / 2, blocks = (words + SUB_MOST_BF16_BLOCK - 1) / SUB_MOST_BF16_BLOCK;
+	return (struct blocks){blocks, ((words + blocks - 1) / blocks + 3) / 4 * 4};
+}
+
+/* A value whose dimension d has become two, of the blocks and of the words of one; its argument and maps are to be set. */
+static struct sub_value cut_dimension(struct sub_program *p, const struct sub_value *x, int d, const struct blocks *b)
+{
+	struct sub_value v = {.op = SUB_ASSIGN, .args = 1, .vars = x->vars + 1};
+	for (int i = 0; i < x->vars; i++)
+		v.var[i + (i > d)] = x->var[i];
+	int block = find_free_var(p, b->blocks, x->var, x->vars), others[SUB_MAX_VARS + 1];
+	memcpy(others, x->var, x->vars * sizeof *others);
+	others[x->vars] = block;
+	v.var[d] = block;
+	v.var[d + 1] = find_free_var(p, b->words, others, x->vars + 1);
+	return v;
+}
+
+/* The lower numbers of the words of all blocks, or the upper ones, which are those behind them in the block. */
+static struct sub_use take_half(struct sub_program *p, sub_ref number, int d, const struct blocks *b, bool upper)
+{
+	const struct sub_value x = *sub_at(p, number);
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = cut_dimension(p, &x, d, b);
+	for (int i = 0; i < x.vars; i++)
+		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = v.var[i + (i > d)], .scale = 1};
+	map[d].scale = 2 * b->words;
+	map[d].var2 = v.var[d + 1];
+	map[d].scale2 = 1;
+	map[d].offset = upper ? b->words : 0;
+	v.arg[0] = sub_as_is(p, number);
+	v.map = map;
+	v.fills = 2 * b->blocks * b->words > p->vars.at[x.var[d]].extent;
+	return sub_as_is(p, sub_add(p, v, NULL));
+}
+
+/* The words of a value along its dimension d.  As in make_words, what only repeats elements repeats words. */
+static sub_ref make_block_words(struct sub_program *p, sub_ref number, int d, const struct blocks *b)
+{
+	const struct sub_value x = *sub_at(p, number);
+	struct sub_map map[SUB_MAX_VARS];
+	int kept = x.op == SUB_ASSIGN ? find_kept(p, &x, d) : -1;
+	if (kept < 0) {
+		struct sub_use upper = take_half(p, number, d, b, true), lower = take_half(p, number, d, b, false);
+		return rewrite_add_operator(p, SUB_APPEND16, upper, lower, none).value;
+	}
+	sub_ref words = make_block_words(p, x.arg[0].value, kept, b);
+	if (!words.i)
+		return words;
+	struct sub_value v = cut_dimension(p, &x, d, b);
+	for (int i = 0; i < sub_at(p, x.arg[0].value)->vars; i++)
+		map[i + (i > kept)] = x.map[i];
+	for (int i = 0; i < 2; i++)
+		map[kept + i] = (struct sub_map){.function = SUB_AFFINE, .var = v.var[d + i], .scale = 1};
+	v.map = map;
+	v.arg[0] = sub_as_is(p, words);
+	v.fills = x.fills;
+	v.fill = x.fills ? repeat_number(x.fill, &(struct rewrite_parts){.count = 2}) : 0;
+	return sub_add(p, v, NULL);
+}
+
+/* The words of a number along the variable k, under its names with `block` and `word` instead of k. */
+static struct sub_use add_block_words(struct sub_program *p, struct sub_use number, int k, int block, int word, const struct blocks *b)
+{
+	int d = 0;
+	while (number.var[d] != k)
+		d++;
+	number.value = make_block_words(p, number.value, d, b);
+	memmove(&number.var[d + 2], &number.var[d + 1], (number.vars - d - 1) * sizeof *number.var);
+	number.var[d] = block;
+	number.var[d + 1] = word;
+	number.vars++;
+	return number;
+}
+
+struct sub_use rewrite_sum_blocks(struct sub_program *p, int k, struct sub_use x, struct sub_use w, struct sub_use start)
+{
+	const struct blocks b = find_blocks(p->vars.at[k].extent);
+	int names[3 * SUB_MAX_VARS + 1], n = 0;
+	if (x.vars == SUB_MAX_VARS || w.vars == SUB_MAX_VARS || !start.value.i)
+		return none;
+	for (int i = 0; i < x.vars; i++)
+		names[n++] = x.var[i];
+	for (int i = 0; i < w.vars; i++)
+		names[n++] = w.var[i];
+	for (int i = 0; i < start.vars; i++)
+		names[n++] = start.var[i];
+	int block = find_free_var(p, b.blocks, names, n);
+	names[n++] = block;
+	int word = find_free_var(p, b.words, names, n);
+	struct sub_value v = {.op = SUB_ACCUMULATE_BF16_BLOCK, .reduced = {2, {block, word}}};
+	v.arg[0] = start;
+	v.arg[1] = add_block_words(p, x, k, block, word, &b);
+	v.arg[2] = add_block_words(p, w, k, block, word, &b);
+	return v.arg[1].value.i && v.arg[2].value.i ? rewrite_use_value(p, v) : none;
+}

@@ -18,6 +18,10 @@ struct rewrite_parts {
 struct sub_use rewrite_sum_words(struct sub_program *, const struct sub_vars *reduced, struct sub_use x,
 				 struct sub_use w, struct sub_use start, const struct rewrite_parts *);
 
+/* The same over the variable k by blocks of words of two bf16, whose bits x and w are, with those of the first half of a block in the lower
+ * halves of its words and those of the second one in the upper halves (accumulate_bf16_block). */
+struct sub_use rewrite_sum_blocks(struct sub_program *, int k, struct sub_use x, struct sub_use w, struct sub_use start);
+
 /* How many sums of products of x and w an element of x is part of: one for each element along variables that x lacks. */
 double rewrite_count_readers(const struct sub_program *, const struct sub_use *x, const struct sub_use *w);
 /* Whether words of x would be made for each window, and each be multiplied once, as those of a depthwise convolution: that takes

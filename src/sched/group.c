@@ -348,16 +348,16 @@ static int window_of(const struct sub_program *p, const struct sub_value *v)
  * operands is a concatenation, part of which other loops may read. */
 static bool is_whole(const struct sub_program *p, const struct sched_group *g, const struct sub_value *v)
 {
-	bool whole = v->vars == g->rows + g->edges + g->dims && v->op != SUB_ACCUMULATE_F16; /* blocks are not cut */
+	bool whole = v->vars == g->rows + g->edges + g->dims && !sub_block_of(p, v); /* blocks are not cut */
 	for (int a = 0; a < v->args; a++)
 		whole &= sub_at(p, v->arg[a].value)->op != SUB_COND;
 	return whole;
 }
 
-/* Whether a reduction is of dot products of four bytes of a row with four of a weight. */
-static bool multiplies_bytes(const struct sub_program *p, const struct sub_value *v)
+/* Whether a reduction is of dot products of words of a row with those of a weight that matrix registers can compute. */
+static bool fits_matrices(const struct sub_program *p, const struct sub_value *v)
 {
-	if (v->op != SUB_ACCUMULATE4)
+	if (!sub_fits_matrices(v->op))
 		return false;
 	const struct sub_value *weight = sub_at(p, v->arg[2].value);
 	while (weight->op == SUB_ASSIGN)
@@ -395,11 +395,11 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	}
 	memcpy(fresh.shift, r->shift, sizeof fresh.shift);
 	fresh.first = v->reduced.var[0];
-	fresh.whole = fresh.of_bytes = true;
+	fresh.whole = fresh.of_matrices = true;
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);
 	g->loops.at[loop].whole &= !ragged && is_whole(p, g, v);
-	g->loops.at[loop].of_bytes &= multiplies_bytes(p, v);
+	g->loops.at[loop].of_matrices &= fits_matrices(p, v);
 	int gates = ++g->loops.at[loop].gates;
 	if (product)
 		note_operands(&g->loops.at[loop], r, g->dims, g->sort);

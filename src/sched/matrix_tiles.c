@@ -3,8 +3,8 @@
  *
  * Their sums are vector registers for one row only, so the number of these does not bound the rows of a tile: those of a matrix
  * register do.  A matrix register of weights is loaded and multiplied once for each tile of rows, whether it has two rows or all,
- * so the fewest tiles are best.  Sizes are the rows of a matrix register and its halves, down to one row, which vectors compute: so a
- * level of any width has at most one tile of each smaller size. */
+ * so the fewest tiles are best.  Sizes are the rows of a matrix register and its halves, down to one row, which vectors compute in
+ * products of bytes: so a level of any width has at most one tile of each smaller size. */
 #include "sched/sched.h"
 
 /* Matrix registers that hold factors while the others hold sums. */
@@ -12,10 +12,10 @@ enum { FACTORS = 2 };
 
 bool sched_uses_matrices(const struct target *t, const struct sched_group *g, int lanes)
 {
-	bool bytes = t->matrix_rows && g->gates && g->loops.n && lanes == t->lanes;
-	for (size_t i = 0; bytes && i < g->loops.n; i++)
-		bytes = g->loops.at[i].of_bytes && !g->loops.at[i].own;
-	return bytes;
+	bool fits = t->matrix_rows && g->gates && g->loops.n && lanes == t->lanes;
+	for (size_t i = 0; fits && i < g->loops.n; i++)
+		fits = g->loops.at[i].of_matrices && !g->loops.at[i].own;
+	return fits;
 }
 
 int sched_most_rows(const struct target *t, const struct sched_group *g, int lanes)
@@ -38,12 +38,22 @@ static int choose_columns(const struct target *t, const struct sched_group *g, i
 	return columns > 1 ? columns : 1;
 }
 
+/* Whether the innermost loop of sums over several variables could be written out: those over blocks of words are. */
+static bool has_windows(const struct sched_group *g)
+{
+	bool windows = false;
+	for (size_t i = 0; i < g->loops.n; i++)
+		windows |= g->loops.at[i].window > 1;
+	return windows;
+}
+
 struct sched_tile sched_make_matrix_tile(const struct target *t, const struct sched_group *g, struct sched_tile tile, int rows)
 {
 	tile.across = SCHED_NODES;
 	tile.block = tile.cut = 0;
 	tile.rows_outside = tile.by_rows = false;
 	tile.columns = choose_columns(t, g, tile.lanes);
+	tile.unroll = has_windows(g) ? 1 : tile.unroll; /* matrix registers compute loops over words, not what is written out of them */
 	tile.sizes = 0;
 	for (rows = rows < t->matrix_rows ? rows : t->matrix_rows; rows >= 1; rows /= 2)
 		tile.nodes[tile.sizes++] = rows;

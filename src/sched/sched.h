@@ -27,7 +27,7 @@ struct sched_loop {
 	int first;	   /* the outermost variable that is reduced */
 	bool whole;	   /* all values have the dimensions of the group; none reads a concatenation of children */
 	bool per_edge; /* once for each edge of a row */
-	bool of_bytes; /* its reductions are dot products of four bytes with weights */
+	bool of_matrices; /* its reductions are dot products with weights that matrix registers can compute */
 	bool own; /* not shared: each row, or each edge, has weights of its own, such as those of its label */
 	/* of the operands of its first product, or of the one operand: the dimensions that they depend on, as `beside`; bytes in memory */
 	unsigned operand[2];

@@ -136,7 +136,7 @@ static uint64_t identify_operand(const struct sched_walk *w, const struct sub_va
 }
 
 /* Sets the operands of a product that other reductions of the group may share: the one that does not depend on the
- * target's columns, and in products of bytes the other one; 0 = none. */
+ * target's columns, and in products for matrix registers the other one; 0 = none. */
 static void set_shared_operands(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
 				const struct own_indices *own, struct sched_reduction *r)
 {
@@ -146,7 +146,7 @@ static void set_shared_operands(const struct sched_walk *w, const struct sub_val
 		if (columns)
 			continue;
 		r->shared = id;
-		r->columns = v->op == SUB_ACCUMULATE4 ? identify_operand(w, v, index, own, 3 - a, &others) : 0;
+		r->columns = sub_fits_matrices(v->op) ? identify_operand(w, v, index, own, 3 - a, &others) : 0;
 		return;
 	}
 }

@@ -237,11 +237,28 @@ static double accumulate_halves(struct evaluator *v, const struct sub_value *val
 	return total;
 }
 
+/* By blocks of words of bf16. */
+static double accumulate_bf16_blocks(struct evaluator *v, const struct sub_value *value)
+{
+	float total = (float)read_use(v, &value->arg[0]);
+	int64_t block = sub_block_of(v->p, value), n = 0;
+	int32_t a[SUB_MOST_BF16_BLOCK], b[SUB_MOST_BF16_BLOCK];
+	for (bool more = first_reduced(v, value); more; more = next_reduced(v, value)) {
+		a[n] = (int32_t)sub_integer(read_use(v, &value->arg[1]));
+		b[n++] = (int32_t)sub_integer(read_use(v, &value->arg[2]));
+		total = n == block ? add_bf16_block(a, b, block, 1, total) : total;
+		n %= block;
+	}
+	return total;
+}
+
 static double accumulate_elements(struct evaluator *v, const struct sub_value *value)
 {
 	enum sub_op combine = sub_traits_of(value->op)->combine;
 	if (value->op == SUB_ACCUMULATE_F16 && v->numbers.arithmetic != SUB_FIELD)
 		return accumulate_halves(v, value);
+	if (value->op == SUB_ACCUMULATE_BF16_BLOCK && v->numbers.arithmetic != SUB_FIELD)
+		return accumulate_bf16_blocks(v, value);
 	double total = read_use(v, &value->arg[0]);
 	for (bool more = first_reduced(v, value); more; more = next_reduced(v, value))
 		total = sub_apply_operator(&v->numbers, combine, value->dtype, value->dtype, read_use(v, &value->arg[1]),

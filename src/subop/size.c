@@ -53,10 +53,11 @@ double sub_reduced_elements(const struct sub_program *p, const struct sub_value 
 
 int64_t sub_block_of(const struct sub_program *p, const struct sub_value *v)
 {
-	if (v->op != SUB_ACCUMULATE_F16)
+	int64_t most = v->op == SUB_ACCUMULATE_F16 ? SUB_MOST_BLOCK : v->op == SUB_ACCUMULATE_BF16_BLOCK ? SUB_MOST_BF16_BLOCK : 0;
+	if (!most)
 		return 0;
 	int64_t words = p->vars.at[v->reduced.var[v->reduced.n - 1]].extent;
-	int64_t block = words < SUB_MOST_BLOCK ? words : SUB_MOST_BLOCK;
+	int64_t block = words < most ? words : most;
 	while (words % block)
 		block--;
 	return block;

@@ -208,7 +208,7 @@ struct sub_tensor {
 	int64_t shape[TENSOR_MAX_RANK];
 	int traversal; /* states: the one that computes it */
 	bool declared; /* a parameter of which the model says in what products with it are computed: */
-	enum dtype products; /* f32, f16, bf16, i16, i8 */
+	enum precision products;
 	float within; /* an input whose elements have at most this magnitude, and are numbers, as runs check; 0 = not
 			 known */
 	bool folded; /* a parameter that a body at binding computes; these come after those of the model */
@@ -460,6 +460,8 @@ extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);
 /* Whether it is a REDUCE or CONTRACTION: loops over variables that the value lacks. */
 bool sub_reduces(enum sub_op);
+/* Whether matrix registers can compute its sums (ilir/use_matrices.c): of products of bytes, and of blocks of bf16. */
+bool sub_fits_matrices(enum sub_op);
 /* Writes the variables of the elements that a value reduces: of its argument, or of the product of its last
  * two. */
 int sub_reduced_vars(const struct sub_program *, const struct sub_value *, int *var);
@@ -498,9 +500,9 @@ double sub_row_elements(const struct sub_program *, const struct sub_value *);
 double sub_reduced_elements(const struct sub_program *, const struct sub_value *);
 /* Elements that a value reduces for one element of its own. */
 double sub_reduced_extent(const struct sub_program *, const struct sub_value *);
-/* The words of a block of accumulate_f16: the largest divisor of the extent of its last reduced variable that is at most
- * SUB_MOST_BLOCK.  0 = the value has no blocks. */
-enum { SUB_MOST_BLOCK = 64 };
+/* The words of a block of accumulate_f16 or accumulate_bf16_block: the largest divisor of the extent of its last reduced variable that is at
+ * most SUB_MOST_BLOCK or SUB_MOST_BF16_BLOCK.  0 = the value has no blocks. */
+enum { SUB_MOST_BLOCK = 64, SUB_MOST_BF16_BLOCK = 16 };
 int64_t sub_block_of(const struct sub_program *, const struct sub_value *);
 /* How often a body computes a row: once, or once for each further step of a scan. */
 double sub_runs_per_row(const struct sub_program *, const struct sub_body *);

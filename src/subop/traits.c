@@ -44,6 +44,11 @@ bool sub_reduces(enum sub_op op)
 	return traits[op].class == SUB_REDUCE || traits[op].class == SUB_CONTRACTION;
 }
 
+bool sub_fits_matrices(enum sub_op op)
+{
+	return op == SUB_ACCUMULATE4 || op == SUB_ACCUMULATE_BF16_BLOCK;
+}
+
 bool sub_commutes(enum sub_op op)
 {
 	return traits[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_QUOTIENT && op != SUB_LESS &&

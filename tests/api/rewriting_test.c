@@ -97,7 +97,7 @@ int main(void)
 			takes(&k, NULL, NULL, 0);
 		}
 		precision = "f8";
-		refuses(&k, NULL, NULL, "the precision cannot be 'f8'", "f32, f16, bf16, i16, i8");
+		refuses(&k, NULL, NULL, "the precision cannot be 'f8'", "f32, f16, bf16, bf16x1, bf16x3, i16, i8");
 		precision = NULL;
 		for (int i = 0; i < 2; i++) {
 			assume = (const char *const[]){"nothing", "finite"}[i];

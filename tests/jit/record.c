@@ -7,20 +7,21 @@
 
 static const struct {
 	const char *path, *sizes;
-	enum dtype precision;
+	enum precision precision;
 } models[] = {
-    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30", DTYPE_F32},
-    {"examples/childsum/childsum.ra", "D=13 E=10 V=30 C=4", DTYPE_F32},
-    {"tests/ra/good/gru.ra", "D=18 E=7", DTYPE_F32},
-    {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4", DTYPE_F32},
-    {"tests/ra/good/matrix.ra", "D=5 V=30", DTYPE_F32},
-    {"tests/models/mixed.ra", "D=11 X=5", DTYPE_F32},
-    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30", DTYPE_I16},
-    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30", DTYPE_I8},
-    {"examples/childsum/childsum.ra", "D=18 E=10 V=30 C=4", DTYPE_I16},
-    {"examples/childsum/childsum.ra", "D=18 E=10 V=30 C=4", DTYPE_I8},
-    {"tests/golden/quantised.ra", "D=35", DTYPE_I16},
-    {"tests/golden/quantised.ra", "D=35", DTYPE_I8},
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30", PRECISION_F32},
+    {"examples/childsum/childsum.ra", "D=13 E=10 V=30 C=4", PRECISION_F32},
+    {"tests/ra/good/gru.ra", "D=18 E=7", PRECISION_F32},
+    {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4", PRECISION_F32},
+    {"tests/ra/good/matrix.ra", "D=5 V=30", PRECISION_F32},
+    {"tests/models/mixed.ra", "D=11 X=5", PRECISION_F32},
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30", PRECISION_I16},
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30", PRECISION_I8},
+    {"examples/childsum/childsum.ra", "D=18 E=10 V=30 C=4", PRECISION_I16},
+    {"examples/childsum/childsum.ra", "D=18 E=10 V=30 C=4", PRECISION_I8},
+    {"tests/golden/quantised.ra", "D=35", PRECISION_I16},
+    {"tests/golden/quantised.ra", "D=35", PRECISION_I8},
+    {"tests/golden/quantised.ra", "D=35", PRECISION_BF16X3},
 };
 
 /* The interpreter, and who listens to it. */

@@ -262,6 +262,9 @@ int main(void)
 		test_bounds(models[i].path, models[i].sizes, "i8", models[i].nearest);
 		test_bounds(models[i].path, models[i].sizes, "f16", 20 * models[i].nearest);
 		test_bounds(models[i].path, models[i].sizes, "bf16", 20 * models[i].nearest);
+		test_bounds(models[i].path, models[i].sizes, "bf16x1", 20 * models[i].nearest);
+		if (models[i].nearest < 100) /* elsewhere most changes are as small as those of rounding */
+			test_bounds(models[i].path, models[i].sizes, "bf16x3", 15000 * models[i].nearest);
 	}
 	test_worst("i16", 4096.498 / 8192, 3.3);
 	test_worst("i8", 63.498 / 127, 2.1);

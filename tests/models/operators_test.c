@@ -199,6 +199,23 @@ static double bf16_products(const struct place *p, int i)
 	return sum;
 }
 
+/* A number in two bf16: the first one, or what is left of it. */
+static double split(double x, bool rest)
+{
+	double first = f32_of_bf16(bf16_of_f32((float)x));
+	return rest ? f32_of_bf16(bf16_of_f32((float)x - (float)first)) : first;
+}
+
+static double split_products(const struct place *p, int i)
+{
+	double sum = 0;
+	for (int k = 0; k < D; k++) {
+		double w = p->W[i][k], x = p->h[0][k];
+		sum += split(w, false) * (split(x, false) + split(x, true)) + split(w, true) * split(x, false);
+	}
+	return sum;
+}
+
 /* By a row's scale; the products of even and odd columns are two sums, of one block. */
 static double f16_products(const struct place *p, int i)
 {
@@ -253,6 +270,8 @@ static const struct row {
     {RA_MATMUL, SUB_DROP8, LIMB_PRODUCTS, limb_products},
     {RA_MATMUL, SUB_BF16_BITS, "B @ left.h", bf16_products},
     {RA_MATMUL, SUB_ACCUMULATE_BF16, "B @ left.h", bf16_products},
+    {RA_MATMUL, SUB_ACCUMULATE_BF16_BLOCK, "Y @ left.h", bf16_products},
+    {RA_MATMUL, SUB_BF16_REST, "Z @ left.h", split_products},
     {RA_MATMUL, SUB_F16_BITS, "H @ minimum(maximum(left.h, -1), 1)", f16_products},
     {RA_MATMUL, SUB_ACCUMULATE_F16, "H @ minimum(maximum(left.h, -1), 1)", f16_products},
     {RA_MUL, SUB_FMA, "left.h * right.h + x", multiply_add},
@@ -328,6 +347,8 @@ static void put_model(struct str *s, const struct row *row)
 			    {"W", "param W[D, D]\n"},
 			    {"Q", "param Q[16, D]\n"},
 			    {"B", "param B[D, D] products bf16\n"},
+			    {"Y", "param Y[D, D] products bf16x1\n"},
+			    {"Z", "param Z[D, D] products bf16x3\n"},
 			    {"H", "param H[D, D] products f16\n"},
 			    {"E[", "param E[V, D]\n"}};
 	str_puts(s, "model one\nstructure tree(left, right)\ninput x[D]\n");

@@ -23,7 +23,7 @@ static const struct {
 static const struct {
 	const char *name;
 	double change;
-} precisions[] = {{"i16", 2e-3}, {"i8", 0.1}, {"bf16", 0.1}, {"f16", 2e-2}};
+} precisions[] = {{"i16", 2e-3}, {"i8", 0.1}, {"bf16", 0.1}, {"bf16x1", 0.1}, {"bf16x3", 1e-4}, {"f16", 2e-2}};
 
 static bool find_results(struct setting *s, struct test_run *r, const struct test_model *m,
 			 const char *precision)

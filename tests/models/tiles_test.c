@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Whole models with products in integers as code for matrix registers, by each back end, where the processor has them or they can be
+/* Whole models with products in integers or in blocks of bf16 as code for matrix registers, by each back end, where the processor has them or they can be
  * executed in their place (tests/jit/amx.h): the bytes of the interpreter and of code for other targets. */
 #include "tests/jit/amx.h"
 #include "tests/models/agree.h"
@@ -110,7 +110,11 @@ int main(void)
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
 		test_model(i, "i16", 0);
 		test_model(i, "i8", 0);
+		test_model(i, "bf16x1", 0);
+		test_model(i, "bf16x3", 0);
 	}
+	test_model(0, "bf16x1", 300);
+	test_model(2, "bf16x3", 300);
 	test_model(0, "i16", 300);
 	test_model(2, "i16", 300);
 	skip_backends();

@@ -152,7 +152,7 @@ static void test_cell(size_t i)
 {
 	struct derivation d = with(REWRITE_REASSOCIATE, 0, 1 << 20);
 	struct sub_program contracted, quantised, limbs;
-	d.options.precision = DTYPE_I16;
+	d.options.precision = PRECISION_I16;
 	d.options.matrices = true;
 	derive(&d, cells[i].text, "");
 	struct arena *a = &d.model.arena;

@@ -319,7 +319,7 @@ static inline bool make_code(struct compiled *c, struct arena *a, const char *na
 
 /* Contracts, quantises and folds a program. */
 static inline void rewrite_program(struct sub_program *folded, struct arena *a, const struct sub_program *p,
-				   enum dtype precision)
+				   enum precision precision)
 {
 	struct rewrite_options o = {.table_bytes = 1 << 20, .precision = precision};
 	struct sub_program contracted, quantised, grouped;
@@ -328,15 +328,15 @@ static inline void rewrite_program(struct sub_program *folded, struct arena *a, 
 	sub_init(&grouped, a, p->name);
 	sub_init(folded, a, p->name);
 	rewrite_contract(&contracted, p, NULL, NULL);
-	if (precision != DTYPE_F32) {
+	if (precision != PRECISION_F32) {
 		rewrite_quantise(&quantised, &contracted, &o, NULL);
 		rewrite_group(&grouped, &quantised, &o, NULL);
 	}
-	rewrite_fold(folded, precision == DTYPE_F32 ? &contracted : &grouped, &o, NULL);
+	rewrite_fold(folded, precision == PRECISION_F32 ? &contracted : &grouped, &o, NULL);
 }
 
 /* The whole way of compile/compile.c, but from a program of sub-operators; `last` as in compile_options. */
-static inline bool compile_program_in(enum dtype precision, struct compiled *c, struct arena *a,
+static inline bool compile_program_in(enum precision precision, struct compiled *c, struct arena *a,
 				      const struct sub_program *p, const int *limits, const char *backend,
 				      const char *target, const char *last, struct diags *d)
 {
@@ -368,7 +368,7 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 				   const int *limits, const char *backend, const char *target,
 				   const char *last, struct diags *d)
 {
-	return compile_program_in(DTYPE_F32, c, a, p, limits, backend, target, last, d);
+	return compile_program_in(PRECISION_F32, c, a, p, limits, backend, target, last, d);
 }
 
 static inline bool read_params(void *context, int param, int64_t first, int64_t count, void *out,
