@@ -398,7 +398,8 @@ typedef struct esp_program_options {
 	int continuous;
 	/* What products of weights with states and inputs are computed in: "i16" or "i8", integers whose sums are exact, by
 	 * scales of weights and bounds of what they multiply; "f16", factors and short sums of 11 binary digits, by the same bounds; or
-	 * "bf16", both factors rounded to 8 binary digits, for which no bound is needed; other products stay in f32 (doc/precision.md).  It changes results, to the same bits on every machine.  NULL or "f32" = all in f32. */
+	 * "bf16", both factors rounded to 8 binary digits, for which no bound is needed, "bf16x1", the same added by blocks, as tiles of
+	 * AMX do, or "bf16x3", three such products for each, near to f32; other products stay in f32 (doc/precision.md).  It changes results, to the same bits on every machine.  NULL or "f32" = all in f32. */
 	const char *precision;
 	/* What is assumed of numbers: "finite", that inputs and weights are neither infinite nor NaN, and that no sum, product or
 	 * quotient of finite numbers overflows.  Rules whose only risk that is then run, within what `math` permits

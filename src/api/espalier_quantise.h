@@ -66,7 +66,7 @@ enum { ESP_BOUND_NONE = 0, ESP_BOUND_PROVED = 1, ESP_BOUND_CALIBRATED = 2 };
 typedef struct esp_product {
 	const char *name;     /* of a parameter of the weights and what they multiply, "W*x" */
 	size_t terms, sums;   /* terms of each sum, and sums that share what is multiplied */
-	const char *computed; /* in "f32", "f16", "bf16", "i16" or "i8" */
+	const char *computed; /* in "f32", "i8", ...: as `precision` of esp_program_options has it */
 	const char *why;      /* it must stay in f32, as a sentence without an end; NULL = it need not */
 	int bound_is;	      /* ESP_BOUND_... */
 	int per_edge;	      /* `bound` is that for each edge of the row */

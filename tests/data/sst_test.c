@@ -356,6 +356,8 @@ static void test_narrow(const struct model *m, const struct results *wide)
 		     {"bf16", NULL, 0.15, 11},
 		     {"i8", NULL, 0.5, 11},
 		     {NULL, "bf16", 0.15, 11},
+		     {NULL, "bf16x1", 0.15, 11},
+		     {NULL, "bf16x3", 1e-4, 0},
 		     {NULL, "f16", 0.05, 11},
 		     {NULL, "i16", 0.02, 0},
 		     {NULL, "i8", 0.5, 11}};
