@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The state that the files of the lowering share.  lower_group.c lowers groups, lower_program.c the program
- * around them; the other files are parts of either. */
+/* The state that the files of the lowering share.  lower_group.c lowers groups, lower_steps.c bodies to steps, lower_program.c the
+ * program around them; the other files are parts of these. */
 #ifndef ESPALIER_ILIR_LOWER_H
 #define ESPALIER_ILIR_LOWER_H
 
@@ -111,13 +111,48 @@ struct lowering {
 struct ilir_stmt *lower_group(struct lowering *, int group, bool row_loop);
 /* The sort whose positions the rows of a group's step are; NULL = they are nodes. */
 const struct sched_sort *lower_sort_of(const struct lowering *, int group);
+
+/* --- bodies (lower_steps.c) --- */
+
+/* The next body of a domain in the current traversal after body `before`; -1 = there is none. */
+int lower_next_body(const struct lowering *, enum sub_domain, int before);
+/* The first body of a domain in the current traversal; -1 = there is none. */
+int lower_find_body(const struct lowering *, enum sub_domain);
+/* Whether the leaves of a traversal run through the kernels of inner nodes. */
+bool lower_runs_leaves_as_inner(const struct lowering *, int traversal);
+/* Lowers all groups of a body, in sequence. */
+struct ilir_stmt *lower_groups_of_body(struct lowering *, int body, bool row_loop);
+/* Lowers each group of a body to a step over the same rows; a single one gets the given name. */
+struct ilir_stmt *lower_steps(struct lowering *, int body, const char *name, ilir_expr begin, ilir_expr end);
+/* Lowers the bodies of a domain to steps over the rows of their cases. */
+struct ilir_stmt *lower_cases(struct lowering *, enum sub_domain, ilir_expr begin, ilir_expr end);
+/* One step that tests each node: leaves and inner nodes, or roots and other nodes. */
+struct ilir_stmt *lower_tested_steps(struct lowering *, ilir_expr begin, ilir_expr end);
+
+/* --- buffers that are declared first (lower_buffers.c) --- */
+
+void lower_declare_buffers(struct lowering *);
 /* A new array of i32, of one dimension. */
 ilir_buffer lower_index_buffer(struct lowering *, const char *name, enum image_buffer_kind, int which, const char *dim,
 			       enum image_size rows);
+/* A dimension of as many rows as a size of the structure says, and `extra`. */
+struct ilir_dim lower_rows_dim(struct lowering *, const char *name, enum image_size rows, int64_t extra);
+/* Whether a body reads all nodes of an input. */
+bool lower_reads_members(const struct sub_program *, const struct sub_body *);
+
+/* --- buffers of what bodies store (lower_storage.c) --- */
+
 /* The buffer that a store of a body writes to. */
 ilir_buffer lower_target(const struct lowering *, const struct sub_store *);
+/* The store of a body that has this value; NULL = none. */
+const struct sub_store *lower_result(const struct lowering *, int body, sub_ref);
 /* The buffer of a stored value: the one that the body stores it to, or an intermediate. */
 ilir_buffer lower_storage(struct lowering *, int body, sub_ref);
+/* The first of a value's variables that indexes its storage: an edge determines its node, so values of
+ * edges are stored without the index of the node, and those of pairs by the number of the pair. */
+int lower_first_stored(const struct lowering *, sub_ref);
+/* A new buffer for a group's sums between the pieces of a reduction that is cut. */
+ilir_buffer lower_partial_sums(struct lowering *, sub_ref);
 
 /* --- the rows of states (lower_state.c) --- */
 
@@ -130,8 +165,6 @@ ilir_expr lower_read_row(struct lowering *, int state, ilir_expr node);
 /* The row of a state that belongs to map(at), where the layout gives it without the node's number; else
  * none. */
 ilir_expr lower_mapped_row(struct lowering *, int state, const struct sub_map *, ilir_expr at);
-/* The store of a body that has this value; NULL = none. */
-const struct sub_store *lower_result(const struct lowering *, int body, sub_ref);
 
 /* --- sorted rows (lower_sort.c) --- */
 
@@ -198,8 +231,6 @@ struct ilir_stmt *lower_cut_loops(struct lowering *, const struct lower_loop *, 
 				  struct ilir_stmt *after);
 /* The loop over the pieces around the nest of the group. */
 struct ilir_stmt *lower_pieces(struct lowering *, struct ilir_stmt *nest);
-/* The buffer of a group's sums between pieces. */
-ilir_buffer lower_partial_sums(struct lowering *, sub_ref);
 
 /* --- the loop over a step's rows (lower_rows.c) --- */
 
@@ -282,9 +313,6 @@ void lower_note_order(struct lowering *, ilir_buffer, const struct sched_order *
 ilir_expr lower_load(struct lowering *, ilir_buffer, const ilir_expr *index, int n);
 struct ilir_stmt *lower_store(struct lowering *, ilir_buffer, const ilir_expr *index, int n, ilir_expr value);
 
-/* The first of a value's variables that indexes its storage: an edge determines its node, so values of
- * edges are stored without the index of the node, and those of pairs by the number of the pair. */
-int lower_first_stored(const struct lowering *, sub_ref);
 /* Writes the index of an element in its storage, in a buffer of its own; returns the number of dimensions. */
 int lower_stored_index(struct lowering *, sub_ref, const ilir_expr *index, ilir_expr *out);
 
