@@ -11,6 +11,7 @@
  *
  * What the block stores to is prefetched for writing: a line that another thread has read since it was last
  * stored to is then taken from that thread's cache while the loop runs.
+ * A loop over the rows of the tile behind its loops is treated likewise: a loop before them prefetches what it accesses.
  * Indices that are read from arrays after the loop are moved before it, since nothing writes these arrays.
  * Not prefetched are weights that all rows share and rows of states selected by an index array, which were
  * just computed: they are in the cache.  Where leaves' rows of a state are in a table, rows that are selected are prefetched. */
@@ -351,6 +352,37 @@ static struct ilir_stmt *extract_early(struct tile *t)
 	return early;
 }
 
+/* A loop that prefetches what a loop over rows after the tile's loops accesses; NULL = that is nothing. */
+static struct ilir_stmt *fetch_for_rows(struct tile *outer, const struct ilir_stmt *rows)
+{
+	struct ilir_module *m = outer->m;
+	struct ilir_stmt front = {.next = rows->loop.body}, *early = NULL;
+	struct tile t = {.m = m, .loop = &front, .vars = outer->vars, .buffers = outer->buffers};
+	for (const struct ilir_stmt *s = front.next; s; s = s->next)
+		if (s->kind == ILIR_STORE)
+			note_buffer(&t, s->store.buffer)->own_stores++;
+	analyze_after_loop(&t);
+	for (size_t i = 0; i < t.movable.n; i++) {
+		struct ilir_stmt *copy = arena_copy(m->arena, t.movable.at[i], sizeof *copy);
+		copy->next = NULL;
+		early = is_needed(&t, copy) ? ilir_append(early, copy) : early;
+	}
+	for (size_t i = 0; i < t.prefetched.n; i++)
+		early = ilir_append(early, ilir_prefetch(m, t.prefetched.at[i].load, t.prefetched.at[i].writes));
+	struct ilir_stmt *loop =
+	    ilir_for(m, rows->loop.var, rows->loop.begin, rows->loop.end, rows->loop.step, rows->loop.dim, rows->loop.kind, early);
+	return t.prefetched.n ? ilir_clone_block(m, loop, NULL) : NULL;
+}
+
+static struct ilir_stmt *fetch_for_loops(struct tile *t)
+{
+	struct ilir_stmt *early = NULL;
+	for (const struct ilir_stmt *s = t->loop->next; s; s = s->next)
+		if (ilir_loops_over_rows(t->m, s))
+			early = ilir_append(early, fetch_for_rows(t, s));
+	return early;
+}
+
 static struct ilir_stmt *fetch_in_block(struct ilir_module *m, struct ilir_stmt *block, struct facts *facts)
 {
 	struct ilir_stmt **link = &block;
@@ -361,7 +393,7 @@ static struct ilir_stmt *fetch_in_block(struct ilir_module *m, struct ilir_stmt 
 	struct tile t = {.m = m, .loop = *link, .vars = &facts[0], .buffers = &facts[1]};
 	count_stores(&t, block);
 	analyze_after_loop(&t);
-	struct ilir_stmt *early = extract_early(&t);
+	struct ilir_stmt *early = ilir_append(extract_early(&t), fetch_for_loops(&t));
 	if (early)
 		*link = ilir_append(early, *link);
 	clear_facts(t.vars);

@@ -89,7 +89,9 @@ struct ilir_buffer_decl {
 	/* STATE: row -1 - r is row r of this weight, whose rows are like its own; and the array of the rows to read, by node.
 	 * None = it has no such rows. */
 	ilir_buffer table, read_row;
-	bool parked; /* REGISTER: kept in memory, because more are live than the machine has */
+	/* REGISTER: kept in memory, because more are live than the machine has, or because a loop over rows that is not
+	 * unrolled selects its elements. */
+	bool parked;
 	bool matrix; /* REGISTER: a matrix register of the machine, [rows, words]; see ILIR_MATRIX */
 };
 
@@ -374,7 +376,7 @@ enum ilir_property {
 	ILIR_IN_BOUNDS = 2,  /* every index whose range is known lies in the padded extent of its dimension */
 	ILIR_OUTLINED = 4,   /* no STEP, no BARRIER: a kernel is a step or a part of one; names are unique */
 	ILIR_VECTORIZED = 8, /* no VECTOR loop */
-	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers are indexed by constants */
+	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers that are not parked are indexed by constants, and vectors of all */
 	ILIR_PRIMITIVE = 32,	/* no ILIR_COMPOUND of ilir_ops.def */
 	ILIR_RESOLVED = 64	/* no WITHIN */
 };
@@ -414,6 +416,9 @@ int ilir_list_matrices(const struct ilir_module *, const struct ilir_stmt *, ili
 int64_t ilir_row_distance(const struct ilir_module *, const struct ilir_stmt *);
 /* The number of iterations of a loop with constant bounds; 0 for other loops. */
 int64_t ilir_trip_count(const struct ilir_module *, const struct ilir_stmt *);
+/* Whether a statement is a loop over the rows of a tile, which is not unrolled: its variable selects elements of parked
+ * registers, the sums of a row. */
+bool ilir_loops_over_rows(const struct ilir_module *, const struct ilir_stmt *);
 /* The name of a buffer that makes the order of a loop's iterations matter: two of them write one element,
  * or one reads what another wrote.  NULL = none. */
 const char *ilir_iterations_clash(const struct ilir_module *, const struct ilir_stmt *);

@@ -82,6 +82,30 @@ int64_t ilir_trip_count(const struct ilir_module *m, const struct ilir_stmt *loo
 	return (end - begin + loop->loop.step - 1) / loop->loop.step;
 }
 
+/* A loop's variable, and whether it selects elements of a parked register. */
+struct selection {
+	ilir_var var;
+	bool found;
+};
+
+static void note_selection(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct selection *s = context;
+	const struct ilir_node *n = ilir_at(m, e);
+	bool parked = n->op == ILIR_LOAD && ilir_buffer_at(m, n->buffer)->parked;
+	for (int d = 0; parked && d < n->args; d++)
+		s->found |= ilir_uses_var(m, ilir_arg(m, e, d), s->var);
+}
+
+bool ilir_loops_over_rows(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	if (s->kind != ILIR_FOR || s->loop.kind != ILIR_SERIAL || !ilir_trip_count(m, s))
+		return false;
+	struct selection selection = {s->loop.var, false};
+	ilir_visit_block(m, s->loop.body, &(struct ilir_visit){.expr = note_selection, .context = &selection});
+	return selection.found;
+}
+
 int64_t ilir_blocks(const struct ilir_module *m, const struct ilir_stmt *s)
 {
 	int64_t n = 1;

@@ -76,8 +76,7 @@ static ilir_expr replace_in_expr(struct sink *s, ilir_expr e)
 	return ilir_map_expr(s->m, e, replace_leaf, s);
 }
 
-/* Puts copies of the active loops of a mask around a block. */
-static struct ilir_stmt *wrap_in_loops(struct sink *s, struct ilir_stmt *stmt, uint64_t mask)
+struct ilir_stmt *sink_wrap_in_loops(struct sink *s, struct ilir_stmt *stmt, uint64_t mask)
 {
 	const struct ilir_stmt *loops[MAX_SUNK];
 	for (int i = order_loops(s, mask & s->active, loops); i-- > 0;) {
@@ -89,8 +88,6 @@ static struct ilir_stmt *wrap_in_loops(struct sink *s, struct ilir_stmt *stmt, u
 	}
 	return stmt;
 }
-
-static struct ilir_stmt *sink_block(struct sink *, const struct ilir_stmt *);
 
 static struct ilir_stmt *sink_store(struct sink *s, const struct ilir_stmt *b)
 {
@@ -104,7 +101,7 @@ static struct ilir_stmt *sink_store(struct sink *s, const struct ilir_stmt *b)
 		mask |= s->buffer_mask.at[b->store.buffer.i];
 		n += iteration_index(s, s->buffer_mask.at[b->store.buffer.i], index + n);
 	}
-	return wrap_in_loops(s, ilir_store(m, b->store.buffer, index, n, replace_in_expr(s, b->store.value)),
+	return sink_wrap_in_loops(s, ilir_store(m, b->store.buffer, index, n, replace_in_expr(s, b->store.value)),
 			     mask);
 }
 
@@ -179,7 +176,7 @@ static struct ilir_stmt *sink_stores(struct sink *s, const struct ilir_stmt **b)
 		block = ilir_append(block, sink_store(s, *b));
 	}
 	s->active = saved;
-	return wrap_in_loops(s, block, rows);
+	return sink_wrap_in_loops(s, block, rows);
 }
 
 /* A let whose value differs by iteration becomes a register. */
@@ -197,7 +194,7 @@ static struct ilir_stmt *sink_let(struct sink *s, const struct ilir_stmt *b)
 	ilir_expr index[MAX_SUNK];
 	int n = iteration_index(s, mask, index);
 	struct ilir_stmt *store = ilir_store(m, r, index, n, replace_in_expr(s, b->let.value));
-	return ilir_append(ilir_alloc(m, r), wrap_in_loops(s, store, mask));
+	return ilir_append(ilir_alloc(m, r), sink_wrap_in_loops(s, store, mask));
 }
 
 static struct ilir_stmt *sink_alloc(struct sink *s, const struct ilir_stmt *b)
@@ -299,6 +296,15 @@ static bool is_of_matrices(const struct sink *s, const struct ilir_stmt *loop, i
 	for (const struct ilir_stmt *at = inner->loop.body; fits && at; at = at->next)
 		fits = multiplies_words(s->m, at, inner->loop.var) && (rows > 1 || ilir_at(s->m, at->store.value)->op == ILIR_DOT_BF16);
 	return fits;
+}
+
+/* Whether matrix registers compute the sums of a loop that accumulates some. */
+static bool uses_matrices(const struct sink *s, const struct ilir_stmt *loop)
+{
+	int64_t rows;
+	uint64_t mask = sink_store_mask(s, innermost_loop((struct ilir_stmt *)loop)->loop.body) & s->active;
+	unrolled_bits(s, mask, false, &rows);
+	return is_of_matrices(s, loop, rows, lanes_of(s, mask));
 }
 
 /* The number of sums that a loop accumulates at a time, which are in memory before and after it; 0 = all,
@@ -409,7 +415,7 @@ static struct ilir_stmt *sink_plain_loop(struct sink *s, const struct ilir_stmt 
 	struct ilir_stmt *loop =
 	    ilir_for(s->m, b->loop.var, replace_in_expr(s, b->loop.begin), replace_in_expr(s, b->loop.end),
 		     b->loop.step, b->loop.dim, b->loop.kind, body);
-	return wrap_in_loops(s, loop, around);
+	return sink_wrap_in_loops(s, loop, around);
 }
 
 static struct ilir_stmt *sink_branch(struct sink *s, const struct ilir_stmt *b)
@@ -418,8 +424,22 @@ static struct ilir_stmt *sink_branch(struct sink *s, const struct ilir_stmt *b)
 	s->active &= ~around;
 	struct ilir_stmt *then = sink_block(s, b->branch.then), *otherwise = sink_block(s, b->branch.otherwise);
 	s->active = saved;
-	return wrap_in_loops(s, ilir_if(s->m, replace_in_expr(s, b->branch.condition), then, otherwise),
+	return sink_wrap_in_loops(s, ilir_if(s->m, replace_in_expr(s, b->branch.condition), then, otherwise),
 			     around);
+}
+
+/* The statements of a tile after the last loop that accumulates sums, where these are in memory and one loop over rows can
+ * run the statements; else NULL. */
+static const struct ilir_stmt *find_epilogue(const struct sink *s, const struct ilir_stmt *b)
+{
+	const struct ilir_stmt *epilogue = NULL;
+	for (; b; b = b->next)
+		if (b->kind == ILIR_FOR && !sink_bit_of(s, b) && sums_of(s, b)) {
+			if (!uses_matrices(s, b))
+				return NULL;
+			epilogue = b->next;
+		}
+	return epilogue && sink_can_loop_rows(s, epilogue, sink_row_bit(s)) ? epilogue : NULL;
 }
 
 static bool is_mixed(const struct sink *s, const struct ilir_stmt *b)
@@ -430,12 +450,13 @@ static bool is_mixed(const struct sink *s, const struct ilir_stmt *b)
 	return false;
 }
 
-static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
+struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 {
 	struct ilir_stmt *block = NULL, **link = &block;
+	const struct ilir_stmt *epilogue = find_epilogue(s, b);
 	bool outer = s->mixed;
 	s->mixed = is_mixed(s, b);
-	for (; b; b = b->next) {
+	for (; b != epilogue; b = b->next) {
 		*link = b->kind == ILIR_FOR	? sink_loop(s, b)
 			: b->kind == ILIR_IF	? sink_branch(s, b)
 			: b->kind == ILIR_LET	? sink_let(s, b)
@@ -445,6 +466,8 @@ static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 		while (*link)
 			link = &(*link)->next;
 	}
+	if (epilogue)
+		*link = sink_rows(s, epilogue, sink_row_bit(s));
 	s->mixed = outer;
 	return block;
 }

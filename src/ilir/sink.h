@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the pass that sinks tile loops: which loops sink, and with which of them values
- * differ (sink_masks.c), and the pass (sink.c). */
+ * differ (sink_masks.c), the pass (sink.c), and epilogues that loop over rows (sink_rows.c). */
 #ifndef ESPALIER_ILIR_SINK_H
 #define ESPALIER_ILIR_SINK_H
 
@@ -43,5 +43,17 @@ uint64_t sink_bit_of(const struct sink *, const struct ilir_stmt *loop);
 /* Whether a statement is a tile loop with independent iterations. */
 bool sink_can_move(const struct ilir_module *, const struct ilir_stmt *);
 bool sink_is_register(const struct ilir_module *, ilir_buffer);
+
+/* Sinks the active loops into each statement of a block. */
+struct ilir_stmt *sink_block(struct sink *, const struct ilir_stmt *);
+/* Puts copies of the active loops of a mask around a block. */
+struct ilir_stmt *sink_wrap_in_loops(struct sink *, struct ilir_stmt *, uint64_t mask);
+
+/* The bit of the active loop over the rows of a tile; 0 = there is none, or several. */
+uint64_t sink_row_bit(const struct sink *);
+/* Whether a block, the last statements of a tile, can be one loop over its rows. */
+bool sink_can_loop_rows(const struct sink *, const struct ilir_stmt *epilogue, uint64_t row);
+/* Makes it one. */
+struct ilir_stmt *sink_rows(struct sink *, const struct ilir_stmt *epilogue, uint64_t row);
 
 #endif

@@ -85,7 +85,8 @@ bool ilir_check_indices(struct verification *c, ilir_buffer buffer, const ilir_e
 			    c, "index %d of '%s' is a ramp by more than 1, which loads of f32 from memory may have",
 			    i, b->name);
 		ilir_expr first = vector ? ilir_arg(c->m, index[i], 0) : index[i];
-		if ((c->properties & ILIR_UNROLLED_ALL) && b->kind == ILIR_REGISTER &&
+		bool free = b->parked && !vector;
+		if ((c->properties & ILIR_UNROLLED_ALL) && b->kind == ILIR_REGISTER && !free &&
 		    !ilir_get_constant(c->m, first, &value))
 			return ilir_report_fault(c, "register '%s' is not indexed by a constant", b->name);
 		if (!check_row_index(c, b, i, index[i]))

@@ -37,7 +37,7 @@ static bool has_inner_rows(const struct ilir_buffer_decl *b)
 static const char vector_problem[] = "the index of a vector access is not a ramp";
 static const char written_problem[] = "a buffer that kernels only read is stored to";
 static const char rows_problem[] = "a buffer has rows in a dimension other than the first";
-const char jit_register_problem[] = "a register is too large, or its index is not a constant inside it";
+const char jit_register_problem[] = "a register is too large, or its index is outside, or no constant though it is not parked";
 
 static struct jit_access read_access(const struct ilir_module *m, ilir_buffer buffer, const ilir_expr *index,
 				     int n)
@@ -172,9 +172,10 @@ int64_t jit_register_element(const struct ilir_module *m, const struct jit_acces
 		bool last = d == a->indices - 1;
 		const struct ilir_node *i = ilir_at(m, last ? a->place.last : a->index[d]);
 		int64_t width = last ? jit_lanes_in_memory(a) : 1;
-		if (i->op != ILIR_CONST_I || i->i < 0 || i->i > b->dim[d].padded - width)
-			return -1;
-		element = element * b->dim[d].padded + i->i;
+		bool constant = i->op == ILIR_CONST_I;
+		if (constant && (i->i < 0 || i->i > b->dim[d].padded - width))
+			return JIT_OUTSIDE;
+		element = element == JIT_SELECTED || !constant ? JIT_SELECTED : element * b->dim[d].padded + i->i;
 	}
 	return element;
 }

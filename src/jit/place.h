@@ -53,8 +53,8 @@ unsigned jit_element_bytes(const struct ilir_buffer_decl *);
 
 /* The elements of a register; 0 = too many. */
 int64_t jit_register_elements(const struct ilir_buffer_decl *);
-/* The number of the first element of a register that an access reads or writes; -1 = not constant or outside.
- */
+/* The number of the first element of a register that an access reads or writes, or why there is none. */
+enum { JIT_OUTSIDE = -1, JIT_SELECTED = -2 /* variables select it, which only a register in memory allows */ };
 int64_t jit_register_element(const struct ilir_module *, const struct jit_access *);
 extern const char jit_register_problem[];
 

@@ -33,7 +33,7 @@ static bool puts_in_front(const char *body, const char *lines)
 	good = good && ilir_verify(b.m, ILIR_IN_BOUNDS, "test", &b.diags);
 	const char *at = good ? strstr(bench_text(&b), "sum[] = 0.0\n") : NULL;
 	struct str found = str_in(&b.arena);
-	for (at = at ? strchr(at, '\n') + 1 : ""; *at && strncmp(at, "    for ", 8);
+	for (at = at ? strchr(at, '\n') + 1 : ""; *at && strncmp(at, "    for k:k ", 12);
 	     at = strchr(at, '\n') + 1)
 		str_printf(&found, "%.*s", (int)(strchr(at, '\n') + 1 - at - 4), at + 4);
 	good = good && strcmp(str_text(&found), lines) == 0;
@@ -71,6 +71,19 @@ static void test_prefetched_rows(void)
 	       "and so are the states of children, of which no number moves");
 }
 
+/* A loop over the rows of a tile, whose sums are in memory. */
+static void test_row_loops(void)
+{
+	tap_ok(puts_in_front("alloc s : f32 [2:node] parked s[0] = sum[] s[1] = sum[]\n"
+			     "for r:node in 0..2 { let w = to_index(word[n + r]) h[n + r, 0] = s[r] + table[w, 1] }\n",
+			     "for r.1:node in 0..2 {\n  let w.1 = to_index(word[n + r.1])\n  prefetch table[w.1, 1]\n"
+			     "  prefetch write h[n + r.1, 0]\n}\n"),
+	       "what a loop over the rows of a tile accesses, by a loop");
+	tap_ok(puts_in_front("alloc s : f32 [2:node] parked s[0] = sum[] for r:node in 0..2 { s[r] = s[0] }\n", ""),
+	       "nothing for a loop that accesses registers alone");
+	tap_ok(puts_in_front("for r:node in 0..2 { h[n + r, 0] = sum[] }\n", ""), "nor for one without sums of its rows");
+}
+
 static void test_unmoved_statements(void)
 {
 	tap_ok(
@@ -90,6 +103,7 @@ static void test_unmoved_statements(void)
 int main(void)
 {
 	test_prefetched_rows();
+	test_row_loops();
 	test_unmoved_statements();
 	return tap_done();
 }

@@ -231,6 +231,8 @@ static const struct {
     {"for i:i in 0..8 unrolled { }", "an unrolled loop is left", ILIR_UNROLLED_ALL},
     {"alloc r : f32 [8:i] for i:i in 0..8 { r[i] = 1.0 }", "register 'r' is not indexed by a constant",
      ILIR_UNROLLED_ALL},
+    {"alloc r : f32 [8:i] parked for i:i in 0..4 { r[ramp(4, i)] = broadcast(4, 1.0) }", "register 'r' is not indexed by a constant",
+     ILIR_UNROLLED_ALL},
     {"let x = exp(1.0)", "exp is left", ILIR_PRIMITIVE},
     {"let x = log(1.0)", "log is left", ILIR_PRIMITIVE},
     {"let x = sigmoid(1.0)", "sigmoid is left", ILIR_PRIMITIVE},

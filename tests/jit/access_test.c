@@ -113,6 +113,43 @@ static void check_registers(image_kernel *run)
 	       "registers: lanes, parts and whole vectors of one register");
 }
 
+/* --- a parked register, of which variables select rows and single elements --- */
+
+enum { PARKED_ROWS = 5, PARKED_LANES = 8 };
+
+static void build_parked(struct fixture *f)
+{
+	ilir_buffer x = buffer_of(f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS, PARKED_LANES));
+	ilir_buffer r = buffer_of(f, "r", ILIR_REGISTER, ILIR_F32, EXTENTS(PARKED_ROWS, PARKED_LANES));
+	ilir_buffer which = buffer_of(f, "which", ILIR_REGISTER, ILIR_INDEX, EXTENTS(PARKED_ROWS));
+	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS, PARKED_LANES));
+	ilir_var i = index_var(f, "i"), k = index_var(f, "k"), l = index_var(f, "l");
+	ilir_expr lanes = ramp(f, num(f, 0), PARKED_LANES), last = num(f, PARKED_ROWS - 1);
+	ilir_buffer_at(&f->m, r)->parked = ilir_buffer_at(&f->m, which)->parked = true;
+	struct ilir_stmt *fill = ilir_store(&f->m, r, INDICES(ref(f, i), lanes), ilir_load(&f->m, x, INDICES(ref(f, i), lanes)));
+	ilir_append(fill, ilir_store(&f->m, which, INDICES(ref(f, i)), ilir_binary(&f->m, ILIR_SUB, last, ref(f, i))));
+	ilir_expr single[] = {ref(f, k), num(f, 3)}, selected = ilir_load(&f->m, which, INDICES(ref(f, k)));
+	struct ilir_stmt *change = ilir_store(&f->m, r, single, 2, plus(f, ilir_load(&f->m, r, single, 2), ilir_float(&f->m, 100)));
+	struct ilir_stmt *copy = ilir_store(&f->m, out, INDICES(ref(f, l), lanes),
+					    ilir_load(&f->m, r, INDICES(ilir_substitute(&f->m, selected, k, ref(f, l)), lanes)));
+	struct ilir_stmt *s = ilir_append(ilir_alloc(&f->m, r), ilir_alloc(&f->m, which));
+	ilir_append(s, loop(f, i, num(f, 0), num(f, PARKED_ROWS), 1, fill));
+	ilir_append(s, loop(f, k, num(f, 0), num(f, PARKED_ROWS), 1, change));
+	kernel(f, "parked", ilir_append(s, loop(f, l, num(f, 0), num(f, PARKED_ROWS), 1, copy)));
+}
+
+static void check_parked(image_kernel *run)
+{
+	float x[PARKED_ROWS][PARKED_LANES], out[PARKED_ROWS][PARKED_LANES];
+	bool good = true;
+	fill(x[0], PARKED_ROWS * PARKED_LANES, 3);
+	run((void *[]){x, out}, 0, 1, 0, 1, 1);
+	for (int i = 0; i < PARKED_ROWS; i++)
+		for (int l = 0; l < PARKED_LANES; l++)
+			good &= out[i][l] == x[PARKED_ROWS - 1 - i][l] + (l == 3 ? 100 : 0);
+	tap_ok(good, "parked: rows and elements of a register that variables select");
+}
+
 /* --- branches: if with both sides, a concatenation whose other side would be out of bounds --- */
 
 static void build_branches(struct fixture *f)
@@ -319,6 +356,7 @@ static const struct {
 } programs[] = {{"axpy", build_axpy, check_axpy},
 		{"ragged", build_ragged, check_ragged},
 		{"registers", build_registers, check_registers},
+		{"parked", build_parked, check_parked},
 		{"branches", build_branches, check_branches},
 		{"mixed", build_mixed, check_mixed},
 		{"swept", build_swept, check_swept},

@@ -152,20 +152,25 @@ static gcc_jit_rvalue *row_of(struct emitter *e, ilir_buffer b, const struct jit
 
 /* The address of an access; its pointer lacks the displacement, so that all accesses of an unrolled loop
  * share it. */
+static gcc_jit_rvalue *add_terms(struct emitter *e, const struct jit_address *to, gcc_jit_rvalue *at, gcc_jit_rvalue *sum)
+{
+	for (int i = 0; i < to->terms; i++) {
+		gcc_jit_rvalue *term = jit_emit_scalar(e, to->index[i]);
+		if (to->stride[i] != 1)
+			term = index_operation(e, GCC_JIT_BINARY_OP_MULT, term, jit_index(e, to->stride[i]));
+		sum = sum ? index_operation(e, GCC_JIT_BINARY_OP_PLUS, sum, term) : term;
+	}
+	if (!sum)
+		return at;
+	gcc_jit_lvalue *there = gcc_jit_context_new_array_access(e->context, NULL, at, sum);
+	return jit_keep(e, gcc_jit_rvalue_get_type(at), gcc_jit_lvalue_get_address(there, NULL));
+}
+
 static struct span span_of(struct emitter *e, const struct jit_access *a)
 {
 	struct jit_address to = jit_address_of(e->m, a, (ilir_var){0});
 	gcc_jit_rvalue *sum = NULL, *at = to.row.i ? row_of(e, a->buffer, &to, &sum) : base_of(e, a->buffer);
-	for (int i = 0; i < to.terms; i++) {
-		gcc_jit_rvalue *term = jit_emit_scalar(e, to.index[i]);
-		if (to.stride[i] != 1)
-			term = index_operation(e, GCC_JIT_BINARY_OP_MULT, term, jit_index(e, to.stride[i]));
-		sum = sum ? index_operation(e, GCC_JIT_BINARY_OP_PLUS, sum, term) : term;
-	}
-	if (sum) {
-		gcc_jit_lvalue *there = gcc_jit_context_new_array_access(e->context, NULL, at, sum);
-		at = jit_keep(e, gcc_jit_rvalue_get_type(at), gcc_jit_lvalue_get_address(there, NULL));
-	}
+	at = add_terms(e, &to, at, sum);
 	return (struct span){at, to.displacement, ilir_buffer_at(e->m, a->buffer)->dtype, false, a->place.step};
 }
 
@@ -178,7 +183,8 @@ static void measure_access(struct emitter *e, const struct jit_access *a)
 	int lanes = jit_lanes_in_memory(a);
 	if (b->kind != ILIR_REGISTER)
 		return;
-	bool aligned = jit_register_element(e->m, a) % lanes == 0 && jit_register_elements(b) % lanes == 0;
+	int64_t element = jit_register_element(e->m, a);
+	bool aligned = element >= 0 && element % lanes == 0 && jit_register_elements(b) % lanes == 0;
 	r->lanes = aligned && (!r->lanes || r->lanes == lanes) ? lanes : -1;
 }
 
@@ -240,12 +246,20 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer, i
 	return r;
 }
 
-static struct span span_of_array(struct emitter *e, const struct jit_register *r,
-				 const struct ilir_buffer_decl *b, int64_t first)
+static bool can_access(const struct jit_register *r, int64_t element)
 {
+	return (r->array || r->slot) && (element >= 0 || (element == JIT_SELECTED && r->array));
+}
+
+/* Elements of an array, which constants or variables select. */
+static struct span span_of_array(struct emitter *e, const struct jit_register *r, const struct jit_access *a)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
+	struct jit_address to = jit_address_of(e->m, a, (ilir_var){0});
 	gcc_jit_lvalue *begin = gcc_jit_context_new_array_access(
 	    e->context, NULL, gcc_jit_lvalue_as_rvalue(r->array), jit_index(e, 0));
-	return (struct span){gcc_jit_lvalue_get_address(begin, NULL), first, b->dtype, b->parked, 1};
+	gcc_jit_rvalue *at = add_terms(e, &to, gcc_jit_lvalue_get_address(begin, NULL), NULL);
+	return (struct span){at, to.displacement, b->dtype, b->parked, 1};
 }
 
 static const struct jit_value *load_register(struct emitter *e, const struct jit_access *a,
@@ -255,10 +269,10 @@ static const struct jit_value *load_register(struct emitter *e, const struct jit
 	int width = stored_width(e, t);
 	const struct jit_register *r = register_of(e, a->buffer, width);
 	int64_t first = jit_register_element(e->m, a);
-	if (first < 0 || !(r->slot || r->array))
+	if (!can_access(r, first))
 		return jit_refuse(e, t, jit_register_problem);
 	if (r->array) {
-		struct span s = span_of_array(e, r, b, first);
+		struct span s = span_of_array(e, r, a);
 		return load_span(e, &s, t);
 	}
 	struct jit_value *v = new_stored(e, t);
@@ -270,16 +284,15 @@ static const struct jit_value *load_register(struct emitter *e, const struct jit
 static void store_register(struct emitter *e, const struct jit_access *a, const struct jit_value *v,
 			   struct ilir_type t)
 {
-	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
 	int width = stored_width(e, t);
 	const struct jit_register *r = register_of(e, a->buffer, width);
 	int64_t first = jit_register_element(e->m, a);
-	if (first < 0 || !(r->slot || r->array)) {
+	if (!can_access(r, first)) {
 		jit_refuse(e, t, jit_register_problem);
 		return;
 	}
 	if (r->array) {
-		struct span s = span_of_array(e, r, b, first);
+		struct span s = span_of_array(e, r, a);
 		store_span(e, &s, v);
 		return;
 	}
@@ -433,11 +446,10 @@ gcc_jit_rvalue *jit_emit_address(struct emitter *e, ilir_expr load)
 	struct span place;
 	if (!a.problem && is_register(e, &a)) {
 		const struct jit_register *r = register_of(e, a.buffer, 1);
-		int64_t first = jit_register_element(e->m, &a);
-		if (first < 0 || !r->array)
+		if (!r->array || !can_access(r, jit_register_element(e->m, &a)))
 			a.problem = jit_register_problem;
 		else
-			place = span_of_array(e, r, ilir_buffer_at(e->m, a.buffer), first);
+			place = span_of_array(e, r, &a);
 	} else if (!a.problem)
 		place = span_of(e, &a);
 	if (a.problem)

@@ -244,6 +244,7 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 	r->slots = elements / r->lanes;
 	r->slot = ARENA_ARRAY(e->arena, LLVMValueRef, r->slots);
 	r->type = jit_stored_type(e, (struct ilir_type){b->dtype, r->lanes});
+	r->whole |= b->parked;
 	if (r->whole)
 		place_slots(e, r, b->name);
 	for (int64_t i = 0; !r->whole && i < r->slots; i++)
@@ -307,14 +308,48 @@ static void store_elements(struct emitter *e, const struct jit_register *r, int6
 				      LLVMBuildExtractElement(e->at, v, lane_index(e, i), ""));
 }
 
+/* The address of elements of a register that lies in memory. */
+static LLVMValueRef place_in_register(struct emitter *e, const struct jit_register *r, const struct jit_access *a)
+{
+	enum ilir_dtype element = ilir_buffer_at(e->m, a->buffer)->dtype;
+	struct jit_address to = jit_address_of(e->m, a, (ilir_var){0});
+	LLVMValueRef sum = LLVMConstInt(e->scalar[ILIR_INDEX], to.displacement, true);
+	for (int i = 0; i < to.terms; i++)
+		sum = add_term(e, sum, scale_index(e, to.index[i], to.stride[i]));
+	return step_by(e, r->slot[0], element, sum);
+}
+
+static bool can_access(const struct jit_register *r, int64_t element)
+{
+	return r->slot && (element >= 0 || (element == JIT_SELECTED && r->whole));
+}
+
+/* Elements that variables select: vectors are only known to be aligned like these. */
+static LLVMValueRef load_selected(struct emitter *e, const struct jit_register *r, const struct jit_access *a)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
+	LLVMTypeRef type = jit_stored_type(e, (struct ilir_type){b->dtype, jit_lanes_in_memory(a)});
+	LLVMValueRef v = LLVMBuildLoad2(e->at, type, place_in_register(e, r, a), "");
+	LLVMSetAlignment(v, jit_element_bytes(b));
+	LLVMSetVolatile(v, r->parked);
+	return v;
+}
+
+static void store_selected(struct emitter *e, const struct jit_register *r, const struct jit_access *a, LLVMValueRef v)
+{
+	LLVMValueRef store = LLVMBuildStore(e->at, v, place_in_register(e, r, a));
+	LLVMSetAlignment(store, jit_element_bytes(ilir_buffer_at(e->m, a->buffer)));
+	LLVMSetVolatile(store, r->parked);
+}
+
 static LLVMValueRef load_register(struct emitter *e, const struct jit_access *a, struct ilir_type t)
 {
 	struct jit_register *r = register_of(e, a->buffer);
 	int64_t element = jit_register_element(e->m, a);
 	int lanes = jit_lanes_in_memory(a);
-	if (!r->slot || element < 0)
+	if (!can_access(r, element))
 		return jit_refuse(e, (struct ilir_type){t.dtype, lanes}, jit_register_problem);
-	return from_memory(e, load_elements(e, r, element, lanes), t.dtype);
+	return from_memory(e, element < 0 ? load_selected(e, r, a) : load_elements(e, r, element, lanes), t.dtype);
 }
 
 static void store_register(struct emitter *e, const struct jit_access *a, ilir_expr value)
@@ -323,8 +358,10 @@ static void store_register(struct emitter *e, const struct jit_access *a, ilir_e
 	int64_t element = jit_register_element(e->m, a);
 	LLVMValueRef v = jit_emit_expr(e, value);
 	struct ilir_type t = ilir_type_of(e->m, value);
-	if (!r->slot || element < 0)
+	if (!can_access(r, element))
 		jit_refuse(e, t, jit_register_problem);
+	else if (element < 0)
+		store_selected(e, r, a, to_memory(e, v, t));
 	else
 		store_elements(e, r, element, t.lanes, to_memory(e, v, t));
 }
@@ -405,10 +442,9 @@ LLVMValueRef jit_emit_address(struct emitter *e, ilir_expr load)
 	if (!is_register(e, &a))
 		return address_of(e, &a);
 	struct jit_register *r = register_of(e, a.buffer);
-	int64_t element = jit_register_element(e->m, &a);
-	if (!r->slot || element < 0)
+	if (!can_access(r, jit_register_element(e->m, &a)))
 		return jit_refuse(e, ilir_type_of(e->m, load), jit_register_problem), NULL;
-	return step_by(e, r->slot[0], ilir_buffer_at(e->m, a.buffer)->dtype, LLVMConstInt(e->scalar[ILIR_INDEX], element, false));
+	return place_in_register(e, r, &a);
 }
 
 void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)

@@ -17,7 +17,7 @@ struct jit_register {
 	LLVMValueRef *slot; /* NULL = not used in this kernel yet */
 	LLVMTypeRef type;   /* of a slot */
 	bool parked;
-	bool whole; /* matrix registers are filled from it or spilled to it: its slots follow each other in memory */
+	bool whole; /* its slots follow each other in memory: it is parked, or matrix registers are filled from it or spilled to it */
 };
 
 /* The innermost loop that is being emitted, and multiples of its variable, which are advanced with it. */
