@@ -221,6 +221,15 @@ static int sums_of(const struct sink *s, const struct ilir_stmt *loop)
 	return n && sums->kind == ILIR_STORE && run_length(s, sums) == n ? n : 0;
 }
 
+/* The loop that accumulates sums: this one, or of one over blocks that in its body (lower_sum.c); NULL = neither does. */
+static const struct ilir_stmt *find_sums(const struct sink *s, const struct ilir_stmt *loop)
+{
+	const struct ilir_stmt *found = sums_of(s, loop) ? loop : NULL;
+	for (const struct ilir_stmt *at = loop->loop.body; at && !found; at = at->next)
+		found = at->kind == ILIR_FOR && !sink_bit_of(s, at) && sums_of(s, at) ? at : NULL;
+	return found;
+}
+
 static bool keeps_sum(const struct ilir_stmt *loop, ilir_buffer sum)
 {
 	for (const struct ilir_stmt *at = innermost_loop((struct ilir_stmt *)loop)->loop.body; at;
@@ -409,9 +418,12 @@ static struct ilir_stmt *sink_plain_loop(struct sink *s, const struct ilir_stmt 
 {
 	uint64_t saved = s->active;
 	uint64_t around = sink_mask_of(s, b->loop.begin) | sink_mask_of(s, b->loop.end);
+	bool within = s->within;
 	s->active &= ~around;
+	s->within |= find_sums(s, b) != NULL;
 	struct ilir_stmt *body = sink_block(s, b->loop.body);
 	s->active = saved;
+	s->within = within;
 	struct ilir_stmt *loop =
 	    ilir_for(s->m, b->loop.var, replace_in_expr(s, b->loop.begin), replace_in_expr(s, b->loop.end),
 		     b->loop.step, b->loop.dim, b->loop.kind, body);
@@ -433,13 +445,13 @@ static struct ilir_stmt *sink_branch(struct sink *s, const struct ilir_stmt *b)
 static const struct ilir_stmt *find_epilogue(const struct sink *s, const struct ilir_stmt *b)
 {
 	const struct ilir_stmt *epilogue = NULL;
-	for (; b; b = b->next)
-		if (b->kind == ILIR_FOR && !sink_bit_of(s, b) && sums_of(s, b)) {
-			if (!uses_matrices(s, b))
-				return NULL;
-			epilogue = b->next;
-		}
-	return epilogue && sink_can_loop_rows(s, epilogue, sink_row_bit(s)) ? epilogue : NULL;
+	for (; b; b = b->next) {
+		const struct ilir_stmt *sums = b->kind == ILIR_FOR && !sink_bit_of(s, b) ? find_sums(s, b) : NULL;
+		if (sums && !uses_matrices(s, sums))
+			return NULL;
+		epilogue = sums ? b->next : epilogue;
+	}
+	return epilogue && !s->within && sink_can_loop_rows(s, epilogue, sink_row_bit(s)) ? epilogue : NULL;
 }
 
 static bool is_mixed(const struct sink *s, const struct ilir_stmt *b)

@@ -27,6 +27,7 @@ struct sink {
 	VEC(ilir_buffer) masked_buffers;
 	bool changed;	 /* a mask has grown */
 	bool mixed;	 /* the block has loops that accumulate different sums */
+	bool within;	 /* the block is in a loop that accumulates sums */
 	uint64_t active; /* sinking loops around the current statement, but for those put back around it */
 };
 
