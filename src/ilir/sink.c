@@ -273,47 +273,45 @@ static ilir_expr find_words(const struct ilir_module *m, const struct ilir_stmt 
 	return e;
 }
 
-/* Whether a store adds dot products of the words of a row with those of a weight to a sum, as matrix registers compute them. */
-static bool multiplies_words(const struct ilir_module *m, const struct ilir_stmt *s, ilir_var v)
-{
-	enum ilir_op op = ilir_at(m, s->store.value)->op;
-	if (op != ILIR_DOT4 && op != ILIR_DOT_BF16)
-		return false;
-	ilir_expr row = find_words(m, s, 0), word = find_words(m, s, 1);
-	bool halves = row.i != ilir_arg(m, s->store.value, 0).i;
-	const struct ilir_node *weight = ilir_at(m, word);
-	return weight->op == ILIR_LOAD && ilir_buffer_at(m, weight->buffer)->kind == IMAGE_WEIGHT && halves == (op == ILIR_DOT_BF16) &&
-	       loads_neighbours(m, row, v);
-}
-
-/* The lanes of the vector loop of a mask; 1 = there is none. */
-static int64_t lanes_of(const struct sink *s, uint64_t mask)
+/* The lanes of the vector loop of a mask, and its bit; 1 and 0 = there is none. */
+static int64_t lanes_of(const struct sink *s, uint64_t mask, uint64_t *bit)
 {
 	int64_t lanes = 1;
+	*bit = 0;
 	for (size_t i = 0; i < s->loops.n; i++)
-		if (mask >> i & 1 && s->loops.at[i].loop->loop.kind == ILIR_VECTOR)
+		if (mask >> i & 1 && s->loops.at[i].loop->loop.kind == ILIR_VECTOR) {
 			lanes = ilir_trip_count(s->m, s->loops.at[i].loop);
+			*bit = 1ull << i;
+		}
 	return lanes;
 }
 
-/* Whether matrix registers compute the sums of a loop over a tile of so many rows and lanes: then none of them is a vector
- * register. */
-static bool is_of_matrices(const struct sink *s, const struct ilir_stmt *loop, int64_t rows, int64_t lanes)
+/* Whether a store adds dot products of the words of a row with those of a weight, which lie along the lanes, to a sum, as matrix
+ * registers compute them. */
+static bool multiplies_words(const struct sink *s, const struct ilir_stmt *store, ilir_var v, uint64_t lanes)
 {
-	bool fits = s->matrices && lanes == ILIR_MATRIX_WORDS;
-	const struct ilir_stmt *inner = innermost_loop((struct ilir_stmt *)loop);
-	for (const struct ilir_stmt *at = inner->loop.body; fits && at; at = at->next)
-		fits = multiplies_words(s->m, at, inner->loop.var) && (rows > 1 || ilir_at(s->m, at->store.value)->op == ILIR_DOT_BF16);
-	return fits;
+	enum ilir_op op = ilir_at(s->m, store->store.value)->op;
+	if (op != ILIR_DOT4 && op != ILIR_DOT_BF16)
+		return false;
+	ilir_expr row = find_words(s->m, store, 0), word = find_words(s->m, store, 1);
+	bool halves = row.i != ilir_arg(s->m, store->store.value, 0).i;
+	const struct ilir_node *weight = ilir_at(s->m, word);
+	return weight->op == ILIR_LOAD && ilir_buffer_at(s->m, weight->buffer)->kind == IMAGE_WEIGHT && halves == (op == ILIR_DOT_BF16) &&
+	       !(sink_mask_of(s, row) & lanes) && loads_neighbours(s->m, row, v);
 }
 
-/* Whether matrix registers compute the sums of a loop that accumulates some. */
+/* Whether matrix registers compute the sums of a loop that accumulates some: then none of them is a vector register. */
 static bool uses_matrices(const struct sink *s, const struct ilir_stmt *loop)
 {
+	const struct ilir_stmt *inner = innermost_loop((struct ilir_stmt *)loop);
+	uint64_t mask = sink_store_mask(s, inner->loop.body) & s->active, vector;
 	int64_t rows;
-	uint64_t mask = sink_store_mask(s, innermost_loop((struct ilir_stmt *)loop)->loop.body) & s->active;
 	unrolled_bits(s, mask, false, &rows);
-	return is_of_matrices(s, loop, rows, lanes_of(s, mask));
+	bool fits = s->matrices && lanes_of(s, mask, &vector) == ILIR_MATRIX_WORDS;
+	for (const struct ilir_stmt *at = inner->loop.body; fits && at; at = at->next)
+		fits = multiplies_words(s, at, inner->loop.var, vector) &&
+		       (rows > 1 || ilir_at(s->m, at->store.value)->op == ILIR_DOT_BF16);
+	return fits;
 }
 
 /* The number of sums that a loop accumulates at a time, which are in memory before and after it; 0 = all,
@@ -328,7 +326,7 @@ static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
 	uint64_t mask = sink_store_mask(s, innermost_loop((struct ilir_stmt *)loop)->loop.body) & s->active;
 	unrolled_bits(s, mask, false, &rows);
 	unrolled_bits(s, mask, true, &columns);
-	if (is_of_matrices(s, loop, rows, lanes_of(s, mask)))
+	if (uses_matrices(s, loop))
 		return 0;
 	if (n * rows * columns > s->accumulators)
 		return sched_gates_at_once(s->accumulators, n, rows * columns);
