@@ -179,6 +179,7 @@ unit_tests = \
 	%D%/models/observed_test \
 	%D%/models/operators_test \
 	%D%/models/primitives_test \
+	%D%/models/random_matrices_test \
 	%D%/models/random_test \
 	%D%/models/tiles_test \
 	%D%/models/scratch_test \
@@ -350,7 +351,7 @@ check_LTLIBRARIES += %D%/faults/refuse.la
 
 noinst_HEADERS = \
 	%D%/api/built.h %D%/api/calibrated.h %D%/api/called.h %D%/api/serving.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bending.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/amx.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
-	%D%/options.h %D%/models/atoms.h %D%/models/bounded_input.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/index_notation.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/reference_numbers.h %D%/models/reference_operators.h %D%/models/typed_operators.h %D%/models/agree.h %D%/mutate/linear.h %D%/mutate/known_lines.h %D%/mutate/oracle.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
+	%D%/options.h %D%/models/atoms.h %D%/models/bounded_input.h %D%/models/cells.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/index_notation.h %D%/models/schedules.h %D%/models/subject.h %D%/models/helper.h %D%/models/reference.h %D%/models/reference_numbers.h %D%/models/reference_operators.h %D%/models/typed_operators.h %D%/models/agree.h %D%/models/anyhow.h %D%/mutate/linear.h %D%/mutate/known_lines.h %D%/mutate/oracle.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
 	%D%/ra/same.h %D%/ra/session.h %D%/runtime/crew_work.h %D%/sample.h %D%/sanitizers.h %D%/serve/company.h %D%/tools/served.h %D%/models/variants.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/derivation.h %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h %D%/vta/operations.h %D%/vta/streams.h
 EXTRA_DIST += %D%/mutation/README.md %D%/backends.sh %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)

@@ -5,12 +5,14 @@
 #ifndef ESPALIER_TESTS_JIT_AMX_H
 #define ESPALIER_TESTS_JIT_AMX_H
 
+#include <stdbool.h>
+
 #ifdef __x86_64__
 
 #include "base/convert.h"
+#include "base/cpu.h"
 
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
@@ -176,11 +178,30 @@ static void amx_handle(int number, siginfo_t *info, void *context)
 		sigaction(SIGILL, &amx.before, NULL);
 }
 
-/* From here on this process executes them; no two threads at once. */
+/* Whether code for the target amx can be run from here on: by the processor, or by this process in its place, no two threads at
+ * once.  What is not of AMX must be of the processor. */
 static inline bool amx_begin(void)
 {
 	struct sigaction a = {.sa_sigaction = amx_handle, .sa_flags = SA_SIGINFO};
-	return sigaction(SIGILL, &a, &amx.before) == 0;
+	return !cpu_lacks("avx512vnni avx512bf16 avx512vl avx512bw") && (cpu_permits_matrices() || sigaction(SIGILL, &a, &amx.before) == 0);
+}
+
+/* Whether tiles have been released as often as they were configured, as far as that was seen here. */
+static inline bool amx_is_released(void)
+{
+	return !amx.configured && amx.configurations == amx.releases;
+}
+
+#else
+
+static inline bool amx_begin(void)
+{
+	return false;
+}
+
+static inline bool amx_is_released(void)
+{
+	return true;
 }
 
 #endif

@@ -249,7 +249,7 @@ static void test_code(struct fixture *f, const struct shape *s, const struct str
 	       s->words * count_blocks(s), s->blocks ? "bf16" : "bytes", s->gathered ? ", gathered" : "");
 	bool executed = amx.products > products && amx.configurations > configurations;
 	if (!cpu_permits_matrices())
-		tap_ok(executed == s->matrices && !amx.configured && amx.configurations == amx.releases, "by %s, and none is left configured",
+		tap_ok(executed == s->matrices && amx_is_released(), "by %s, and none is left configured",
 		       s->matrices ? "tiles" : "no tiles");
 	if (code.release)
 		code.release(&code);
@@ -288,7 +288,7 @@ static void test_shapes(void)
 
 int main(void)
 {
-	if (cpu_lacks("avx512vnni avx512bf16 avx512vl avx512bw") || (!cpu_permits_matrices() && !amx_begin())) {
+	if (!amx_begin()) {
 		tap_skip("this processor has no AVX-512 with VNNI", "code for AMX");
 		return tap_done();
 	}

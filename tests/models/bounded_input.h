@@ -34,18 +34,14 @@ static inline void add_to_state(struct text *t, const char *state)
 	}
 }
 
-/* Declares the weights of the product for a state with these dimensions, "B, C + 1". */
-static inline void declare_weights(struct text *t, const char *state, const char *dims, int symbol)
-{
-	put(t, "param q_%s[%s, %c]\n", state, dims, 'A' + symbol);
-}
-
-/* Adds the input, of as many elements and with such a bound as the seed says, where a state of floats has dimensions and no
- * more than `rank`, which are those that leave the weights one more. */
-static inline void put_bounded_input(struct text *t, uint64_t seed, int rank)
+/* Adds the input, of so many times the elements of a symbol and with such a bound as the seed says, where a state of floats has
+ * dimensions and no more than `rank`, which are those that leave the weights one more. */
+static inline void put_bounded_input(struct text *t, uint64_t seed, int rank, int times)
 {
 	static const char *const bounds[] = {"0.3", "1", "0.4", "2.5"};
-	int symbol = (int)(seed / 16 % SYMBOLS), states = 0;
+	char symbol = (char)('A' + seed / 16 % SYMBOLS), elements[24];
+	int states = 0;
+	snprintf(elements, sizeof elements, "%d*%c", times, symbol);
 	for (const char *at = strstr(t->at, "\nstate "); at; at = strstr(at + 1, "\nstate ")) {
 		char state[16], dims[200];
 		int commas = 0;
@@ -57,12 +53,12 @@ static inline void put_bounded_input(struct text *t, uint64_t seed, int rank)
 			continue;
 		size_t here = at - t->at;
 		add_to_state(t, state);
-		declare_weights(t, state, dims, symbol);
+		put(t, "param q_%s[%s, %s]\n", state, dims, elements); /* dims is as "B, C + 1" */
 		at = t->at + here;
 		states++;
 	}
 	if (states)
-		put(t, "input bounded[%c] within %s\n", 'A' + symbol, bounds[seed / 48 % 4]);
+		put(t, "input bounded[%s] within %s\n", elements, bounds[seed / 48 % 4]);
 }
 
 #endif

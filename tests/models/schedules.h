@@ -41,6 +41,18 @@ static inline void put_tile(struct text *t, const char *group, int length, const
 	put(t, " by %s\n", by_rows ? "rows" : "columns");
 }
 
+/* A tile of as many rows as matrix registers have, or of fewer, for the group of another line; returns its rows. */
+static inline int put_wide_tile(struct text *t, const char *line)
+{
+	static const int sizes[][5] = {{16, 8, 4, 2, 1}, {16, 1}, {13, 5, 1}, {15, 7, 3, 1}, {8, 4, 2, 1}, {16, 2, 1}, {14, 9, 1}, {2, 1}};
+	const int *rows = sizes[random_below(8)];
+	put(t, "tile %.*s nodes", (int)strcspn(line + 5, " "), line + 5);
+	for (int i = 0; i == 0 || rows[i - 1] > 1; i++)
+		put(t, " %d", rows[i]);
+	put(t, " columns %d unroll %d by columns\n", 1 + random_below(8), 1 + random_below(random_below(2) ? 4 : 16));
+	return rows[0];
+}
+
 static const char *const drawn_lanes[] = {"4", "8", "16", "off", "8"};
 
 /* The dimensions of the line in another order. */

@@ -2,11 +2,10 @@
 /* Whole models with products in integers or in blocks of bf16 as code for matrix registers, by each back end, where the processor has them or they can be
  * executed in their place (tests/jit/amx.h): the bytes of the interpreter and of code for other targets. */
 #include "tests/jit/amx.h"
-#include "tests/models/agree.h"
+#include "tests/models/anyhow.h"
 #include "tests/sample.h"
 
 #include "base/cpu.h"
-#include "image/code.h"
 
 #ifdef __x86_64__
 
@@ -18,23 +17,6 @@ static const struct {
     {"tests/golden/quantised.ra", "D=19"},		    {"tests/models/bounded.ra", "X=16 D=32"},
     {"tests/models/boundedtree.ra", "X=17 D=16"},
 };
-
-/* Compiles for any target, also where the machine does not run it. */
-static bool compile_anyhow(struct test_run *r, const struct test_model *t, const struct option_texts *texts)
-{
-	static jmp_buf jump;
-	struct image unfinished;
-	begin_run(r);
-	if (arena_guard(&r->arena, &jump))
-		return false;
-	const struct compile_options *o = read_option_texts(&r->arena, &r->diags, texts);
-	const struct compilation *first = o ? compile_begin(&r->arena, &r->diags, t->model, t->sizes, o, &unfinished, NULL) : NULL;
-	bool ok = first && compile_finish(first, &r->arena, &r->diags, &r->image, NULL);
-	if (ok && !r->image.code.call)
-		ok = image_code_load(&r->image.blob, &allocator_default, r->image.name, &r->image.code, &r->diags);
-	print_diags(&r->diags);
-	return ok;
-}
 
 /* Whether a program gives the bytes of the setting, or no number where that has none: the sign and the payload of one are left open. */
 static bool gives_same(struct setting *s, const struct option_texts *o)
@@ -56,7 +38,7 @@ static void test_tiles(struct setting *s, const char *name, struct option_texts 
 	o.target = "amx";
 	tap_ok(gives_same(s, &o), "%s: the same bytes by %s for a machine with matrix registers", name, o.backend);
 	if (!cpu_permits_matrices())
-		tap_ok(amx.configurations > configurations && amx.configurations == amx.releases && !amx.configured,
+		tap_ok(amx.configurations > configurations && amx_is_released(),
 		       "%s: by tiles, and none is left configured", name);
 }
 
@@ -103,7 +85,7 @@ static void test_model(size_t model, const char *precision, int each)
 
 int main(void)
 {
-	if (cpu_lacks("avx512vnni avx512bf16 avx512vl avx512bw") || (!cpu_permits_matrices() && !amx_begin())) {
+	if (!amx_begin()) {
 		tap_skip("this processor has no AVX-512 with VNNI", "code for AMX");
 		return tap_done();
 	}
