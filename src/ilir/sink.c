@@ -297,7 +297,7 @@ static bool multiplies_words(const struct sink *s, const struct ilir_stmt *store
 	bool halves = row.i != ilir_arg(s->m, store->store.value, 0).i;
 	const struct ilir_node *weight = ilir_at(s->m, word);
 	return weight->op == ILIR_LOAD && ilir_buffer_at(s->m, weight->buffer)->kind == IMAGE_WEIGHT && halves == (op == ILIR_DOT_BF16) &&
-	       !(sink_mask_of(s, row) & lanes) && loads_neighbours(s->m, row, v);
+	       !(sink_mask_of(s, row) & lanes) && sink_mask_of(s, word) & lanes && loads_neighbours(s->m, row, v);
 }
 
 /* Whether matrix registers compute the sums of a loop that accumulates some: then none of them is a vector register. */
