@@ -127,6 +127,7 @@ unit_tests = \
 	%D%/ilir/math_test \
 	%D%/ilir/matrix_test \
 	%D%/ilir/peel_test \
+	%D%/ilir/pipeline_test \
 	%D%/ilir/casts_test \
 	%D%/ilir/text_test \
 	%D%/ilir/verify_test \

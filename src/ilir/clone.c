@@ -29,6 +29,14 @@ const struct ilir_tile *ilir_tile_of(const struct ilir_tiling *t, ilir_var v)
 	return NULL;
 }
 
+bool ilir_is_pipelined(const struct ilir_tiling *t, ilir_var v)
+{
+	size_t i = 0;
+	while (i < t->pipelined.n && t->pipelined.at[i].i != v.i)
+		i++;
+	return i < t->pipelined.n;
+}
+
 static ilir_expr rename_leaf(struct ilir_module *m, ilir_expr e, void *context)
 {
 	const struct clone *c = context;

@@ -422,6 +422,8 @@ bool ilir_loops_over_rows(const struct ilir_module *, const struct ilir_stmt *);
 /* The name of a buffer that makes the order of a loop's iterations matter: two of them write one element,
  * or one reads what another wrote.  NULL = none. */
 const char *ilir_iterations_clash(const struct ilir_module *, const struct ilir_stmt *);
+/* The same of iterations whose statements alternate: memory of the thread that each stores before it loads it is not its own. */
+const char *ilir_interleaving_clash(const struct ilir_module *, const struct ilir_stmt *);
 /* The name of a buffer that keeps calls of other blocks from running what stands before the last statement of
  * a kernel again: it is stored to and not of the thread, or the last statement stores what is read.  NULL =
  * none. */

@@ -126,6 +126,6 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	block = lower_pieces(l, block);
 	if (g->dims && l->tile->lanes > 1)
 		vec_push(l->m->arena, &l->tiling->tiles,
-			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->tile->lanes}, l->tile->columns});
+			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->tile->lanes}, l->tile->columns, false});
 	return block;
 }

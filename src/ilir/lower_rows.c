@@ -57,7 +57,11 @@ int lower_stored_index(struct lowering *l, sub_ref r, const ilir_expr *index, il
 /* Tiles the loop over this variable by the schedule's numbers of nodes, or of other rows. */
 void lower_tile_rows(struct lowering *l, ilir_var var)
 {
-	struct ilir_tile t = {var, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
+	struct ilir_tile t = {.var = var,
+			      .kind = ILIR_UNROLLED,
+			      .sizes = l->tile->sizes,
+			      .columns = 1,
+			      .pipelined = l->tile->pipelined};
 	memcpy(t.size, l->tile->nodes, sizeof t.size);
 	vec_push(l->m->arena, &l->tiling->tiles, t);
 }

@@ -105,7 +105,7 @@ static void count_edges(struct lowering *l, struct lower_loop *loop, int childre
 	loop->end = ilir_index(l->m, children);
 	if (!l->group->over_edges && children > 1 && children <= SCHED_MAX_UNROLL)
 		vec_push(l->m->arena, &l->tiling->tiles,
-			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
+			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1, false});
 }
 
 /* Adds the loops over the reduced variables before the last. */
@@ -128,7 +128,7 @@ static void unroll_reduced(struct lowering *l, struct lower_loop *loop)
 	ilir_var var = loop->var;
 	for (int outer = loop->outers; left > 1; left /= extent, extent = loop->outer[outer].extent, var = loop->outer[outer].var) {
 		int size = left < extent ? (int)left : (int)extent;
-		vec_push(l->m->arena, &l->tiling->tiles, (struct ilir_tile){var, ILIR_UNROLLED, 2, {size, 1}, 1});
+		vec_push(l->m->arena, &l->tiling->tiles, (struct ilir_tile){var, ILIR_UNROLLED, 2, {size, 1}, 1, false});
 		if (left % extent || outer-- == 0)
 			return;
 	}

@@ -15,10 +15,12 @@ struct ilir_tile {
 	enum ilir_loop_kind kind;
 	int sizes, size[SCHED_MAX_SIZES];
 	int columns;
+	bool pipelined; /* the loop over pieces of the first size */
 };
 
 struct ilir_tiling {
 	VEC(struct ilir_tile) tiles;
+	VEC(ilir_var) pipelined; /* loops over pieces, cut by tile, whose epilogues run in the iteration after their own (pipeline.c) */
 	int accumulators; /* vectors of sums that one loop may accumulate at once */
 	bool align;	  /* vectors that are not aligned are put together from those that are */
 	bool matrices;	  /* the machine has matrix registers for bytes */
@@ -53,6 +55,7 @@ struct ilir_stmt *ilir_clone_block(struct ilir_module *, const struct ilir_stmt 
 /* A copy of a block with a variable replaced. */
 struct ilir_stmt *ilir_substitute_block(struct ilir_module *, const struct ilir_stmt *, ilir_var, ilir_expr by);
 const struct ilir_tile *ilir_tile_of(const struct ilir_tiling *, ilir_var);
+bool ilir_is_pipelined(const struct ilir_tiling *, ilir_var);
 
 /* Sets the padded extents of buffers to the least that covers all accesses. */
 void ilir_fit_buffers(struct ilir_module *);

@@ -88,13 +88,23 @@ struct selection {
 	bool found;
 };
 
-static void note_selection(const struct ilir_module *m, ilir_expr e, void *context)
+static void note_index(const struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n, struct selection *s)
 {
-	struct selection *s = context;
+	for (int d = 0; ilir_buffer_at(m, b)->parked && d < n; d++)
+		s->found |= ilir_uses_var(m, index[d], s->var);
+}
+
+static void note_selecting_load(const struct ilir_module *m, ilir_expr e, void *context)
+{
 	const struct ilir_node *n = ilir_at(m, e);
-	bool parked = n->op == ILIR_LOAD && ilir_buffer_at(m, n->buffer)->parked;
-	for (int d = 0; parked && d < n->args; d++)
-		s->found |= ilir_uses_var(m, ilir_arg(m, e, d), s->var);
+	if (n->op == ILIR_LOAD)
+		note_index(m, n->buffer, &m->args.at[n->arg], n->args, context);
+}
+
+static void note_selecting_store(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	if (s->kind == ILIR_STORE)
+		note_index(m, s->store.buffer, s->store.index, s->store.indices, context);
 }
 
 bool ilir_loops_over_rows(const struct ilir_module *m, const struct ilir_stmt *s)
@@ -102,7 +112,7 @@ bool ilir_loops_over_rows(const struct ilir_module *m, const struct ilir_stmt *s
 	if (s->kind != ILIR_FOR || s->loop.kind != ILIR_SERIAL || !ilir_trip_count(m, s))
 		return false;
 	struct selection selection = {s->loop.var, false};
-	ilir_visit_block(m, s->loop.body, &(struct ilir_visit){.expr = note_selection, .context = &selection});
+	ilir_visit_block(m, s->loop.body, &(struct ilir_visit){note_selecting_store, note_selecting_load, &selection});
 	return selection.found;
 }
 

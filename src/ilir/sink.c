@@ -307,7 +307,7 @@ static bool uses_matrices(const struct sink *s, const struct ilir_stmt *loop)
 	uint64_t mask = sink_store_mask(s, inner->loop.body) & s->active, vector;
 	int64_t rows;
 	unrolled_bits(s, mask, false, &rows);
-	bool fits = s->matrices && lanes_of(s, mask, &vector) == ILIR_MATRIX_WORDS;
+	bool fits = s->tiling->matrices && lanes_of(s, mask, &vector) == ILIR_MATRIX_WORDS;
 	for (const struct ilir_stmt *at = inner->loop.body; fits && at; at = at->next)
 		fits = multiplies_words(s, at, inner->loop.var, vector) &&
 		       (rows > 1 || ilir_at(s->m, at->store.value)->op == ILIR_DOT_BF16);
@@ -328,8 +328,8 @@ static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
 	unrolled_bits(s, mask, true, &columns);
 	if (uses_matrices(s, loop))
 		return 0;
-	if (n * rows * columns > s->accumulators)
-		return sched_gates_at_once(s->accumulators, n, rows * columns);
+	if (n * rows * columns > s->tiling->accumulators)
+		return sched_gates_at_once(s->tiling->accumulators, n, rows * columns);
 	return s->mixed ? n : 0;
 }
 
@@ -416,12 +416,14 @@ static struct ilir_stmt *sink_plain_loop(struct sink *s, const struct ilir_stmt 
 {
 	uint64_t saved = s->active;
 	uint64_t around = sink_mask_of(s, b->loop.begin) | sink_mask_of(s, b->loop.end);
-	bool within = s->within;
+	bool within = s->within, outer = s->pipelined;
 	s->active &= ~around;
 	s->within |= find_sums(s, b) != NULL;
+	s->pipelined |= ilir_is_pipelined(s->tiling, b->loop.var);
 	struct ilir_stmt *body = sink_block(s, b->loop.body);
 	s->active = saved;
 	s->within = within;
+	s->pipelined = outer;
 	struct ilir_stmt *loop =
 	    ilir_for(s->m, b->loop.var, replace_in_expr(s, b->loop.begin), replace_in_expr(s, b->loop.end),
 		     b->loop.step, b->loop.dim, b->loop.kind, body);
@@ -445,7 +447,7 @@ static const struct ilir_stmt *find_epilogue(const struct sink *s, const struct 
 	const struct ilir_stmt *epilogue = NULL;
 	for (; b; b = b->next) {
 		const struct ilir_stmt *sums = b->kind == ILIR_FOR && !sink_bit_of(s, b) ? find_sums(s, b) : NULL;
-		if (sums && !uses_matrices(s, sums))
+		if (sums && !uses_matrices(s, sums) && !s->pipelined)
 			return NULL;
 		epilogue = sums ? b->next : epilogue;
 	}
@@ -465,7 +467,7 @@ struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 	struct ilir_stmt *block = NULL, **link = &block;
 	const struct ilir_stmt *epilogue = find_epilogue(s, b);
 	bool outer = s->mixed;
-	s->mixed = is_mixed(s, b);
+	s->mixed = is_mixed(s, b) || (epilogue && s->pipelined);
 	for (; b != epilogue; b = b->next) {
 		*link = b->kind == ILIR_FOR	? sink_loop(s, b)
 			: b->kind == ILIR_IF	? sink_branch(s, b)
@@ -526,7 +528,7 @@ static struct ilir_stmt *find_nests(struct sink *s, const struct ilir_stmt *b)
 
 void ilir_sink(struct ilir_module *m, struct ilir_tiling *tiling)
 {
-	struct sink s = {.m = m, .accumulators = tiling->accumulators, .matrices = tiling->matrices};
+	struct sink s = {.m = m, .tiling = tiling};
 	for (size_t k = 0; k < m->kernels.n; k++)
 		m->kernels.at[k].body = find_nests(&s, m->kernels.at[k].body);
 }

@@ -17,8 +17,7 @@ struct sunk {
  * after use. */
 struct sink {
 	struct ilir_module *m;
-	int accumulators;	      /* vectors of sums that one loop may accumulate at once */
-	bool matrices;		      /* the machine has matrix registers for bytes */
+	const struct ilir_tiling *tiling;
 	VEC(struct sunk) loops;	      /* those that sink; a mask has a bit for each */
 	VEC(uint64_t) var_mask;	      /* by variable: the loops that its value differs with */
 	VEC(uint64_t) buffer_mask;    /* by register: likewise */
@@ -26,7 +25,8 @@ struct sink {
 	VEC(ilir_var) masked_vars;    /* those with a mask that is not 0 */
 	VEC(ilir_buffer) masked_buffers;
 	bool changed;	 /* a mask has grown */
-	bool mixed;	 /* the block has loops that accumulate different sums */
+	bool mixed;	 /* loops of the block keep sums in memory: they accumulate different ones, or tiles are pipelined */
+	bool pipelined;	 /* it is inside a loop over tiles that is pipelined */
 	bool within;	 /* the block is in a loop that accumulates sums */
 	uint64_t active; /* sinking loops around the current statement, but for those put back around it */
 };

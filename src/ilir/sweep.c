@@ -244,16 +244,26 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 		t->clash = b->name;
 }
 
-const char *ilir_iterations_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
+static const char *find_clash(const struct ilir_module *m, const struct ilir_stmt *loop, bool owns)
 {
 	struct ilir_stmt alone = *loop;
-	struct iterations t = {loop, map_in(m->arena), true, NULL};
+	struct iterations t = {loop, map_in(m->arena), owns, NULL};
 	alone.next = NULL;
 	if (ilir_trip_count(m, loop) == 1)
 		return NULL;
 	ilir_visit_accesses(m, &alone, note_store, &t);
 	ilir_visit_accesses(m, &alone, note_load, &t);
 	return t.clash;
+}
+
+const char *ilir_iterations_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
+{
+	return find_clash(m, loop, true);
+}
+
+const char *ilir_interleaving_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
+{
+	return find_clash(m, loop, false);
 }
 
 static struct ilir_stmt *last_statement(const struct ilir_kernel *k)

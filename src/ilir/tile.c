@@ -185,7 +185,7 @@ static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
 /* Facts by variable.  They stay valid: the new variables of cut loops are recorded when a loop around
  * them is checked. */
 struct tiler {
-	const struct ilir_tiling *tiling;
+	struct ilir_tiling *tiling;
 	VEC(bool) is_row;
 	VEC(bool) bounded;
 	VEC(uint32_t) follows;
@@ -319,13 +319,14 @@ static struct ilir_stmt *cut_with_test(struct ilir_module *m, struct ilir_stmt *
 	return ilir_for(m, outer, s->loop.begin, s->loop.end, size, s->loop.dim, ILIR_SERIAL, inner);
 }
 
-static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, const struct ilir_tile *t, bool peel)
+static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, const struct ilir_tile *t, struct ilir_tiling *tiling)
 {
 	ilir_expr begin = s->loop.begin;
 	struct ilir_stmt *block = NULL;
+	bool pipelined = t->pipelined;
 	if (t->sizes == 1 && t->size[0] == 1)
 		return s;
-	if (!peel && !ilir_trip_count(m, s))
+	if (!tiling->peel && !ilir_trip_count(m, s))
 		return cut_with_test(m, s, t->size[0]);
 	for (int i = 0; i < t->sizes && begin.i != s->loop.end.i; i++) {
 		int64_t from, to;
@@ -333,6 +334,8 @@ static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, co
 		if (!empty)
 			block = ilir_append(block, cut_pieces(m, s, t->size[i], sched_shares_last(t->size, t->sizes, i), &begin));
 	}
+	if (block && pipelined && block->loop.kind == ILIR_SERIAL)
+		vec_push(m->arena, &tiling->pipelined, block->loop.var);
 	return block;
 }
 
@@ -342,7 +345,7 @@ static struct ilir_stmt *cut_loop(struct ilir_module *m, struct ilir_stmt *s, vo
 	const struct ilir_tile *t = s->kind == ILIR_FOR ? ilir_tile_of(tiler->tiling, s->loop.var) : NULL;
 	if (!t)
 		return s;
-	return t->kind == ILIR_VECTOR ? cut_vectors(tiler, m, s, t) : cut_rows(m, s, t, tiler->tiling->peel);
+	return t->kind == ILIR_VECTOR ? cut_vectors(tiler, m, s, t) : cut_rows(m, s, t, tiler->tiling);
 }
 
 void ilir_tile(struct ilir_module *m, struct ilir_tiling *tiling)

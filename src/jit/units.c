@@ -110,7 +110,8 @@ static bool are_row_loops(const struct ilir_module *m, const struct ilir_stmt *s
 	return true;
 }
 
-/* A kernel that finds its own rows may need them in order. */
+/* A kernel that finds its own rows may need them in order.  Before the first loop stand registers that it keeps from tile to
+ * tile. */
 const struct ilir_stmt *jit_row_loops(const struct ilir_module *m, int kernel)
 {
 	const struct ilir_kernel *k = &m->kernels.at[kernel];
@@ -119,6 +120,8 @@ const struct ilir_stmt *jit_row_loops(const struct ilir_module *m, int kernel)
 		return NULL;
 	while (s && !s->next && s->kind == ILIR_FOR && (s->loop.kind == ILIR_SWEPT || ilir_trip_count(m, s) == 1))
 		s = s->loop.body;
+	while (s && s->kind == ILIR_ALLOC)
+		s = s->next;
 	return s && s->next && are_row_loops(m, s) ? s : NULL;
 }
 

@@ -614,7 +614,8 @@ static struct sched_tile choose_tile(const struct sched *s, const struct sched_p
 	best.tile.unroll = tile.unroll = choose_unroll(g);
 	if (vectors && sched_reads_images(g))
 		return choose_by_windows(g, tile);
-	if (sched_fills_matrices(s->target, g, &tile))
+	tile.pipelined = sched_fills_matrices(s->target, g, &tile);
+	if (tile.pipelined)
 		return sched_make_matrix_tile(s->target, g, tile, s->target->matrix_rows);
 	sched_each_tile(s, plan, g - plan->groups.at, &tile, keep_best, &best);
 	best.tile.cut = sched_choose_cut(s, plan, g, &best.tile);

@@ -158,6 +158,8 @@ static void print_directives(const struct sched *sc, const struct sched_plan *pl
 	sched_print_tile(t, g, s);
 	if (vectors && !before)
 		print_lanes(g->name, t->lanes, s);
+	if (t->pipelined || sched_fills_matrices(sc->target, g, t))
+		str_printf(s, "%s %s %s\n", sched_spelling(SCHED_PIPELINE), g->name, words_switch[t->pipelined]);
 	if (!g->local)
 		str_printf(s, "%s %s %s\n", sched_spelling(SCHED_PARALLEL), g->name,
 			   words_strategy[sc->strategies.at[group]]);

@@ -173,7 +173,8 @@ static int read_lanes(struct line *l, int word)
 	return lanes;
 }
 
-/* Drops sizes of more rows than a tile of a group may have, which only matrix registers hold, with such lanes. */
+/* Drops sizes of more rows than a tile of a group may have, which only matrix registers hold, with such lanes; and does not
+ * pipeline tiles of vectors unasked. */
 static void limit_rows(const struct sched *s, const struct sched_plan *plan, int group)
 {
 	struct sched_tile *t = &s->tiles.at[group];
@@ -182,6 +183,7 @@ static void limit_rows(const struct sched *s, const struct sched_plan *plan, int
 		first++;
 	t->sizes -= first;
 	memmove(t->nodes, t->nodes + first, t->sizes * sizeof *t->nodes);
+	t->pipelined &= sched_fills_matrices(s->target, &plan->groups.at[group], t);
 }
 
 /* Sets the lanes of the group that the line names, or of all groups. */
@@ -394,6 +396,17 @@ static bool read_vectors(struct line *l, struct sched *s, const struct sched_pla
 	return true;
 }
 
+static bool read_pipeline(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	int g = read_group(l, plan), on = g < 0 ? -1 : line_word(l, 2, words_switch);
+	if (on < 0 || !line_ends(l, 3))
+		return false;
+	if (on && !plan->groups.at[g].reductions)
+		return line_refuse(l, 1, "the group has no sums, between whose steps something could run");
+	s->tiles.at[g].pipelined = on;
+	return true;
+}
+
 static bool read_parallel(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	int g = read_group(l, plan), strategy = g < 0 ? -1 : line_word(l, 2, words_strategy);
@@ -565,6 +578,7 @@ static const struct {
     [SCHED_SPECIALIZE] = {.schedule = read_specialize},
     [SCHED_VECTORIZE] = {.schedule = read_vectorize},
     [SCHED_TILE] = {.schedule = read_tile},
+    [SCHED_PIPELINE] = {.schedule = read_pipeline},
     [SCHED_PARALLEL] = {.schedule = read_parallel},
     [SCHED_LAYOUT] = {.schedule = read_layout},
     [SCHED_LEAVES] = {.schedule = read_leaves},

@@ -194,6 +194,7 @@ struct sched_tile {
 	int along; /* the dimension of the group that columns and vectors run along */
 	int lanes; /* 1 = no vectors */
 	bool by_rows; /* one row at a time, all its columns before the next row */
+	bool pipelined; /* what is computed of the sums of a tile of the largest size runs between the steps of the next one's sums */
 	bool rows_outside; /* of the loops outside the nodes, that over blocks of columns is the innermost, not the outermost */
 };
 

@@ -25,14 +25,16 @@ const char *const words_leaves[] = {"copy", "table", NULL};
 
 const char *const words_vectors[] = {"copy", "given", NULL};
 
-static const char *const off_on[] = {"off", "on", NULL}, *const level_step[] = {"level", "step", NULL};
+const char *const words_switch[] = {"off", "on", NULL};
+
+static const char *const level_step[] = {"level", "step", NULL};
 
 const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {
-    [SCHED_DYNAMIC_BATCH] = {offsetof(struct sched, dynamic_batch), off_on},
-    [SCHED_DENSE_INDEX] = {offsetof(struct sched, dense_index), off_on},
-    [SCHED_PEEL] = {offsetof(struct sched, peel), off_on},
-    [SCHED_ALIGN] = {offsetof(struct sched, align), off_on},
-    [SCHED_PERSIST] = {offsetof(struct sched, persist), off_on},
+    [SCHED_DYNAMIC_BATCH] = {offsetof(struct sched, dynamic_batch), words_switch},
+    [SCHED_DENSE_INDEX] = {offsetof(struct sched, dense_index), words_switch},
+    [SCHED_PEEL] = {offsetof(struct sched, peel), words_switch},
+    [SCHED_ALIGN] = {offsetof(struct sched, align), words_switch},
+    [SCHED_PERSIST] = {offsetof(struct sched, persist), words_switch},
     [SCHED_BARRIER] = {offsetof(struct sched, barrier_each_step), level_step},
 };
 

@@ -16,6 +16,7 @@ extern const char *const words_strategy[];
 extern const char *const words_layout[];
 extern const char *const words_leaves[];
 extern const char *const words_vectors[];
+extern const char *const words_switch[];
 
 /* Directives that choose one of two words, by directive; words NULL = the directive is none of them. */
 struct sched_switch {

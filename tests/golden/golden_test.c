@@ -47,7 +47,7 @@ static const struct {
     {"quantised", "D=40", NULL, "quantised-bf16x3", "group", false, "bf16x3", NULL, false, NULL, NULL},
     {"quantised", "D=40", "tile leaf.1 nodes 2 1 columns 1 unroll 1\ntile inner.1 nodes 2 1 columns 1 unroll 1\n", "blocks", "use_matrices", true, "bf16x1", NULL, false, NULL, "amx"},
     {"quantised", "D=16", NULL, "quantised-f16", "lower", true, "f16", NULL, false, NULL, NULL},
-    {"dot", "K=40 N=20", "tile output.1 nodes 2 1 columns 1 unroll 1\n", "tiles", "use_matrices", true, NULL, NULL, false, NULL, "amx"},
+    {"dot", "K=160 N=20", "tile output.1 nodes 2 1 columns 1 unroll 1\n", "tiles", "pipeline", true, NULL, NULL, false, NULL, "amx"},
 };
 
 static bool write_text(const char *path, const char *text)

@@ -56,6 +56,10 @@ static bool is_unit(const struct jit_unit *u, const char *name, int variant, int
 static void test_tiles(void)
 {
 	struct parsed p;
+	parse(&p, HEAD "kernel k in nodes {\n  for j:j in 0..8 step 4 swept {\n    alloc kept : f32 [2:node] parked\n" TILES "  }\n}\n", false);
+	tap_ok(p.units == 3 && is_unit(&p.unit[0], "k", 0, 3, 3) && is_unit(&p.unit[2], "k.rows1", 2, 3, 1),
+	       "tiles behind a register that is kept from tile to tile");
+	parsed_free(&p);
 	parse(&p, HEAD "kernel k in nodes {\n  for j:j in 0..8 step 4 swept {\n" TILES "  }\n}\n", false);
 	tap_ok(p.units == 3 && is_unit(&p.unit[0], "k", 0, 3, 3) && is_unit(&p.unit[1], "k.rows2", 1, 3, 2) &&
 		   is_unit(&p.unit[2], "k.rows1", 2, 3, 1),

@@ -90,6 +90,8 @@ static inline void put_tile_of(struct text *t, const char *line, const char *com
 		 columns && (line_has(comment, ": rows") || line_has(comment, ": edges of rows")), comment);
 	if (columns && random_below(4) == 0)
 		put(t, "vectorize %.*s %s\n", length, line + 5, drawn_lanes[random_below(5)]);
+	if (!line_has(comment, ", 0 reductions") && random_below(2))
+		put(t, "pipeline %.*s %s\n", length, line + 5, random_below(4) ? "on" : "off");
 }
 
 /* Lines for the groups that stand in the printed schedule of a model; local ones keep theirs, which must go by rows. */

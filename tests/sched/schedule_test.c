@@ -241,7 +241,7 @@ static void test_hints(void)
 		       "with all its arguments");
 		tap_ok(hints(&p, "unrol 2",
 			     "directives are fuse, store, mutate, local, sort, arrange, words, refactor, hoist, unstack, pad, dynamic_batch, "
-			     "dense_index, peel, align, persist, barrier, unroll, specialize, vectorize, tile, parallel, layout, leaves, "
+			     "dense_index, peel, align, persist, barrier, unroll, specialize, vectorize, tile, pipeline, parallel, layout, leaves, "
 			     "vectors, accumulators"),
 		       "or the directives that there are");
 	}

@@ -333,12 +333,10 @@ static void emit_rows(struct emitter *e)
 
 static void emit_block(struct emitter *e, const struct ilir_stmt *s)
 {
-	if (s && s == e->rows) {
-		emit_rows(e);
-		return;
-	}
-	for (; s; s = s->next)
+	for (; s && s != e->rows; s = s->next)
 		emit_statement(e, s);
+	if (s)
+		emit_rows(e);
 }
 
 /* --- kernels --- */
