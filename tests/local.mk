@@ -239,6 +239,7 @@ unit_tests = \
 	%D%/mutate/single_rules_test \
 	%D%/mutate/random_linear_test \
 	%D%/rewrite/byte_products_test \
+	%D%/rewrite/choose_functions_test \
 	%D%/rewrite/compose_test \
 	%D%/rewrite/exact_bits_test \
 	%D%/rewrite/image_rules_test \

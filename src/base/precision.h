@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 enum precision {
-#define PRECISION(name, spelling, bytes, bounded, meaning) PRECISION_##name,
+#define PRECISION(name, spelling, bytes, bounded, places, meaning) PRECISION_##name,
 #include "base/precision.def"
 	PRECISIONS
 };
@@ -16,6 +16,7 @@ struct precision_traits {
 	const char *spelling;
 	int bytes;
 	bool bounded;
+	int places;
 };
 
 const struct precision_traits *precision_traits_of(enum precision);

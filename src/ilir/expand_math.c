@@ -12,7 +12,8 @@
  * with fma), up to 2^17; their coefficients are those of sinf and cosf in the Cephes library.
  *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
- * tanh 2.57, quick_sigmoid 5.44, quick_tanh 5.29, erf 1.21, sin and cos 1.57, atan 1.72.
+ * tanh 2.57, quick_sigmoid 5.44, quick_tanh 5.29, erf 1.21, sin and cos 1.57, atan 1.72; sigmoid_4 2.21e-5,
+ * tanh_4 4.41e-5, sigmoid_5 6.1e-7, tanh_5 1.16e-6.
  * Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to the bit, erf(-x) is -erf(x),
  * atan(-x) is -atan(x). */
 #include "ilir/calc.h"
@@ -124,6 +125,74 @@ static ilir_expr expand_QUICK_TANH(const struct calc *c, ilir_expr x)
 	ilir_expr q = POLYNOMIAL(c, square, 7.79022969e-07f, 0.000328851631f, 0.0258843601f, 0.467160106f);
 	q = fma3(c, q, square, number(c, 1.0f));
 	return divide(c, fma3(c, p, multiply(c, square, x), x), q);
+}
+
+/* tanh(scale*x) = x*above/below within a limit of scale*x, a minimax fit of the absolute error, which is the same at the
+ * limit and, with the value there, beyond it: so nothing is larger than 1.  The scale is a power of two. */
+struct ratio {
+	ilir_expr x, above, below;
+};
+
+static ilir_expr limit_magnitude(const struct calc *c, ilir_expr x, float limit)
+{
+	return at_most(c, at_least(c, x, -limit), limit);
+}
+
+static struct ratio tanh_to_4_places(const struct calc *c, ilir_expr x, float scale)
+{
+	const float h = scale, s = scale * scale;
+	x = limit_magnitude(c, x, 5.02f / scale);
+	ilir_expr square = multiply(c, x, x);
+	return (struct ratio){
+	    .x = x,
+	    .above = POLYNOMIAL(c, square, 0.00065299269f * s * s * h, 0.101655953f * s * h, 0.999805987f * h),
+	    .below = POLYNOMIAL(c, square, 0.0126192813f * s * s, 0.434426397f * s, 1.0f),
+	};
+}
+
+static struct ratio tanh_to_5_places(const struct calc *c, ilir_expr x, float scale)
+{
+	const float h = scale, s = scale * scale;
+	x = limit_magnitude(c, x, 6.98f / scale);
+	ilir_expr square = multiply(c, x, x);
+	return (struct ratio){
+	    .x = x,
+	    .above = POLYNOMIAL(c, square, 3.94100653e-06f * s * s * s * h, 0.00227931025f * s * s * h,
+				0.123047821f * s * h, 0.999995768f * h),
+	    .below = POLYNOMIAL(c, square, 0.000142603341f * s * s * s, 0.0210829973f * s * s,
+				0.456366599f * s, 1.0f),
+	};
+}
+
+static ilir_expr divide_ratio(const struct calc *c, struct ratio r)
+{
+	return divide(c, multiply(c, r.x, r.above), r.below);
+}
+
+/* (1 + tanh(x/2))/2, as one quotient. */
+static ilir_expr divide_half_ratio(const struct calc *c, struct ratio r)
+{
+	return divide(c, fma3(c, r.x, r.above, r.below), add(c, r.below, r.below));
+}
+
+static ilir_expr expand_TANH_4(const struct calc *c, ilir_expr x)
+{
+	return divide_ratio(c, tanh_to_4_places(c, x, 1));
+}
+
+static ilir_expr expand_TANH_5(const struct calc *c, ilir_expr x)
+{
+	return divide_ratio(c, tanh_to_5_places(c, x, 1));
+}
+
+static ilir_expr expand_SIGMOID_4(const struct calc *c, ilir_expr x)
+{
+	return divide_half_ratio(c, tanh_to_4_places(c, x, 0.5f));
+}
+
+static ilir_expr expand_SIGMOID_5(const struct calc *c, ilir_expr x)
+{
+	return divide_half_ratio(c, tanh_to_5_places(c, x, 0.5f));
 }
 
 /* erf(x) = x + x*p(x^2) where |x| is small, 1 - e^(|x|*p(|x|)) with the sign of x elsewhere.  From 4 on the result

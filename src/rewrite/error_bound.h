@@ -22,6 +22,7 @@ struct rewrite_bounding {
 	const struct sub_program *p;
 	const struct rewrite_weights *weights;
 	const struct rewrite_integers *integers; /* by value, like all up to `size` */
+	const double *function_error; /* that a sigmoid or tanh has of itself; see rewrite_find_function_errors */
 	const struct rewrite_range *range;
 	const uint32_t *source; /* see rewrite_find_sources */
 	const bool *constant;

@@ -3,7 +3,8 @@
  * computed in integers, from the errors of its arguments.
  *
  *     %2[n,j] = accumulate_k b[j], W[j,k], x[n,k]       own[j] + sum_k abs W[j,k] * error_x[k]
- *     %3[n,j] = tanh %2[n,j]                            error2[j], but not more than the length of the range,
+ *     %3[n,j] = tanh %2[n,j]                            error2[j] + that of tanh_4 or tanh_5, but not more than
+ *                                                       the length of the range,
  * 2 %4[n,j] = multiply %3[n,j], y[n,j]                error3[j] * size_y[j] + size3[j] * error_y[j]
  *
  * own[j] = (sum_k abs W[j,k]) * bound / (2 LEVELS) + terms * scale[j] / 2 is what the integers add; what bf16 adds is
@@ -461,7 +462,8 @@ static double error_of_function(struct rewrite_bounding *b, const struct sub_val
 		error += error_of(b, &v->arg[a]);
 	if (v->op == SUB_ROUND || v->op == SUB_FLOOR)
 		return error > 0 ? error + 1 : 0;
-	return multiply_bounds(error, v->args == 1 && v->dtype == DTYPE_F32 ? find_slope(b, v) : INFINITY);
+	return multiply_bounds(error, v->args == 1 && v->dtype == DTYPE_F32 ? find_slope(b, v) : INFINITY) +
+	       b->function_error[v - b->p->values.at];
 }
 
 /* What a gather reads is the same element in both programs if its index has no error. */

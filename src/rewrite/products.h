@@ -70,6 +70,10 @@ int64_t rewrite_count_columns(const struct sub_program *, const struct rewrite_p
 /* The axis of a parameter of `rank` axes that rows consist of, which have a scale each in i8, if this product is the first that reads
  * it (narrow.c). */
 int rewrite_find_row_axis(const struct sub_program *, const struct sub_use *w, const struct sub_vars *reduced, int rank);
+/* By value: its operator, which is one of fewer places where such products go into a sigmoid or a tanh
+ * (choose_functions.c). */
+const enum sub_op *rewrite_choose_functions(const struct rewrite_products *, const struct rewrite_options *,
+					    struct arena *);
 /* Why a product stays in f32. */
 const char *rewrite_refusal_text(enum rewrite_refusal);
 

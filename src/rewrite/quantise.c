@@ -18,6 +18,8 @@
  * In f16 the scale is (sum_k abs W[j,k]) / LIMIT, with the LIMIT of f16 (products.c), so that no sum overflows and few weights are
  * denormal; W / scale and x / bound are rounded to f16 instead, and words of two of them are summed by accumulate_f16.
  *
+ * Sigmoids and tanhs that such sums go into become those of fewer places (choose_functions.c).
+ *
  * LEVELS and LIMIT depend on the number of products alone, and are chosen so that no sum of integers reaches
  * 2^31: so it is exact, in whatever order and by whatever instructions it is added.  Grouping (group.c),
  * which runs next, makes words of the integers. */
@@ -31,7 +33,8 @@ struct quantising {
 	struct sub_program *to;
 	const struct sub_program *from;
 	struct rewrite_products products;
-	sub_ref *now; /* by value of `from` */
+	const enum sub_op *op; /* by value of `from`, as the next one: see rewrite_choose_functions */
+	sub_ref *now;
 };
 
 /* --- values --- */
@@ -257,6 +260,7 @@ static sub_ref write_chain(struct quantising *q, uint32_t last)
 static sub_ref copy_value(struct quantising *q, uint32_t i)
 {
 	struct sub_value v = q->from->values.at[i];
+	v.op = q->op[i];
 	for (int a = 0; a < v.args; a++)
 		v.arg[a].value = q->now[v.arg[a].value.i];
 	return sub_add(q->to, v, NULL);
@@ -299,11 +303,27 @@ static void add_note(struct quantising *q, struct rewrite_trace *trace, const st
 	vec_push(q->to->arena, &trace->notes, str_text(&s));
 }
 
+/* Counts the functions that become one of fewer places. */
+static void add_function_note(struct quantising *q, struct rewrite_trace *trace, enum sub_op op)
+{
+	struct str s = str_in(q->to->arena);
+	int n = 0;
+	for (uint32_t i = 1; i < q->from->values.n; i++)
+		n += q->products.uses[i] && q->op[i] == op;
+	str_printf(&s, "%d of the functions that such products go into %s %s, within %g of the exact one",
+		   n, n == 1 ? "is" : "are", sub_spelling(op), rewrite_function_error(op));
+	if (n)
+		vec_push(q->to->arena, &trace->notes, str_text(&s));
+}
+
 static void add_notes(struct quantising *q, struct rewrite_trace *trace)
 {
 	for (uint32_t i = 1; i < q->from->values.n; i++)
 		if (q->products.at[i].refusal != REWRITE_NO_WEIGHTS)
 			add_note(q, trace, &q->products.at[i]);
+	for (enum sub_op op = 0; op < SUB_OPS; op++)
+		if (rewrite_function_error(op) > 0)
+			add_function_note(q, trace, op);
 }
 
 void rewrite_quantise(struct sub_program *to, const struct sub_program *from,
@@ -314,6 +334,7 @@ void rewrite_quantise(struct sub_program *to, const struct sub_program *from,
 			       .products = rewrite_find_products(from, options, to->arena),
 			       .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n)};
 	sub_copy_declarations(to, from);
+	q.op = rewrite_choose_functions(&q.products, options, to->arena);
 	for (uint32_t i = 1; i < from->values.n; i++)
 		if (!q.products.at[i].absorbed)
 			q.now[i] = write_value(&q, i);

@@ -118,6 +118,11 @@ const uint32_t *rewrite_find_sources(const struct sub_program *, struct arena *)
 /* By value of a program that was contracted: the sums of integers, or in bf16, that quantisation makes of it. */
 const struct rewrite_integers *rewrite_find_integers(const struct sub_program *, const struct rewrite_options *,
 						     struct arena *);
+/* A bound of the error of a sigmoid or tanh of fewer places; 0 of other operators. */
+double rewrite_function_error(enum sub_op);
+/* By value, likewise: a bound of the error of the sigmoid or tanh of fewer places that it becomes; 0 = none. */
+const double *rewrite_find_function_errors(const struct sub_program *, const struct rewrite_options *,
+					   struct arena *);
 /* The value that stands for this one now. */
 sub_ref rewrite_resolve(struct rewriter *, sub_ref);
 

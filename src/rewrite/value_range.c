@@ -99,7 +99,7 @@ static double compute_logistic(double x)
 	return 1 / (1 + exp(-x));
 }
 
-/* Functions that never fall, and the bounds of their values. */
+/* Functions that never fall but for their errors, and the bounds of their values. */
 static const struct monotone {
 	double (*f)(double);
 	double least, most;
@@ -112,6 +112,10 @@ static const struct monotone {
     [SUB_TANH] = {tanh, -1, 1},
     [SUB_QUICK_SIGMOID] = {compute_logistic, 0, 1},
     [SUB_QUICK_TANH] = {tanh, -1, 1},
+    [SUB_SIGMOID_4] = {compute_logistic, 0, 1},
+    [SUB_SIGMOID_5] = {compute_logistic, 0, 1},
+    [SUB_TANH_4] = {tanh, -1, 1},
+    [SUB_TANH_5] = {tanh, -1, 1},
     [SUB_ERF] = {erf, -1, 1},
     [SUB_ATAN] = {atan, -0x1.921fb6p0, 0x1.921fb6p0},
 };
@@ -119,7 +123,9 @@ static const struct monotone {
 static struct rewrite_range range_of_monotone(enum sub_op op, struct rewrite_range a)
 {
 	const struct monotone *m = &monotone[op];
-	struct rewrite_range r = widen_range((struct rewrite_range){m->f(a.low), m->f(a.high), a.nan});
+	double error = rewrite_function_error(op);
+	struct rewrite_range r =
+	    widen_range((struct rewrite_range){m->f(a.low) - error, m->f(a.high) + error, a.nan});
 	r.low = isnan(r.low) ? m->least : fmax(r.low, m->least);
 	r.high = isnan(r.high) ? m->most : fmin(r.high, m->most);
 	return r;

@@ -8,7 +8,7 @@
 
 enum { DRAWS = 6 /* of weights */, PARAMS = 64 };
 
-static int draw; /* the weights: those of parameters that a model does not have are others; -1 = all are 1 */
+static int draw; /* the weights: those of parameters that a model does not have are others; -1 = all are 1, -2 = all are 0 */
 
 static bool read_drawn(void *context, int param, int64_t first, int64_t count, void *to, struct diags *d)
 {
@@ -17,7 +17,7 @@ static bool read_drawn(void *context, int param, int64_t first, int64_t count, v
 	if (draw >= 0)
 		put_elements(image ? image->param[param].dtype : DTYPE_F32, param + PARAMS * draw, first, count, to);
 	for (int64_t i = 0; draw < 0 && i < count; i++)
-		((float *)to)[i] = 1;
+		((float *)to)[i] = draw == -1;
 	return true;
 }
 
@@ -219,6 +219,33 @@ static void test_worst(const char *precision, double factor, double nearest)
 	arena_free(&t.arena);
 }
 
+/* Products with weights of zero have no error, so the tanh that they go into has all of it. */
+static void test_function(const char *precision)
+{
+	static const char text[] = "model test\nstructure none\ninput x[D]\nparam W[D, D]\n"
+				   "output y = 2 * tanh(W @ tanh(x) + x)\n";
+	struct trial t = {.precision = precision};
+	struct found found = {.ratio = INFINITY};
+	struct test_forest f = {0};
+	static jmp_buf jump;
+	draw = -2;
+	arena_init(&t.arena, &allocator_default);
+	bool ok = !arena_guard(&t.arena, &jump) && load_text(&t.model, "test", text, strlen(text), "D=64") && begin_bounds(&t) &&
+		  open_drawn(&t.f32, &t.model, NULL) && open_drawn(&t.integers, &t.model, precision);
+	if (ok)
+		make_forest(&f, &t.f32.image, 3, 1);
+	for (int i = 0; ok && i < f.nodes * 64; i++)
+		((float *)f.owned[0])[i] = i / 32.0f - 3;
+	ok = ok && compare_outputs(&t, &f, false, &found);
+	tap_ok(ok && !found.above && found.ratio >= 1 && found.ratio < 1.2,
+	       "%s: the bound of a tanh of fewer places is %.3f times its change", precision, found.ratio);
+	free_forest(&f);
+	end_run(&t.f32);
+	end_run(&t.integers);
+	free_model(&t.model);
+	arena_free(&t.arena);
+}
+
 /* What is multiplied with an input has no bound, and the reason names both; a softmax has a bound below its range. */
 static void test_unbounded(void)
 {
@@ -270,5 +297,8 @@ int main(void)
 	test_worst("i8", 63.498 / 127, 2.1);
 	test_worst("bf16", 0.5 * (1 + 0x0.ffp-8), 4.1);
 	test_unbounded();
+	test_function("i8");
+	test_function("bf16");
+	test_function("f16");
 	return tap_done();
 }

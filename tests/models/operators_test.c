@@ -506,7 +506,8 @@ static void test_tables(void)
 {
 	bool about[RA_OPS] = {[RA_STATE] = true, [RA_AT_STEP] = true};
 	bool needed[SUB_OPS] = {
-	    [SUB_NOP] = true, [SUB_REC] = true, [SUB_QUICK_SIGMOID] = true, [SUB_QUICK_TANH] = true};
+	    [SUB_NOP] = true, [SUB_REC] = true, [SUB_QUICK_SIGMOID] = true, [SUB_QUICK_TANH] = true,
+	    [SUB_SIGMOID_4] = true, [SUB_SIGMOID_5] = true, [SUB_TANH_4] = true, [SUB_TANH_5] = true};
 	for (int i = 0; i < ROWS; i++)
 		about[rows[i].about] = needed[rows[i].needs] = needed[sub_traits_of(rows[i].needs)->combine] =
 		    true;
