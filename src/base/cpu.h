@@ -26,7 +26,7 @@ void cpu_extensions(struct str *);
  * has all.  Asks whether matrix registers are permitted if they are among the words. */
 const char *cpu_lacks(const char *extensions);
 
-/* Whether this process may use matrix registers for products of bytes (AMX-INT8): the processor has them, the system saves
+/* Whether this process may use matrix registers for products of bytes and of bf16 (AMX-INT8, AMX-BF16): the processor has them, the system saves
  * them, and permits the process to use them, which the first call asks for.  All threads of the process are permitted then,
  * and the frames of their signals grow by 8 KB; so nothing calls this but what makes, or is about to run, code that may use them. */
 bool cpu_permits_matrices(void);

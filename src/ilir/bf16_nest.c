@@ -12,7 +12,7 @@
  *     }
  *
  * where halves and flushed are what lower_half_dot and lower_block_sum make, and both halves are registers that are allocated in the
- * loop, so that nothing else uses them.  Then the loop is one product of matrix registers for each block. */
+ * loop, so that nothing else uses them; words come by rising index.  Then the loop is one product of matrix registers for each block. */
 #include "ilir/matrix_nest.h"
 
 #include <math.h>
@@ -22,6 +22,8 @@ struct block_sum {
 	ilir_expr half[2];	       /* of the lower and of the upper halves */
 	const struct ilir_stmt *store; /* behind the block */
 	bool zero[2];
+	int row, column;
+	int64_t words[2]; /* whose products have been read, of each half: from the loop's variable on */
 };
 
 struct block_sums {
@@ -56,7 +58,8 @@ static ilir_expr find_masked(const struct ilir_module *m, ilir_expr e, uint32_t 
 /* The number of which `e` is the one that has zeros for denormal numbers; none = it is not. */
 static ilir_expr find_flushed(const struct ilir_module *m, ilir_expr e)
 {
-	bool flushed = has_op(m, e, ILIR_DOT_BF16) && is_word(m, ilir_arg(m, e, 0), 0x80008000) && is_word(m, ilir_arg(m, e, 1), 0);
+	bool flushed = has_op(m, e, ILIR_DOT_BF16) && is_word(m, ilir_arg(m, e, 0), 0x80008000) &&
+		       is_word(m, ilir_arg(m, e, 1), 0);
 	return flushed ? ilir_arg(m, e, 2) : (ilir_expr){0};
 }
 
@@ -78,21 +81,41 @@ static bool read_half(struct matrix_nest *t, const struct ilir_stmt *s, struct m
 	return x.i && w.i && ilir_read_factors(t, x, w, p);
 }
 
+/* Whether a register is allocated in the loop over blocks. */
+static bool is_allocated(const struct block_sums *b, ilir_buffer buffer)
+{
+	for (const struct ilir_stmt *s = b->t->blocks->loop.body; s != b->t->loop; s = s->next)
+		if (s->kind == ILIR_ALLOC && s->alloc.i == buffer.i)
+			return true;
+	return false;
+}
+
+/* Whether a statement stores to a register that is the same in each block, and not the block's own. */
+static bool stores_sum(const struct block_sums *b, const struct ilir_stmt *s)
+{
+	const struct ilir_module *m = b->t->m;
+	bool same = ilir_type_of(m, s->store.value).lanes == ILIR_MATRIX_WORDS &&
+		    ilir_buffer_at(m, s->store.buffer)->kind == ILIR_REGISTER && !is_allocated(b, s->store.buffer);
+	for (int d = 0; d < s->store.indices; d++)
+		same &= !ilir_uses_var(m, s->store.index[d], b->t->blocks->loop.var);
+	return same;
+}
+
 /* Reads the statement behind the block that adds two halves to a sum. */
 static bool read_close(struct block_sums *b, const struct ilir_stmt *s)
 {
 	struct ilir_module *m = b->t->m;
 	struct block_sum sum = {.store = s};
 	ilir_expr total = find_flushed(m, s->store.value);
-	if (!total.i || !has_op(m, total, ILIR_ADD) || ilir_type_of(m, total).lanes != ILIR_MATRIX_WORDS ||
-	    ilir_buffer_at(m, s->store.buffer)->kind != ILIR_REGISTER)
+	if (!stores_sum(b, s) || !total.i || !has_op(m, total, ILIR_ADD))
 		return false;
-	ilir_expr before = find_flushed(m, ilir_arg(m, total, 0)), block = find_flushed(m, ilir_arg(m, total, 1));
-	if (!block.i || !has_op(m, block, ILIR_ADD) || before.i != ilir_load(m, s->store.buffer, s->store.index, s->store.indices).i)
+	ilir_expr before = find_flushed(m, ilir_arg(m, total, 0)), block = find_flushed(m, ilir_arg(m, total, 1)),
+		  own = ilir_load(m, s->store.buffer, s->store.index, s->store.indices);
+	if (!block.i || !has_op(m, block, ILIR_ADD) || before.i != own.i)
 		return false;
 	for (int h = 0; h < 2; h++) {
 		sum.half[h] = ilir_arg(m, block, h);
-		if (!has_op(m, sum.half[h], ILIR_LOAD) || ilir_buffer_at(m, ilir_at(m, sum.half[h])->buffer)->kind != ILIR_REGISTER)
+		if (!has_op(m, sum.half[h], ILIR_LOAD) || !is_allocated(b, ilir_at(m, sum.half[h])->buffer))
 			return false;
 	}
 	vec_push(m->arena, &b->sums, sum);
@@ -124,21 +147,14 @@ static bool read_open(struct block_sums *b, const struct ilir_stmt *s)
 	return false;
 }
 
-static bool is_allocated(const struct block_sums *b, ilir_expr place)
+/* Whether no two of the places that begin with zeros have a lane in common. */
+static bool halves_are_apart(const struct block_sums *b)
 {
 	for (const struct ilir_stmt *s = b->t->blocks->loop.body; s != b->t->loop; s = s->next)
-		if (s->kind == ILIR_ALLOC && s->alloc.i == ilir_at(b->t->m, place)->buffer.i)
-			return true;
-	return false;
-}
-
-/* Whether both halves of a sum are its own, and begin with zeros. */
-static bool is_complete(const struct block_sums *b, const struct block_sum *sum)
-{
-	bool complete = sum->half[0].i != sum->half[1].i;
-	for (int h = 0; h < 2; h++)
-		complete &= sum->zero[h] && is_allocated(b, sum->half[h]);
-	return complete;
+		for (const struct ilir_stmt *other = b->t->blocks->loop.body; s->kind == ILIR_STORE && other != s; other = other->next)
+			if (other->kind == ILIR_STORE && !ilir_stores_are_apart(b->t->m, s, other))
+				return false;
+	return true;
 }
 
 /* Reads the statements before and behind the loop over words: those behind it first, which tell the halves apart. */
@@ -151,57 +167,51 @@ static bool read_ends(struct block_sums *b)
 		if (s->kind != ILIR_ALLOC && (s->kind != ILIR_STORE || !read_open(b, s)))
 			return false;
 	for (size_t i = 0; i < b->sums.n; i++)
-		if (!is_complete(b, &b->sums.at[i]))
+		if (!b->sums.at[i].zero[0] || !b->sums.at[i].zero[1])
 			return false;
-	return b->sums.n;
+	return b->sums.n && halves_are_apart(b);
 }
 
-/* The upper halves of products. */
-struct uppers {
-	VEC(struct matrix_product) of;
-};
+/* Adds half a product to what a sum has; false unless it is that of the next word, and of the row and the column of the others. */
+static bool add_half(struct block_sum *sum, const struct matrix_product *p, bool upper)
+{
+	if (!sum->words[0] && !sum->words[1]) {
+		sum->row = p->row;
+		sum->column = p->column;
+	}
+	return p->ahead == sum->words[upper]++ && p->row == sum->row && p->column == sum->column;
+}
 
 /* Reads the statements of the loop over words: the lower halves make the products. */
-static bool read_halves(const struct block_sums *b, struct uppers *uppers)
+static bool read_halves(struct block_sums *b)
 {
 	for (const struct ilir_stmt *s = b->t->loop->loop.body; s; s = s->next) {
 		struct matrix_product p;
 		bool upper;
 		if (!read_half(b->t, s, &p, &upper))
 			return false;
-		const struct block_sum *sum = find_sum(b, ilir_arg(b->t->m, s->store.value, 2), upper);
-		if (!sum)
+		struct block_sum *sum = find_sum(b, ilir_arg(b->t->m, s->store.value, 2), upper);
+		if (!sum || !add_half(sum, &p, upper))
 			return false;
 		p.store = sum->store;
-		if (upper)
-			vec_push(b->t->m->arena, &uppers->of, p);
-		else if (!ilir_add_product(b->t, p))
+		if (!upper && !ilir_add_product(b->t, p))
 			return false;
 	}
-	return uppers->of.n == b->t->products.n;
+	return true;
 }
 
-/* Whether each product has an upper half. */
-static bool is_paired(struct matrix_nest *t, const struct uppers *uppers)
+/* Whether each sum has the products of all words of an iteration. */
+static bool is_complete(const struct block_sums *b)
 {
-	size_t n = t->products.n, paired = 0;
-	bool *seen = ARENA_ARRAY(t->m->arena, bool, n);
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < n; k++) {
-			const struct matrix_product *p = &uppers->of.at[i], *q = &t->products.at[k];
-			if (!seen[k] && p->row == q->row && p->column == q->column && p->ahead == q->ahead && p->store == q->store) {
-				seen[k] = true;
-				paired++;
-				break;
-			}
-		}
-	return paired == n;
+	int64_t words = b->t->loop->loop.step;
+	bool complete = true;
+	for (size_t i = 0; i < b->sums.n; i++)
+		complete &= b->sums.at[i].words[0] == words && b->sums.at[i].words[1] == words;
+	return complete;
 }
 
 bool ilir_read_bf16_products(struct matrix_nest *t)
 {
 	struct block_sums b = {.t = t};
-	struct uppers uppers = {0};
-	return read_ends(&b) && read_halves(&b, &uppers) && is_paired(t, &uppers);
+	return read_ends(&b) && read_halves(&b) && is_complete(&b);
 }
-

@@ -59,8 +59,8 @@ static bool is_load_of(const struct ilir_module *m, ilir_expr e, bool weight, in
 
 bool ilir_adds_to_sum(struct ilir_module *m, const struct ilir_stmt *s)
 {
-	if (s->kind != ILIR_STORE || ilir_type_of(m, s->store.value).lanes != ILIR_MATRIX_WORDS || ilir_at(m, s->store.value)->args != 3 ||
-	    ilir_buffer_at(m, s->store.buffer)->kind != ILIR_REGISTER)
+	if (s->kind != ILIR_STORE || ilir_type_of(m, s->store.value).lanes != ILIR_MATRIX_WORDS ||
+	    ilir_at(m, s->store.value)->args != 3 || ilir_buffer_at(m, s->store.buffer)->kind != ILIR_REGISTER)
 		return false;
 	return ilir_arg(m, s->store.value, 2).i == ilir_load(m, s->store.buffer, s->store.index, s->store.indices).i;
 }
@@ -320,9 +320,7 @@ static int64_t find_ramp_distance(const struct ilir_module *m, ilir_expr a, ilir
 	return ramps && ilir_find_distance(m, ilir_arg(m, a, 0), ilir_arg(m, b, 0), &apart) ? apart : 0;
 }
 
-/* Whether two statements certainly store no word in common. */
-static bool stores_are_apart(const struct ilir_module *m, const struct ilir_stmt *a,
-			     const struct ilir_stmt *b)
+bool ilir_stores_are_apart(const struct ilir_module *m, const struct ilir_stmt *a, const struct ilir_stmt *b)
 {
 	int last = a->store.indices - 1;
 	int64_t apart = 0;
@@ -347,7 +345,7 @@ static bool sums_are_apart(const struct matrix_nest *t)
 	for (const struct matrix_product *p = t->products.at; p < t->products.at + t->products.n; p++)
 		for (const struct matrix_product *q = t->products.at; q < p && !p->ahead; q++)
 			if (!q->ahead && !is_one_register(t, p, q) &&
-			    !stores_are_apart(t->m, p->store, q->store))
+			    !ilir_stores_are_apart(t->m, p->store, q->store))
 				return false;
 	return true;
 }
@@ -385,7 +383,12 @@ bool ilir_read_matrix_nest(struct matrix_nest *t, struct ilir_module *m, const s
 {
 	int64_t end;
 	const struct ilir_stmt *inner = find_inner_loop(loop);
-	*t = (struct matrix_nest){.m = m, .op = inner ? ILIR_DOT_BF16 : ILIR_DOT4, .loop = inner ? inner : loop, .blocks = inner ? loop : NULL};
+	*t = (struct matrix_nest){.m = m, .op = ILIR_DOT4, .loop = loop};
+	if (inner) {
+		t->op = ILIR_DOT_BF16;
+		t->loop = inner;
+		t->blocks = loop;
+	}
 	if (loop->loop.kind != ILIR_SERIAL || t->loop->loop.kind != ILIR_SERIAL ||
 	    !ilir_constant(m, t->loop->loop.begin, &t->begin) || !ilir_constant(m, t->loop->loop.end, &end))
 		return false;

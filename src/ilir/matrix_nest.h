@@ -61,6 +61,8 @@ bool ilir_rows_follow(const struct matrix_nest *, int plane);
 
 /* Whether a statement adds to 16 lanes of a sum: it stores an operator whose last operand is what it stores to. */
 bool ilir_adds_to_sum(struct ilir_module *, const struct ilir_stmt *);
+/* Whether two statements that store to registers certainly store no lane in common. */
+bool ilir_stores_are_apart(const struct ilir_module *, const struct ilir_stmt *, const struct ilir_stmt *);
 /* Adds a product; false if the nest has that of a row, a column and a word already. */
 bool ilir_add_product(struct matrix_nest *, struct matrix_product);
 /* Numbers the factors of a product of the loop's words: a word of a row, and words of a weight.  False if they are

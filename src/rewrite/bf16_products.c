@@ -11,7 +11,7 @@
  * the sum one by one, as dot_bf16 of ilir/ilir_ops.def says: the second of each pair before the first.  So the order of
  * a sum is not that in f32, but a sum goes on from another one as it does there.
  *
- * In bf16x1 products are added by blocks of 16 words, as matrix registers do, whose words have two numbers that lie half a block apart:
+ * In bf16x1 products are added by blocks of at most 16 words, as matrix registers do, whose words have two numbers that lie half a block apart:
  *
  *     %3[b,q,j] = append16 bf16_bits W[j,32*b+q+16], bf16_bits W[j,32*b+q]
  *     %4[n,b,q] = append16 bf16_bits x[n,32*b+q+16], bf16_bits x[n,32*b+q]

@@ -250,6 +250,8 @@ static sub_ref make_block_words(struct sub_program *p, sub_ref number, int d, co
 		struct sub_use upper = take_half(p, number, d, b, true), lower = take_half(p, number, d, b, false);
 		return rewrite_add_operator(p, SUB_APPEND16, upper, lower, none).value;
 	}
+	if (sub_at(p, x.arg[0].value)->vars == SUB_MAX_VARS)
+		return (sub_ref){0};
 	sub_ref words = make_block_words(p, x.arg[0].value, kept, b);
 	if (!words.i)
 		return words;

@@ -335,10 +335,13 @@ static int64_t innermost_of(const struct sub_program *p, const struct sub_value 
 	return p->vars.at[v->reduced.var[i]].extent;
 }
 
-/* The elements of the last of several reduced variables, as far as loops over all of them can be written out. */
+/* The elements of the last of several reduced variables, as far as loops over all of them can be written out; 1 for the words of a
+ * block, whose loop stays one. */
 static int window_of(const struct sub_program *p, const struct sub_value *v)
 {
 	int64_t n = 1;
+	if (sub_block_of(p, v))
+		return 1;
 	for (int i = v->reduced.n; i-- > 0 && v->reduced.n > 1 && n * p->vars.at[v->reduced.var[i]].extent <= SCHED_MAX_UNROLL;)
 		n *= p->vars.at[v->reduced.var[i]].extent;
 	return (int)n;

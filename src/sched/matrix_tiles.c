@@ -38,22 +38,12 @@ static int choose_columns(const struct target *t, const struct sched_group *g, i
 	return columns > 1 ? columns : 1;
 }
 
-/* Whether the innermost loop of sums over several variables could be written out: those over blocks of words are. */
-static bool has_windows(const struct sched_group *g)
-{
-	bool windows = false;
-	for (size_t i = 0; i < g->loops.n; i++)
-		windows |= g->loops.at[i].window > 1;
-	return windows;
-}
-
 struct sched_tile sched_make_matrix_tile(const struct target *t, const struct sched_group *g, struct sched_tile tile, int rows)
 {
 	tile.across = SCHED_NODES;
 	tile.block = tile.cut = 0;
 	tile.rows_outside = tile.by_rows = false;
 	tile.columns = choose_columns(t, g, tile.lanes);
-	tile.unroll = has_windows(g) ? 1 : tile.unroll; /* matrix registers compute loops over words, not what is written out of them */
 	tile.sizes = 0;
 	for (rows = rows < t->matrix_rows ? rows : t->matrix_rows; rows >= 1; rows /= 2)
 		tile.nodes[tile.sizes++] = rows;

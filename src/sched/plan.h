@@ -163,7 +163,8 @@ struct sched_read {
 struct sched_reduction {
 	sub_ref value;
 	uint64_t instance; /* identifies the value and its index */
-	uint64_t shared, columns; /* identify the operands that other reductions of the group may share: that of the rows, and of products of bytes that of the columns; 0 = none */
+	uint64_t shared, columns; /* identify the operands that other reductions of the group may share: that of the rows, and of products for matrix registers that of
+				   * the columns; 0 = none */
 	unsigned operand[2]; /* what those of a product, or the one, depend on: dimensions of a row, a mask, and SCHED_ROW */
 	int64_t shift[SUB_MAX_VARS]; /* as of the loop */
 	int64_t step[2];	     /* likewise */

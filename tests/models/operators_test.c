@@ -200,7 +200,7 @@ static double bf16_products(const struct place *p, int i)
 }
 
 /* A number in two bf16: the first one, or what is left of it. */
-static double split(double x, bool rest)
+static double take_part(double x, bool rest)
 {
 	double first = f32_of_bf16(bf16_of_f32((float)x));
 	return rest ? f32_of_bf16(bf16_of_f32((float)x - (float)first)) : first;
@@ -211,7 +211,7 @@ static double split_products(const struct place *p, int i)
 	double sum = 0;
 	for (int k = 0; k < D; k++) {
 		double w = p->W[i][k], x = p->h[0][k];
-		sum += split(w, false) * (split(x, false) + split(x, true)) + split(w, true) * split(x, false);
+		sum += take_part(w, false) * (take_part(x, false) + take_part(x, true)) + take_part(w, true) * take_part(x, false);
 	}
 	return sum;
 }

@@ -86,7 +86,7 @@ static void test_model(size_t model, const char *precision, int each)
 int main(void)
 {
 	if (!amx_begin()) {
-		tap_skip("this processor has no AVX-512 with VNNI", "code for AMX");
+		tap_skip("this processor has no AVX-512 with VNNI and BF16", "code for AMX");
 		return tap_done();
 	}
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {

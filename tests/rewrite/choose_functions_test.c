@@ -89,7 +89,7 @@ static void test_result(const char *value, enum sub_op op)
 	bool found = false;
 	snprintf(text, sizeof text,
 		 "model m\nstructure none\ninput x[16]\nparam W[16, 16]\noutput y = %s\n", value);
-	struct sub_program p = quantise(&d, DTYPE_I8, text);
+	struct sub_program p = quantise(&d, PRECISION_I8, text);
 	for (size_t v = 1; v < p.values.n; v++)
 		found |= p.values.at[v].op == op;
 	tap_ok(found, "%s: %s", value, sub_spelling(op));
