@@ -23,6 +23,10 @@ esp $tune --seconds 1 --batch 1 --at all
 tap_is "$status,$(head -n 1 <<<"$out")" \
 	"0,# tuned by espalier tune for trees, 3 minibatches of 1 tree, 1 thread, outputs at all nodes" \
 	"without a file it goes to standard output"
+for lanes in "generic 4" "avx512 16"; do
+	esp $tune --seconds 1 --target-cpu ${lanes% *}
+	tap_is "$status,$(grep -E '^vectorize [0-9]+$' <<<"$out")" "0,vectorize ${lanes#* }" "of the processor of --target-cpu ${lanes% *}"
+done
 
 # --- precisions: a table of times and differences ---
 
@@ -55,6 +59,8 @@ tap_is "$(awk '$NF == "y" { d[NR] = $1 == "weights" ? $6 : $5 } END { for (i in 
 tap_is "$(grep -c ' of 9 *class$' "$tmp/table")" 10 "classes are counted that are others"
 tail -n 1 "$tmp/table" | grep -Eq '^(f32: nothing is faster|fastest: (f16|bf16(x[13])?|i16|i8|weights [a-z0-9]*) \(--(precision|weights-as) [a-z0-9]*\), [0-9.]+ times as fast as f32$)'
 tap_ok $? "and which is fastest is told" || cat "$tmp/table"
+esp tune $wide --seconds 1 --precisions --target-cpu avx2
+tap_is "$status,$(tail -n 1 <<<"$out" | grep -Ec '^(f32: nothing is faster|fastest: )')" "0,1" "also by code for another processor"
 esp tune $wide --precisions --precision i8
 refused 2 "leave out --precision" "one precision and all of them contradict"
 
