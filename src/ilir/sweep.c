@@ -16,21 +16,42 @@
  * as it is, and has one block. */
 #include "ilir/passes.h"
 
-/* An index as coefficient * variable + rest, where the rest is from `low` on and varies by at most `width`. */
+/* An index as coefficient * variable + rest, where the rest is from `low` on and varies by at most `width`; and perhaps plus or minus an
+ * `anchor` of unknown range that is the same in all iterations, such as the first row of a batch. */
 struct motion {
 	int64_t coefficient, low, width;
+	ilir_expr anchor; /* none: there is none */
+	bool minus;
 };
 
 static bool find_motion(const struct ilir_module *, ilir_expr, ilir_var, const struct ilir_known *,
 			struct motion *);
+
+static void check_anchor(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	bool *same = context;
+	const struct ilir_node *n = ilir_at(m, e);
+	bool range = n->op != ILIR_VAR || n->var.i == ilir_begin.i || n->var.i == ilir_end.i;
+	bool array = n->op != ILIR_LOAD ||
+		     (ilir_buffer_at(m, n->buffer)->kind != ILIR_REGISTER && !ilir_holds_results(ilir_buffer_at(m, n->buffer)));
+	*same &= range && array;
+}
+
+/* Whether an index is the same wherever it is in a call of a kernel. */
+static bool is_anchor(const struct ilir_module *m, ilir_expr e)
+{
+	bool same = true;
+	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = check_anchor, .context = &same});
+	return same && ilir_type_of(m, e).lanes == 1;
+}
 
 static bool motion_of_rest(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known,
 			   struct motion *out)
 {
 	struct ilir_range r;
 	bool bounded = ilir_range_of(m, e, known, &r);
-	*out = bounded ? (struct motion){0, r.low, r.high - r.low} : (struct motion){0};
-	return bounded;
+	*out = bounded ? (struct motion){.low = r.low, .width = r.high - r.low} : (struct motion){.anchor = e};
+	return bounded || is_anchor(m, e);
 }
 
 static bool motion_of_sum(const struct ilir_module *m, ilir_expr e, ilir_var v,
@@ -39,10 +60,12 @@ static bool motion_of_sum(const struct ilir_module *m, ilir_expr e, ilir_var v,
 	struct motion a, b;
 	bool minus = ilir_at(m, e)->op == ILIR_SUB;
 	if (!find_motion(m, ilir_arg(m, e, 0), v, known, &a) ||
-	    !find_motion(m, ilir_arg(m, e, 1), v, known, &b) ||
+	    !find_motion(m, ilir_arg(m, e, 1), v, known, &b) || (a.anchor.i && b.anchor.i) ||
 	    (minus && __builtin_add_overflow(b.low, b.width, &b.low)) ||
 	    __builtin_add_overflow(a.low, minus ? -b.low : b.low, &out->low))
 		return false;
+	out->anchor = a.anchor.i ? a.anchor : b.anchor;
+	out->minus = a.anchor.i ? a.minus : b.minus != minus;
 	return !__builtin_add_overflow(a.coefficient, minus ? -b.coefficient : b.coefficient,
 				       &out->coefficient) &&
 	       !__builtin_add_overflow(a.width, b.width, &out->width);
@@ -53,8 +76,9 @@ static bool motion_of_product(const struct ilir_module *m, ilir_expr e, ilir_var
 {
 	struct motion a;
 	int64_t by;
+	*out = (struct motion){0};
 	return ilir_constant(m, ilir_arg(m, e, 1), &by) && by > 0 &&
-	       find_motion(m, ilir_arg(m, e, 0), v, known, &a) &&
+	       find_motion(m, ilir_arg(m, e, 0), v, known, &a) && !a.anchor.i &&
 	       !__builtin_mul_overflow(a.coefficient, by, &out->coefficient) &&
 	       !__builtin_mul_overflow(a.low, by, &out->low) &&
 	       !__builtin_mul_overflow(a.width, by, &out->width);
@@ -68,7 +92,7 @@ static bool find_motion(const struct ilir_module *m, ilir_expr e, ilir_var v, co
 		return motion_of_rest(m, e, known, out);
 	switch (n->op) {
 	case ILIR_VAR:
-		*out = (struct motion){1, 0, 0};
+		*out = (struct motion){.coefficient = 1};
 		return true;
 	case ILIR_RAMP:
 		return find_motion(m, ilir_arg(m, e, 0), v, known, out) &&
@@ -86,7 +110,7 @@ static bool find_motion(const struct ilir_module *m, ilir_expr e, ilir_var v, co
 bool ilir_moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v, const struct ilir_known *known)
 {
 	struct motion motion;
-	return find_motion(m, e, v, known, &motion) && motion.coefficient == 1;
+	return find_motion(m, e, v, known, &motion) && motion.coefficient == 1 && !motion.anchor.i;
 }
 
 /* The memory accesses of a loop's iterations. */
@@ -180,7 +204,7 @@ static void note_track(const struct ilir_module *m, const struct ilir_access *a,
 	if (a->buffer.i != t->buffer.i || !t->bounded || ilir_is_prefetch(a))
 		return;
 	t->bounded = find_motion(m, a->index[t->dim], t->loop->loop.var, a->known, &one) &&
-		     (!t->any || one.coefficient == t->all.coefficient);
+		     (!t->any || (one.coefficient == t->all.coefficient && one.anchor.i == t->all.anchor.i && one.minus == t->all.minus));
 	if (!t->bounded)
 		return;
 	if (t->any) {

@@ -12,6 +12,8 @@ static const char head[] = "module m\ndim node, j, lane\n"
 			   "buffer y : output 0 f32 [nodes:node, 4:lane]\n"
 			   "buffer z : output 1 f32 [nodes:node, 4:lane]\n"
 			   "buffer own : local 0 f32 [4:node, 4:lane]\n"
+			   "buffer kept : scratch 0 f32 [20:node, 4:lane]\n"
+			   "buffer origin : origin 0 i32 [nodes:node]\n"
 			   "buffer count : child_begin 0 i32 [nodes+1:node]\n"
 			   "kernel k in nodes {\n"
 			   "for n:node in begin..begin + (div(end - begin, 4) * 4) step 4 {\n";
@@ -47,6 +49,17 @@ static const struct {
      "for r:node in 0..4 { y[n + r, ramp(4, 0)] = s[r, ramp(4, 0)] * broadcast(4, x[at[r], 2]) }\n", true},
     {"two places for each row",
      START STEPS("0..6") "for r:node in 0..4 { y[n + r, ramp(4, 0)] = s[r, ramp(4, 0)] z[n + r, ramp(4, 0)] = y[n + r, ramp(4, 0)] }\n", true},
+    {"rows that are counted from the first one of a batch",
+     START STEPS("0..6")
+     "for r:node in 0..4 { kept[(n + r) - to_index(origin[begin]), ramp(4, 0)] = s[r, ramp(4, 0)] "
+     "y[n + r, ramp(4, 0)] = s[r, ramp(4, 0)] + kept[(n + r) - to_index(origin[begin]), ramp(4, 0)] }\n", true},
+    {"rows that are counted from different ones",
+     START STEPS("0..6")
+     "for r:node in 0..4 { kept[(n + r) - to_index(origin[begin]), ramp(4, 0)] = s[r, ramp(4, 0)] "
+     "y[n + r, ramp(4, 0)] = s[r, ramp(4, 0)] + kept[(n + r) - to_index(origin[begin + 1]), ramp(4, 0)] }\n", false},
+    {"rows whose number is read for each",
+     START STEPS("0..6")
+     "for r:node in 0..4 { kept[to_index(count[n + r]), ramp(4, 0)] = s[r, ramp(4, 0)] y[n + r, ramp(4, 0)] = s[r, ramp(4, 0)] }\n", false},
     {"steps whose number is read", START STEPS("0..to_index(count[n])") END, false},
     {"no loop of sums", START "s[0, ramp(4, 0)] = broadcast(4, 7.0)\n" END, false},
     {"an epilogue that reads the row before the tile",

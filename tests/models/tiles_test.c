@@ -16,6 +16,7 @@ static const struct {
     {"examples/childsum/childsum.ra", "V=7 E=5 D=64 C=3"},  {"examples/simpletreegru/simpletreegru.ra", "V=7 E=5 D=18 C=3"},
     {"tests/golden/quantised.ra", "D=19"},		    {"tests/models/bounded.ra", "X=16 D=32"},
     {"tests/models/boundedtree.ra", "X=17 D=16"},
+    {"examples/treelstm/treelstm.ra", "V=7 E=8 D=130 C=5"}, /* sums of several steps, between which rows of the tile before run */
 };
 
 /* Whether a program gives the bytes of the setting, or no number where that has none: the sign and the payload of one are left open. */
@@ -71,7 +72,7 @@ static void test_model(size_t model, const char *precision, int each)
 	special_each = each;
 	bool ok = load_model(&m, models[model].path, models[model].sizes) && start_run(&r, &m, &o);
 	if (ok)
-		make_forest(&s.forest, &r.image, 9, 24);
+		make_forest(&s.forest, &r.image, 40, 12); /* levels of several tiles of 16 rows */
 	if (tap_ok(ok && begin_setting(&s, &r), "%s: is interpreted", name)) {
 		o.target = "amx";
 		tap_ok(gives_same(&s, &o), "%s: the same bytes interpreted for a machine with matrix registers", name);
