@@ -173,7 +173,7 @@ int64_t jit_register_element(const struct ilir_module *m, const struct jit_acces
 		const struct ilir_node *i = ilir_at(m, last ? a->place.last : a->index[d]);
 		int64_t width = last ? jit_lanes_in_memory(a) : 1;
 		bool constant = i->op == ILIR_CONST_I;
-		if (constant && (i->i < 0 || i->i > b->dim[d].padded - width))
+		if (constant ? i->i < 0 || i->i > b->dim[d].padded - width : !b->parked)
 			return JIT_OUTSIDE;
 		element = element == JIT_SELECTED || !constant ? JIT_SELECTED : element * b->dim[d].padded + i->i;
 	}

@@ -54,7 +54,7 @@ unsigned jit_element_bytes(const struct ilir_buffer_decl *);
 /* The elements of a register; 0 = too many. */
 int64_t jit_register_elements(const struct ilir_buffer_decl *);
 /* The number of the first element of a register that an access reads or writes, or why there is none. */
-enum { JIT_OUTSIDE = -1, JIT_SELECTED = -2 /* variables select it, which only a register in memory allows */ };
+enum { JIT_OUTSIDE = -1 /* or no constant, though it is not parked */, JIT_SELECTED = -2 /* variables select it */ };
 int64_t jit_register_element(const struct ilir_module *, const struct jit_access *);
 extern const char jit_register_problem[];
 
