@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: software pipelining of tiles, as the schedule specifies.  The epilogue of a tile, a loop over its rows that computes
- * what follows its sums, is cut into pieces, which run between the steps of the sums of the next tile; that of the last tile
- * runs after its own.
+/* Pass: software pipelining of tiles, as the schedule specifies.  The epilogue of a tile, a loop over its
+ * rows that computes what follows its sums, is cut into pieces, which run between the steps of the sums of
+ * the next tile; that of the last tile runs after its own.
  *
  *                                           alloc both : i32 [2, 16, 16] parked
  *     for n in b..e step 16 matrix          for n in b..e step 16 matrix
@@ -16,12 +16,13 @@
  *                                             for r in select(n + 16 < e, 16, 0)..16
  *                                               y[n + r] = f(both[turn, r])
  *
- * So matrix registers multiply while vectors compute what follows.  What the epilogue reads of registers has two copies,
- * used in turn.  The loop keeps its range, and is the only statement but for the copies: a kernel's loops over rows still
- * follow each other.
+ * So matrix registers multiply while vectors compute what follows.  What the epilogue reads of registers has
+ * two copies, used in turn.  The loop keeps its range, and is the only statement but for the copies: a
+ * kernel's loops over rows still follow each other.
  *
- * It is left as it is where an iteration may access what another one stores, where no loop of sums has a constant
- * number of steps, or where values that the epilogue needs cannot be computed again for the tile before.
+ * It is left as it is where an iteration may access what another one stores, where no loop of sums has a
+ * constant number of steps, or where values that the epilogue needs cannot be computed again for the tile
+ * before.
  *
  * Needs: fetch_ahead has run, which looks for the epilogue behind the loops. */
 #include "ilir/passes.h"
@@ -36,10 +37,13 @@ struct pipeline {
 	const struct ilir_stmt *loop;
 	const struct ilir_stmt *rows; /* the epilogue, the last statement */
 	int64_t steps;		      /* of all loops of sums */
-	VEC(ilir_buffer) own;	      /* registers that the body allocates, and their copies; none = the epilogue does not use them */
+	VEC(ilir_buffer)
+	own; /* registers that the body allocates, and their copies; none = the epilogue does not use them */
 	VEC(ilir_buffer) copies;
-	VEC(const struct ilir_stmt *) values; /* lets of the body that the epilogue needs, the last one first */
-	struct map used;   /* variables and registers of the epilogue and of these: 1; by their expressions and buffers */
+	VEC(const struct ilir_stmt *)
+	values;		 /* lets of the body that the epilogue needs, the last one first */
+	struct map used; /* variables and registers of the epilogue and of these: 1; by their expressions and
+			    buffers */
 	struct map stored; /* buffers that the body stores to */
 	ilir_expr turn, before, ready;
 };
@@ -81,7 +85,8 @@ static void note_sums(const struct ilir_module *m, const struct ilir_stmt *s, vo
 static int64_t count_steps(const struct pipeline *p, const struct ilir_stmt *s)
 {
 	struct sums sums = {false, false};
-	if (s->kind != ILIR_FOR || s->loop.kind != ILIR_SERIAL || s == p->rows || ilir_loops_over_rows(p->m, s))
+	if (s->kind != ILIR_FOR || s->loop.kind != ILIR_SERIAL || s == p->rows ||
+	    ilir_loops_over_rows(p->m, s))
 		return 0;
 	ilir_visit_block(p->m, s->loop.body, &(struct ilir_visit){.stmt = note_sums, .context = &sums});
 	return sums.registers && !sums.memory ? ilir_trip_count(p->m, s) : 0;
@@ -114,8 +119,8 @@ static void check_repetition(const struct ilir_module *m, ilir_expr e, void *con
 {
 	struct repetition *r = context;
 	const struct ilir_node *n = ilir_at(m, e);
-	r->can &= n->op != ILIR_LOAD ||
-		  (ilir_buffer_at(m, n->buffer)->kind != ILIR_REGISTER && !has_entry(&r->p->stored, n->buffer.i));
+	r->can &= n->op != ILIR_LOAD || (ilir_buffer_at(m, n->buffer)->kind != ILIR_REGISTER &&
+					 !has_entry(&r->p->stored, n->buffer.i));
 }
 
 /* Finds the lets that the epilogue needs, going back from it.  False if one cannot be computed again. */
@@ -130,15 +135,16 @@ static bool find_values(struct pipeline *p)
 		const struct ilir_stmt *let = lets.at[--lets.n];
 		if (!has_entry(&p->used, ilir_var_ref(p->m, let->let.var).i))
 			continue;
-		ilir_visit_expr(p->m, let->let.value, &(struct ilir_visit){.expr = check_repetition, .context = &r});
+		ilir_visit_expr(p->m, let->let.value,
+				&(struct ilir_visit){.expr = check_repetition, .context = &r});
 		ilir_visit_expr(p->m, let->let.value, &(struct ilir_visit){.expr = note_use, .context = p});
 		vec_push(p->m->arena, &p->values, let);
 	}
 	return r.can;
 }
 
-/* Lists the registers that the body allocates; those that the epilogue uses get copies.  False if one has too many
- * dimensions for another. */
+/* Lists the registers that the body allocates; those that the epilogue uses get copies.  False if one has too
+ * many dimensions for another. */
 static bool copy_registers(struct pipeline *p)
 {
 	for (const struct ilir_stmt *s = p->loop->loop.body; s != p->rows; s = s->next) {
@@ -158,15 +164,18 @@ static bool copy_registers(struct pipeline *p)
 }
 
 /* Reads a loop over tiles; false if it stays as it is. */
-static bool read_pipeline(struct pipeline *p, const struct ilir_tiling *tiling, struct ilir_module *m, const struct ilir_stmt *loop)
+static bool read_pipeline(struct pipeline *p, const struct ilir_tiling *tiling, struct ilir_module *m,
+			  const struct ilir_stmt *loop)
 {
-	bool tiles = loop->kind == ILIR_FOR && (loop->loop.kind == ILIR_SERIAL || loop->loop.kind == ILIR_MATRIX);
+	bool tiles =
+	    loop->kind == ILIR_FOR && (loop->loop.kind == ILIR_SERIAL || loop->loop.kind == ILIR_MATRIX);
 	*p = (struct pipeline){.m = m, .loop = loop, .used = map_in(m->arena), .stored = map_in(m->arena)};
 	if (!tiles || !ilir_is_pipelined(tiling, loop->loop.var) || ilir_trip_count(m, loop) == 1)
 		return false;
 	for (p->rows = loop->loop.body; p->rows && p->rows->next; p->rows = p->rows->next)
 		;
-	if (!p->rows || !ilir_loops_over_rows(m, p->rows) || !ilir_is_const(m, p->rows->loop.begin, 0) || p->rows->loop.step != 1)
+	if (!p->rows || !ilir_loops_over_rows(m, p->rows) || !ilir_is_const(m, p->rows->loop.begin, 0) ||
+	    p->rows->loop.step != 1)
 		return false;
 	for (const struct ilir_stmt *s = loop->loop.body; s != p->rows; s = s->next)
 		p->steps += count_steps(p, s);
@@ -218,7 +227,8 @@ static struct ilir_stmt *exchange_statement(struct ilir_module *m, struct ilir_s
 	return s;
 }
 
-static struct ilir_stmt *exchange_registers(const struct pipeline *p, const struct ilir_stmt *block, ilir_expr turn)
+static struct ilir_stmt *exchange_registers(const struct pipeline *p, const struct ilir_stmt *block,
+					    ilir_expr turn)
 {
 	struct exchange x = {p, turn};
 	return ilir_rewrite_block(p->m, block, &(struct ilir_rewrite){exchange_load, exchange_statement, &x});
@@ -233,7 +243,8 @@ static struct ilir_stmt *copy_alone(const struct pipeline *p, const struct ilir_
 }
 
 /* Some rows of the epilogue of the tile that begins at `first`, with the registers of its turn. */
-static struct ilir_stmt *some_rows(const struct pipeline *p, ilir_expr first, ilir_expr turn, ilir_expr begin, ilir_expr end)
+static struct ilir_stmt *some_rows(const struct pipeline *p, ilir_expr first, ilir_expr turn, ilir_expr begin,
+				   ilir_expr end)
 {
 	struct ilir_stmt *rows = copy_alone(p, p->rows), *block = NULL;
 	rows->loop.begin = begin;
@@ -247,7 +258,8 @@ static struct ilir_stmt *some_rows(const struct pipeline *p, ilir_expr first, il
 /* x * by / divisor, for constants by and divisor. */
 static ilir_expr scale_down(struct ilir_module *m, ilir_expr x, int64_t by, int64_t divisor)
 {
-	return ilir_binary(m, ILIR_DIV, ilir_binary(m, ILIR_MUL, x, ilir_index(m, by)), ilir_index(m, divisor));
+	return ilir_binary(m, ILIR_DIV, ilir_binary(m, ILIR_MUL, x, ilir_index(m, by)),
+			   ilir_index(m, divisor));
 }
 
 /* The rows that run in a step of a loop, of which so many steps are in loops before it. */
@@ -276,15 +288,20 @@ static struct ilir_stmt *define_index(struct pipeline *p, const char *name, ilir
 static struct ilir_stmt *begin_iteration(struct pipeline *p)
 {
 	struct ilir_module *m = p->m;
-	ilir_expr n = ilir_var_ref(m, p->loop->loop.var), begin = p->loop->loop.begin, size = ilir_index(m, p->loop->loop.step);
+	ilir_expr n = ilir_var_ref(m, p->loop->loop.var), begin = p->loop->loop.begin,
+		  size = ilir_index(m, p->loop->loop.step);
 	ilir_expr tiles = ilir_binary(m, ILIR_DIV, ilir_binary(m, ILIR_SUB, n, begin), size);
 	ilir_expr first = ilir_binary(m, ILIR_EQ, n, begin);
 	struct ilir_stmt *block =
 	    define_index(p, "turn", ilir_binary(m, ILIR_MOD, tiles, ilir_index(m, COPIES)), &p->turn);
-	block = ilir_append(block, define_index(p, "before", ilir_binary(m, ILIR_MAX, ilir_binary(m, ILIR_SUB, n, size), begin),
-						&p->before));
-	return ilir_append(block, define_index(p, "ready", ilir_ternary(m, ILIR_SELECT, first, ilir_index(m, 0), p->rows->loop.end),
-					       &p->ready));
+	block = ilir_append(block,
+			    define_index(p, "before",
+					 ilir_binary(m, ILIR_MAX, ilir_binary(m, ILIR_SUB, n, size), begin),
+					 &p->before));
+	return ilir_append(
+	    block,
+	    define_index(p, "ready", ilir_ternary(m, ILIR_SELECT, first, ilir_index(m, 0), p->rows->loop.end),
+			 &p->ready));
 }
 
 /* The rows of the last tile, which has none after it. */

@@ -9,9 +9,10 @@
  *                                                  let y = tanh(to_f32(sum[n]))
  *                                                  h[n1 + n] = y
  *
- * Matrix registers leave their sums in memory, so nothing is gained by a copy of the epilogue for each row, as for sums in
- * vector registers.  Only what comes from the statements before it differs by row, and is in memory; its own values need
- * no dimension for rows.  What is the same for all rows is computed once, before the loop. */
+ * Matrix registers leave their sums in memory, so nothing is gained by a copy of the epilogue for each row,
+ * as for sums in vector registers.  Only what comes from the statements before it differs by row, and is in
+ * memory; its own values need no dimension for rows.  What is the same for all rows is computed once, before
+ * the loop. */
 #include "ilir/sink.h"
 
 uint64_t sink_row_bit(const struct sink *s)
@@ -89,7 +90,8 @@ bool sink_can_loop_rows(const struct sink *s, const struct ilir_stmt *epilogue, 
 		struct rereading r = {&all, false};
 		alone.next = NULL;
 		if (!find_row_use(s, &alone, row).differs)
-			ilir_visit_block(s->m, &alone, &(struct ilir_visit){.expr = note_reload, .context = &r});
+			ilir_visit_block(s->m, &alone,
+					 &(struct ilir_visit){.expr = note_reload, .context = &r});
 		can = !r.found;
 	}
 	return can;
