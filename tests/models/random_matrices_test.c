@@ -94,20 +94,21 @@ static void check_variants(struct subject *s, bool compile)
 		check_drawn(s, "amx", compile);
 }
 
-/* A model with an input within a bound and of products in integers of 8, 16, or both numbers of bits, or in part in f32: cells, or one
- * of any operators. */
-static const char *draw_integral(struct text *t, uint64_t seed, char sizes[64])
+/* A model with an input within a bound and of products in integers of 8, 16, or both numbers of bits, or in blocks of one or three
+ * products of bf16, or in part in f32: cells, or one of any operators. */
+static const char *draw_narrow_model(struct text *t, uint64_t seed, char sizes[64])
 {
 	static struct generator g;
 	static struct cells c;
-	static const char *const products[] = {" products i8", " products i16", " products i8", NULL, " products i16"};
+	static const char *const products[2][5] = {{" products i8", " products i16", " products i8", NULL, " products i16"},
+						   {" products bf16x1", " products bf16x3", " products bf16x1", NULL, " products bf16x3"}};
 	bool any = seed % 8 == 7;
 	const char *text = any ? generate_model(&g, seed, sizes) : generate_cells(&c, seed, sizes);
 	t->n = 0;
 	put(t, "%s", text);
 	if (any)
 		put_bounded_input(t, seed, RA_MAX_RANK - 1, 1 + (int)(seed / 8 % 9));
-	declare_products(t, products + seed / 2 % 2, seed / 4 % 2 ? 1 : 4, sizes);
+	declare_products(t, products[seed / 16 % 2] + seed / 2 % 2, seed / 4 % 2 ? 1 : 4, sizes);
 	return t->at;
 }
 
@@ -117,7 +118,7 @@ static bool check_seed(uint64_t seed, bool compile)
 	char sizes[64];
 	struct subject s = {.seed = seed, .sizes = sizes};
 	struct test_run r;
-	s.text = draw_integral(&text, seed, sizes);
+	s.text = draw_narrow_model(&text, seed, sizes);
 	if (!load_text(&s.model, "random", s.text, strlen(s.text), sizes)) {
 		report(&s, &(struct option_texts){.backend = "none", .target = "none"});
 	} else if (stage_has(&s, "amx", "", "use_matrices", "matrix dot4")) {
