@@ -32,7 +32,7 @@ struct fact {
 /* A table of facts for the module.  A block uses few entries, and clears them afterwards for the next
  * block. */
 struct facts {
-	struct fact *of; /* by id */
+	VEC(struct fact) of; /* by id */
 	VEC(uint32_t) noted;
 };
 
@@ -54,10 +54,10 @@ struct tile {
 /* The facts of a variable or buffer, for writing. */
 static struct fact *note_fact(const struct tile *t, struct facts *facts, uint32_t i)
 {
-	if (!facts->of[i].noted)
+	if (!facts->of.at[i].noted)
 		vec_push(t->m->arena, &facts->noted, i);
-	facts->of[i].noted = true;
-	return &facts->of[i];
+	facts->of.at[i].noted = true;
+	return &facts->of.at[i];
 }
 
 static struct fact *note_var(const struct tile *t, ilir_var v)
@@ -72,18 +72,25 @@ static struct fact *note_buffer(const struct tile *t, ilir_buffer b)
 
 static const struct fact *var_fact(const struct tile *t, ilir_var v)
 {
-	return &t->vars->of[v.i];
+	return &t->vars->of.at[v.i];
 }
 
 static const struct fact *buffer_fact(const struct tile *t, ilir_buffer b)
 {
-	return &t->buffers->of[b.i];
+	return &t->buffers->of.at[b.i];
+}
+
+/* Extends a table to so many; copies of loops over rows have variables of their own. */
+static void reserve_facts(const struct ilir_module *m, struct facts *facts, size_t n)
+{
+	while (facts->of.n < n)
+		vec_push(m->arena, &facts->of, (struct fact){false});
 }
 
 static void clear_facts(struct facts *facts)
 {
 	while (facts->noted.n)
-		facts->of[facts->noted.at[--facts->noted.n]] = (struct fact){false};
+		facts->of.at[facts->noted.at[--facts->noted.n]] = (struct fact){false};
 }
 
 /* --- statements that move before the loop --- */
@@ -390,6 +397,8 @@ static struct ilir_stmt *fetch_in_block(struct ilir_module *m, struct ilir_stmt 
 		link = &(*link)->next;
 	if (!*link || !(*link)->next)
 		return block;
+	reserve_facts(m, &facts[0], m->vars.n);
+	reserve_facts(m, &facts[1], m->buffers.n);
 	struct tile t = {.m = m, .loop = *link, .vars = &facts[0], .buffers = &facts[1]};
 	count_stores(&t, block);
 	analyze_after_loop(&t);
@@ -411,7 +420,6 @@ static struct ilir_stmt *fetch_in_loop(struct ilir_module *m, struct ilir_stmt *
 void ilir_fetch_ahead(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	(void)tiling;
-	struct facts facts[2] = {{.of = ARENA_ARRAY(m->arena, struct fact, m->vars.n)},
-				 {.of = ARENA_ARRAY(m->arena, struct fact, m->buffers.n)}};
+	struct facts facts[2] = {0};
 	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = fetch_in_loop, .context = facts});
 }

@@ -84,6 +84,36 @@ static void test_row_loops(void)
 	tap_ok(puts_in_front("for r:node in 0..2 { h[n + r, 0] = sum[] }\n", ""), "nor for one without sums of its rows");
 }
 
+/* Loops that prefetch have variables that the module did not have before the pass, and blocks around them are treated after
+ * them. */
+static void test_blocks_around(void)
+{
+	enum { LOOPS = 3000 };
+	struct bench b;
+	bench_open(&b);
+	struct str s = str_in(&b.arena);
+	str_printf(&s, "%sfor m:node in 0..2 {\n", head);
+	str_puts(&s, "alloc s : f32 [2:node] parked\n");
+	str_puts(&s, "for k:k in 0..4 { s[0] = x[k] s[1] = x[k] }\n");
+	for (int i = 0; i < LOOPS; i++)
+		str_printf(&s, "for r%d:node in 0..2 { let w%d = to_index(word[n + r%d]) h[n + r%d, 0] = s[r%d] + table[w%d, 1] }\n", i, i, i, i, i, i);
+	str_puts(&s, "}\nlet w = to_index(word[n]) h[n, 0] = table[w, 3]\n}\n}\n");
+	char *x = strstr(s.text, "buffer row");
+	struct str text = str_in(&b.arena);
+	str_printf(&text, "%.*sbuffer x : weight 1 f32 [4:k]\n%s", (int)(x - s.text), s.text, x);
+	b.m = ilir_parse(&b.arena, &b.diags, "test", text.text, text.n);
+	if (b.m)
+		ilir_fetch_ahead(b.m, NULL);
+	bool good = b.m && ilir_verify(b.m, ILIR_IN_BOUNDS, "test", &b.diags);
+	const char *loop = good ? strstr(bench_text(&b), "    for m:node in 0..2 {\n") : NULL;
+	static const char before[] = "    let w = to_index(word[n])\n    prefetch table[w, 3]\n    prefetch write h[n, 0]\n";
+	size_t length = sizeof before - 1;
+	tap_ok(loop && strncmp(loop - length, before, length) == 0, "a block around many loops that prefetch");
+	if (b.diags.n)
+		printf("# %s\n", b.diags.at[0].message);
+	bench_close(&b);
+}
+
 static void test_unmoved_statements(void)
 {
 	tap_ok(
@@ -104,6 +134,7 @@ int main(void)
 {
 	test_prefetched_rows();
 	test_row_loops();
+	test_blocks_around();
 	test_unmoved_statements();
 	return tap_done();
 }
