@@ -127,8 +127,8 @@ static ilir_expr expand_QUICK_TANH(const struct calc *c, ilir_expr x)
 	return divide(c, fma3(c, p, multiply(c, square, x), x), q);
 }
 
-/* tanh(scale*x) = x*above/below within a limit of scale*x, a minimax fit of the absolute error, which is the same at the
- * limit and, with the value there, beyond it: so nothing is larger than 1.  The scale is a power of two. */
+/* tanh(scale*x) = x*above/below, a minimax fit of the absolute error up to a limit of scale*x; beyond it the result
+ * stays what it is there, which is 1 less an error of the same size.  The scale is a power of two. */
 struct ratio {
 	ilir_expr x, above, below;
 };

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The sigmoids and tanhs that are computed to 4 or 5 decimal places, in fewer operations, because products in integers,
- * f16 or bf16 go into them, whose errors are larger.
+/* The sigmoids and tanhs that are computed to 4 or 5 decimal places, in fewer operations, because products in
+ * integers, f16 or bf16 go into them, whose errors are larger.
  *
  *     %2[n,j] = accumulate_k b[j], U[j,k], h[n,k]      in i8
  *     %3[n,j] = sigmoid %2[n,j]                        sigmoid_4
@@ -10,9 +10,10 @@
  * A function stays as it is
  *
  * - in exact arithmetic, and where products are as exact as those of bf16x3;
- * - if the range of its argument ends where the function is not 1 at all places, or 0 or -1: then its own range may be a
- *   bound of factors (products.c), which a larger error would leave;
- * - if it is a result, or if a logarithm, a root or a divisor is computed of it, which can make the error larger. */
+ * - if the range of its argument ends before the function has reached its limits: then its own range is narrower
+ *   than theirs and may bound what other products multiply (products.c), but not with a larger error;
+ * - if it is a result, or if a logarithm, a root or a divisor is computed of it, which can make the error
+ *   larger. */
 #include "rewrite/products.h"
 
 /* From here on all these functions are within 2^-20 of their limits. */
@@ -54,7 +55,8 @@ static enum sub_op find_function(enum sub_op of, int places)
 	return of;
 }
 
-/* By value: the places of the products that it is computed of in the same body, the fewest of several; 0 = there are none. */
+/* By value: the places of the products that it is computed of in the same body, the fewest of several; 0 = there
+ * are none. */
 static int *find_places(const struct rewrite_products *all, struct arena *a)
 {
 	int *places = ARENA_ARRAY(a, int, all->p->values.n);
@@ -86,7 +88,8 @@ static bool is_arithmetic(enum sub_op op)
 /* Whether an argument is one of which a small error makes a large one. */
 static bool magnifies_errors(enum sub_op op, int arg)
 {
-	return op == SUB_LOG || op == SUB_LOG1P || op == SUB_REC || op == SUB_SQRT || (op == SUB_DIVIDE && arg == 1);
+	return op == SUB_LOG || op == SUB_LOG1P || op == SUB_REC || op == SUB_SQRT ||
+	       (op == SUB_DIVIDE && arg == 1);
 }
 
 /* By value, from readers to what they read. */

@@ -8,7 +8,8 @@
 
 enum { DRAWS = 6 /* of weights */, PARAMS = 64 };
 
-static int draw; /* the weights: those of parameters that a model does not have are others; -1 = all are 1, -2 = all are 0 */
+/* The weights: those of parameters that a model does not have are others; -1 = all are 1, -2 = all are 0. */
+static int draw;
 
 static bool read_drawn(void *context, int param, int64_t first, int64_t count, void *to, struct diags *d)
 {
@@ -230,7 +231,8 @@ static void test_function(const char *precision)
 	static jmp_buf jump;
 	draw = -2;
 	arena_init(&t.arena, &allocator_default);
-	bool ok = !arena_guard(&t.arena, &jump) && load_text(&t.model, "test", text, strlen(text), "D=64") && begin_bounds(&t) &&
+	bool ok = !arena_guard(&t.arena, &jump) &&
+		  load_text(&t.model, "test", text, strlen(text), "D=64") && begin_bounds(&t) &&
 		  open_drawn(&t.f32, &t.model, NULL) && open_drawn(&t.integers, &t.model, precision);
 	if (ok)
 		make_forest(&f, &t.f32.image, 3, 1);
