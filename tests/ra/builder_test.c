@@ -49,7 +49,7 @@ static const char *param_text(struct rebuild *r, const struct ra_param *param)
 	const char *shape = shape_text(r, &param->shape, param->dtype);
 	if (!param->declared)
 		return shape;
-	str_printf(&s, "%s products %s", shape ? shape : "", dtype_traits_of(param->products)->spelling);
+	str_printf(&s, "%s products %s", shape ? shape : "", precision_traits_of(param->products)->spelling);
 	return str_text(&s);
 }
 
