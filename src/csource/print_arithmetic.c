@@ -33,12 +33,13 @@ static const char selections[] =
 
 struct row {
 	enum ilir_op op;
-	enum ilir_dtype operand, result;
+	enum ilir_dtype operand, last, result; /* last: the type of the third operand */
 	const char *expression;
 };
 
 static const struct row rows[] = {
-#define ILIR_ROW(name, operand, result, expression) {ILIR_##name, ILIR_##operand, ILIR_##result, #expression},
+#define ILIR_ROW(name, operand, result, expression) {ILIR_##name, ILIR_##operand, ILIR_##operand, ILIR_##result, #expression},
+#define ILIR_WORDS_ROW(name, expression) {ILIR_##name, ILIR_I32, ILIR_F32, ILIR_F32, #expression},
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows) rows
 #define ILIR_COMPOUND(name, spelling, arity, meaning, rows)
 #include "ilir/ilir_ops.def"
@@ -47,10 +48,10 @@ static const struct row rows[] = {
 /* Writes the function of a row; compounds have none, since they were expanded. */
 static void print_row(struct csource_writer *w, const struct row *r)
 {
-	const char *of = csource_type(r->operand), *result = csource_type(r->result);
+	const char *result = csource_type(r->result);
 	struct str list = str_in(w->arena);
 	for (int i = 0; i < ilir_op_arity(r->op); i++)
-		str_printf(&list, "%s%s %c", i ? ", " : "", of, "xyz"[i]);
+		str_printf(&list, "%s%s %c", i ? ", " : "", csource_type(i == 2 ? r->last : r->operand), "xyz"[i]);
 	csource_line(w, "\nstatic inline %s %s(%s)", result, csource_function(w->arena, r->op, r->operand), str_text(&list));
 	csource_block(w);
 	csource_line(w, "return (%s)(%s);", result, r->expression);

@@ -131,10 +131,11 @@ const char *csource_word(struct csource_writer *w, ilir_expr load)
 
 /* --- operators --- */
 
+/* Operands have one type, but those of products of words. */
 static const char *write_call(struct csource_writer *w, ilir_expr x)
 {
 	const struct ilir_node *n = ilir_at(w->m, x);
-	enum ilir_dtype operand = ilir_type_of(w->m, ilir_arg(w->m, x, n->args - 1)).dtype;
+	enum ilir_dtype operand = ilir_type_of(w->m, ilir_arg(w->m, x, 0)).dtype;
 	struct str s = str_in(w->arena);
 	str_printf(&s, "%s(", csource_function(w->arena, n->op, operand));
 	for (int i = 0; i < n->args; i++)

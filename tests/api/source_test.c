@@ -18,7 +18,8 @@ enum { ROWS = 3, MOST = 16 };
 struct subject {
 	const char *path, *sizes; /* as "D=5 E=3" */
 	const char *text;	  /* NULL = it is in the file */
-	const char *precision;	  /* NULL = as usual */
+	const char *precision;	  /* NULL = as usual, as for the processor that it is for */
+	const char *target;
 	const char *accelerator;  /* NULL = the host alone */
 	int64_t stack;		  /* rows of the program that one of the model's is; 0 = 1 */
 	int special;		  /* one in so many weights and inputs is infinite, tiny or no number; 0 = none */
@@ -364,7 +365,7 @@ static bool open_trial(struct trial *t, const struct subject *s)
 	strcpy(t->where, "/tmp/espalier-source-XXXXXX");
 	if (!mkdtemp(t->where))
 		return false;
-	esp_program_options o = {.size = sizeof o, .backend = "interpreter", .precision = s->precision, .accelerator = s->accelerator};
+	esp_program_options o = {.size = sizeof o, .backend = "interpreter", .precision = s->precision, .target = s->target, .accelerator = s->accelerator};
 	struct test_model sized = {0};
 	bool ok = !esp_model_read(t->context, s->text ? write_model(t, s->text) : s->path, &t->model, &error);
 	special_each = s->special;
@@ -509,6 +510,10 @@ static const struct subject subjects[] = {
     {.path = "tests/golden/dot.ra", .sizes = "K=33 N=19"},
     {.path = "tests/models/rows.ra", .sizes = "D=17", .precision = "i8"},
     {.path = "tests/models/rows.ra", .sizes = "D=17", .precision = "f16"},
+    {.path = "tests/models/rows.ra", .sizes = "D=17", .precision = "bf16"},
+    {.path = "tests/models/rows.ra", .sizes = "D=40", .precision = "bf16x1"},
+    {.path = "tests/models/rows.ra", .sizes = "D=40", .precision = "bf16x3", .target = "amx"},
+    {.path = "tests/models/rows.ra", .sizes = "D=70", .precision = "i16", .target = "amx"},
     {.path = "/steps", .sizes = "T=5 E=3 D=9", .text = scan_text},
     {.path = "/types", .sizes = "D=9 E=5", .text = types_text},
     {.path = "/bounded", .sizes = "D=9", .text = bounded_text},
