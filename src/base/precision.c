@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const struct precision_traits traits[] = {
-#define PRECISION(name, spelling, bytes, bounded, places, meaning) {spelling, bytes, bounded, places},
+#define PRECISION(name, spelling, bytes, places, meaning) {spelling, bytes, places},
 #include "base/precision.def"
 };
 
@@ -26,7 +26,7 @@ bool precision_read(const char *spelling, enum precision *precision)
 const char *precision_list(void)
 {
 	static const char list[] =
-#define PRECISION(name, spelling, bytes, bounded, places, meaning) ", " spelling
+#define PRECISION(name, spelling, bytes, places, meaning) ", " spelling
 #include "base/precision.def"
 	    ;
 	return list + 2;

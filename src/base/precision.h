@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 enum precision {
-#define PRECISION(name, spelling, bytes, bounded, places, meaning) PRECISION_##name,
+#define PRECISION(name, spelling, bytes, places, meaning) PRECISION_##name,
 #include "base/precision.def"
 	PRECISIONS
 };
@@ -15,7 +15,6 @@ enum precision {
 struct precision_traits {
 	const char *spelling;
 	int bytes;
-	bool bounded;
 	int places;
 };
 

@@ -65,7 +65,7 @@ static bool motion_of_sum(const struct ilir_module *m, ilir_expr e, ilir_var v,
 	    __builtin_add_overflow(a.low, minus ? -b.low : b.low, &out->low))
 		return false;
 	out->anchor = a.anchor.i ? a.anchor : b.anchor;
-	out->minus = a.anchor.i ? a.minus : b.minus != minus;
+	out->minus = a.anchor.i ? a.minus : b.anchor.i && b.minus != minus;
 	return !__builtin_add_overflow(a.coefficient, minus ? -b.coefficient : b.coefficient,
 				       &out->coefficient) &&
 	       !__builtin_add_overflow(a.width, b.width, &out->width);

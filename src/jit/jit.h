@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { JIT_ABI = 15 };
+enum { JIT_ABI = 16 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 

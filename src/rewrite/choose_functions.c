@@ -81,7 +81,8 @@ static bool moves_elements(enum sub_op op)
 /* Whether errors of arguments go on as errors of a similar size. */
 static bool is_arithmetic(enum sub_op op)
 {
-	return op == SUB_NEG || op == SUB_ABS || op == SUB_ADD || op == SUB_MULTIPLY || op == SUB_FMA ||
+	return sub_reduces(op) || op == SUB_TANH || op == SUB_QUICK_TANH || op == SUB_ERF || op == SUB_SIN || op == SUB_COS ||
+	       op == SUB_ATAN || op == SUB_NEG || op == SUB_ABS || op == SUB_ADD || op == SUB_MULTIPLY || op == SUB_FMA ||
 	       op == SUB_DIVIDE || op == SUB_SMAX || op == SUB_SMIN || op == SUB_SELECT;
 }
 
@@ -92,24 +93,60 @@ static bool magnifies_errors(enum sub_op op, int arg)
 	       (op == SUB_DIVIDE && arg == 1);
 }
 
-/* By value, from readers to what they read. */
-static struct reading *find_readings(const struct sub_program *p, struct arena *a)
+/* Readings while they are found, by value and by state. */
+struct readings {
+	const struct sub_program *p;
+	struct reading *value, *state;
+};
+
+static void join_reading(struct reading *to, struct reading from)
 {
-	struct reading *all = ARENA_ARRAY(a, struct reading, p->values.n);
-	for (size_t b = 0; b < p->bodies.n; b++)
-		for (size_t s = 0; s < p->bodies.at[b].stores.n; s++)
-			if (p->bodies.at[b].stores.at[s].to == SUB_TO_OUTPUT)
-				all[p->bodies.at[b].stores.at[s].value.value.i].as_result = true;
-	for (uint32_t i = p->values.n; i-- > 1;) {
-		const struct sub_value *v = &p->values.at[i];
+	to->as_result |= from.as_result;
+	to->in_divisor |= from.in_divisor;
+}
+
+/* What is stored as a result, or to a state, is read as that is. */
+static void note_stores(struct readings *r)
+{
+	for (size_t b = 0; b < r->p->bodies.n; b++)
+		for (size_t s = 0; s < r->p->bodies.at[b].stores.n; s++) {
+			const struct sub_store *store = &r->p->bodies.at[b].stores.at[s];
+			struct reading *of = &r->value[store->value.value.i];
+			of->as_result |= store->to == SUB_TO_OUTPUT;
+			if (store->to == SUB_TO_STATE)
+				join_reading(of, r->state[store->which]);
+		}
+}
+
+/* Goes from readers to what they read, and to the states that are read; says whether one of these is read otherwise than was known. */
+static bool note_readers(struct readings *r)
+{
+	bool more = false;
+	for (uint32_t i = r->p->values.n; i-- > 1;) {
+		const struct sub_value *v = &r->p->values.at[i];
 		bool moves = moves_elements(v->op), goes_on = moves || is_arithmetic(v->op);
 		for (int k = 0; k < v->args; k++) {
-			struct reading *of = &all[v->arg[k].value.i];
-			of->as_result |= moves && all[i].as_result;
-			of->in_divisor |= (goes_on && all[i].in_divisor) || magnifies_errors(v->op, k);
+			struct reading *of = &r->value[v->arg[k].value.i];
+			of->as_result |= moves && r->value[i].as_result;
+			of->in_divisor |= (goes_on && r->value[i].in_divisor) || magnifies_errors(v->op, k);
 		}
+		if (v->op != SUB_STATE)
+			continue;
+		struct reading *state = &r->state[v->which], before = *state;
+		join_reading(state, r->value[i]);
+		more |= state->as_result != before.as_result || state->in_divisor != before.in_divisor;
 	}
-	return all;
+	return more;
+}
+
+/* By value. */
+static const struct reading *find_readings(const struct sub_program *p, struct arena *a)
+{
+	struct readings r = {p, ARENA_ARRAY(a, struct reading, p->values.n), ARENA_ARRAY(a, struct reading, p->states.n + 1)};
+	do
+		note_stores(&r);
+	while (note_readers(&r));
+	return r.value;
 }
 
 const enum sub_op *rewrite_choose_functions(const struct rewrite_products *all,

@@ -207,7 +207,7 @@ static void judge_bound(const struct finding *f, uint32_t i, struct rewrite_prod
 	const struct rewrite_calibrated *c = find_calibrated(f->options->calibration, p->name);
 	if (c && c->kept) {
 		p->refusal = REWRITE_KEPT;
-	} else if (!precision_traits_of(p->precision)->bounded) {
+	} else if (rewrite_is_bf16(p->precision)) {
 		return;
 	} else if (isinf(p->bound.most) && (c || is_watching(f))) {
 		p->bound = (struct rewrite_bound){1, false};

@@ -190,7 +190,7 @@ static const struct {
      "write and use the same elements of 'h'", 0},
     {"for i:i in 0..8 swept { h[0, mod(i, 4)] = 1.0 }", "write and use the same elements of 'h'", 0},
     {"for i:i in 0..8 swept { h[0, i - i] = 1.0 }", "write and use the same elements of 'h'", 0},
-    {"for i:i in 0..8 swept { h[0, i + to_index(c[0])] = 1.0 }", "write and use the same elements of 'h'", 0},
+    {"for i:i in 0..8 swept { for n:node in 0..2 { h[0, i + to_index(c[n])] = 1.0 } }", "write and use the same elements of 'h'", 0},
     {"for i:i in 0..8 swept { y[0, i] = y[0, 0] }", "write and use the same elements of 'y'", 0},
     {"for i:i in 0..8 swept { step s in 0..4 { h[0, i] = 1.0 } }", "a step inside a swept loop", 0},
     {"for i:i in 0..8 swept { barrier }", "a barrier inside a swept loop", 0},

@@ -121,7 +121,7 @@ static bool check_seed(uint64_t seed, bool compile)
 	s.text = draw_narrow_model(&text, seed, sizes);
 	if (!load_text(&s.model, "random", s.text, strlen(s.text), sizes)) {
 		report(&s, &(struct option_texts){.backend = "none", .target = "none"});
-	} else if (stage_has(&s, "amx", "", "use_matrices", "matrix dot4")) {
+	} else if (stage_has(&s, "amx", "", "use_matrices", "matrix dot")) {
 		by_matrices++;
 		if (begin_subject(&s, &r, TIMES))
 			check_variants(&s, compile);

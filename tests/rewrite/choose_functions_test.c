@@ -40,6 +40,8 @@ static const struct {
      {0, 1, 0, 2, 0, 0}},
     {"one that divides stays", "x / (1 + " OF_U("sigmoid") ")", REWRITE_REASSOCIATE, PRECISION_I8,
      {1, 0, 0, 1, 0, 0}},
+    {"one whose sum divides stays", "x / sum(" OF_U("sigmoid") ")", REWRITE_REASSOCIATE, PRECISION_I8,
+     {1, 0, 0, 1, 0, 0}},
     {"one whose logarithm is taken stays", "log(x * " OF_U("sigmoid") ")", REWRITE_REASSOCIATE, PRECISION_I8,
      {1, 0, 0, 1, 0, 0}},
 };
@@ -96,11 +98,31 @@ static void test_result(const char *value, enum sub_op op)
 	free_model(&d.model);
 }
 
+/* What becomes of a state is known where that is read: it is a result, or a logarithm is computed of it. */
+static void test_state(const char *output, enum sub_op op)
+{
+	struct derivation d = with(REWRITE_REASSOCIATE, ~0u, 0);
+	char text[500];
+	bool found = false;
+	snprintf(text, sizeof text,
+		 "model m\nstructure sequence\ninput x[16]\nparam W[16, 16]\nstate h[16]\noutput y = %s\n"
+		 "node:\n    h = sigmoid(W @ tanh(previous.h) + x)\n", output);
+	struct sub_program p = quantise(&d, PRECISION_I8, text);
+	for (size_t v = 1; v < p.values.n; v++)
+		found |= p.values.at[v].op == op;
+	tap_ok(found, "of a state, %s: %s", output, sub_spelling(op));
+	print_diags(&d.model.diags);
+	free_model(&d.model);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		test_case(i);
 	test_result("sigmoid(W @ tanh(x) + x)", SUB_SIGMOID);
 	test_result("2 * sigmoid(W @ tanh(x) + x)", SUB_SIGMOID_4);
+	test_state("h at root", SUB_SIGMOID);
+	test_state("log(h) at root", SUB_SIGMOID);
+	test_state("2 * h at root", SUB_SIGMOID_4);
 	return tap_done();
 }
