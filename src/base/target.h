@@ -19,7 +19,7 @@ struct target {
 	const char *arch; /* instruction set: "x86_64", "aarch64" */
 	int lanes;	  /* f32 lanes of a vector register */
 	int registers;	  /* vector registers */
-	bool amx_int8;	  /* it has tiles (matrix registers) for products of bytes */
+	bool amx_int8;	  /* it has tiles (matrix registers) for products of bytes and of bf16 */
 	int matrices;	  /* so many */
 	int matrix_rows;  /* of each; 0 = it has none */
 	const char *processor; /* that was asked for by its name, and whose numbers these are; NULL = none was */

@@ -4,7 +4,7 @@
  * X(ID, "name", "description", "architecture", lanes, registers, matrices, rows)
  *   lanes      f32 lanes of a vector register
  *   registers  vector registers
- *   matrices   matrix registers for products of bytes
+ *   matrices   matrix registers for products of bytes and of bf16
  *   rows       of a matrix register */
 #ifndef ESPALIER_BASE_TARGETS_H
 #define ESPALIER_BASE_TARGETS_H

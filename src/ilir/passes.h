@@ -23,7 +23,7 @@ struct ilir_tiling {
 	VEC(ilir_var) pipelined; /* loops over pieces, cut by tile, whose epilogues run in the iteration after their own (pipeline.c) */
 	int accumulators; /* vectors of sums that one loop may accumulate at once */
 	bool align;	  /* vectors that are not aligned are put together from those that are */
-	bool matrices;	  /* the machine has matrix registers for bytes */
+	bool matrices;	  /* the machine has matrix registers for bytes and for bf16 */
 	bool peel;	  /* a tiled loop of unknown trip count has remainder loops, not a test inside */
 };
 

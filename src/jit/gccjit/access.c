@@ -150,8 +150,7 @@ static gcc_jit_rvalue *row_of(struct emitter *e, ilir_buffer b, const struct jit
 	return jit_choose(e, gcc_jit_rvalue_get_type(state), below, table, state);
 }
 
-/* The address of an access; its pointer lacks the displacement, so that all accesses of an unrolled loop
- * share it. */
+/* A pointer and the terms of an address, behind `sum`, which may be NULL. */
 static gcc_jit_rvalue *add_terms(struct emitter *e, const struct jit_address *to, gcc_jit_rvalue *at, gcc_jit_rvalue *sum)
 {
 	for (int i = 0; i < to->terms; i++) {
@@ -166,6 +165,8 @@ static gcc_jit_rvalue *add_terms(struct emitter *e, const struct jit_address *to
 	return jit_keep(e, gcc_jit_rvalue_get_type(at), gcc_jit_lvalue_get_address(there, NULL));
 }
 
+/* The address of an access; its pointer lacks the displacement, so that all accesses of an unrolled loop
+ * share it. */
 static struct span span_of(struct emitter *e, const struct jit_access *a)
 {
 	struct jit_address to = jit_address_of(e->m, a, (ilir_var){0});
