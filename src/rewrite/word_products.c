@@ -63,7 +63,7 @@ static sub_ref append_parts(struct sub_program *p, sub_ref number, int d, int64_
 /* The word of which all parts are a number. */
 static double repeat_number(double number, const struct rewrite_parts *parts)
 {
-	int bits = 32 / parts->count;
+	int bits = parts->count == 4 ? 8 : 16;
 	uint32_t word = 0;
 	for (int i = 0; i < parts->count; i++)
 		word = word << bits | ((uint32_t)(int32_t)number & ((1u << bits) - 1));
