@@ -142,7 +142,8 @@ ended = {}
 for line in s.lines():
     if line["path"] == infer and line["status"] == 200:
         ended[line["request_id"]] = ended.get(line["request_id"], 0) + 1
-equal((len(ended), set(ended.values())), (clients * requests, {1}), "the log has each of them once")
+more = len(ended) - clients * requests  # of other clients, whose deadline of a microsecond was kept
+ok(0 <= more <= breaks[0] and set(ended.values()) == {1}, "the log has each of them once", (len(ended), set(ended.values())))
 print("# %d requests, %d refused before, %d other clients, %d generations, %d to %d KiB"
       % (clients * requests, len(refused), breaks[0], len(generations), before, after))
 done()
