@@ -37,13 +37,10 @@ struct pipeline {
 	const struct ilir_stmt *loop;
 	const struct ilir_stmt *rows; /* the epilogue, the last statement */
 	int64_t steps;		      /* of all loops of sums */
-	VEC(ilir_buffer)
-	own; /* registers that the body allocates, and their copies; none = the epilogue does not use them */
-	VEC(ilir_buffer) copies;
-	VEC(const struct ilir_stmt *)
-	values;		 /* lets of the body that the epilogue needs, the last one first */
-	struct map used; /* variables and registers of the epilogue and of these: 1; by their expressions and
-			    buffers */
+	VEC(ilir_buffer) own;	      /* registers of the body that the epilogue uses */
+	VEC(ilir_buffer) copies;      /* and their copies */
+	VEC(const struct ilir_stmt *) values; /* lets of the body that the epilogue needs, the last one first */
+	struct map used;   /* variables and registers of the epilogue and of these, by their expressions and buffers */
 	struct map stored; /* buffers that the body stores to */
 	ilir_expr turn, before, ready;
 };
@@ -192,7 +189,7 @@ struct exchange {
 	ilir_expr turn;
 };
 
-static ilir_buffer copy_of(const struct pipeline *p, ilir_buffer b)
+static ilir_buffer find_copy(const struct pipeline *p, ilir_buffer b)
 {
 	for (size_t i = 0; i < p->own.n; i++)
 		if (p->own.at[i].i == b.i)
@@ -204,7 +201,7 @@ static ilir_expr exchange_load(struct ilir_module *m, ilir_expr e, void *context
 {
 	const struct exchange *x = context;
 	const struct ilir_node n = *ilir_at(m, e);
-	ilir_buffer copy = n.op == ILIR_LOAD ? copy_of(x->p, n.buffer) : (ilir_buffer){0};
+	ilir_buffer copy = n.op == ILIR_LOAD ? find_copy(x->p, n.buffer) : (ilir_buffer){0};
 	ilir_expr index[ILIR_MAX_RANK] = {x->turn};
 	if (!copy.i)
 		return e;
@@ -217,13 +214,13 @@ static struct ilir_stmt *exchange_statement(struct ilir_module *m, struct ilir_s
 {
 	const struct exchange *x = context;
 	(void)m;
-	if (s->kind == ILIR_ALLOC && copy_of(x->p, s->alloc).i)
+	if (s->kind == ILIR_ALLOC && find_copy(x->p, s->alloc).i)
 		return NULL;
-	if (s->kind != ILIR_STORE || !copy_of(x->p, s->store.buffer).i)
+	if (s->kind != ILIR_STORE || !find_copy(x->p, s->store.buffer).i)
 		return s;
 	memmove(s->store.index + 1, s->store.index, s->store.indices++ * sizeof *s->store.index);
 	s->store.index[0] = x->turn;
-	s->store.buffer = copy_of(x->p, s->store.buffer);
+	s->store.buffer = find_copy(x->p, s->store.buffer);
 	return s;
 }
 
@@ -243,7 +240,7 @@ static struct ilir_stmt *copy_alone(const struct pipeline *p, const struct ilir_
 }
 
 /* Some rows of the epilogue of the tile that begins at `first`, with the registers of its turn. */
-static struct ilir_stmt *some_rows(const struct pipeline *p, ilir_expr first, ilir_expr turn, ilir_expr begin,
+static struct ilir_stmt *make_rows(const struct pipeline *p, ilir_expr first, ilir_expr turn, ilir_expr begin,
 				   ilir_expr end)
 {
 	struct ilir_stmt *rows = copy_alone(p, p->rows), *block = NULL;
@@ -263,7 +260,7 @@ static ilir_expr scale_down(struct ilir_module *m, ilir_expr x, int64_t by, int6
 }
 
 /* The rows that run in a step of a loop, of which so many steps are in loops before it. */
-static struct ilir_stmt *rows_of_step(const struct pipeline *p, const struct ilir_stmt *loop, int64_t before)
+static struct ilir_stmt *make_step_rows(const struct pipeline *p, const struct ilir_stmt *loop, int64_t before)
 {
 	struct ilir_module *m = p->m;
 	int64_t rows = ilir_trip_count(m, p->rows);
@@ -273,7 +270,7 @@ static struct ilir_stmt *rows_of_step(const struct pipeline *p, const struct ili
 		  next = ilir_binary(m, ILIR_ADD, at, ilir_index(m, 1));
 	ilir_expr end = ilir_binary(m, ILIR_MIN, scale_down(m, next, rows, p->steps), p->ready),
 		  other = ilir_binary(m, ILIR_SUB, ilir_index(m, 1), p->turn);
-	return some_rows(p, p->before, other, scale_down(m, at, rows, p->steps), end);
+	return make_rows(p, p->before, other, scale_down(m, at, rows, p->steps), end);
 }
 
 /* Defines an index at the beginning of an iteration. */
@@ -305,14 +302,14 @@ static struct ilir_stmt *begin_iteration(struct pipeline *p)
 }
 
 /* The rows of the last tile, which has none after it. */
-static struct ilir_stmt *last_rows(const struct pipeline *p)
+static struct ilir_stmt *make_last_rows(const struct pipeline *p)
 {
 	struct ilir_module *m = p->m;
 	ilir_expr n = ilir_var_ref(m, p->loop->loop.var);
 	ilir_expr next = ilir_binary(m, ILIR_ADD, n, ilir_index(m, p->loop->loop.step));
 	ilir_expr more = ilir_binary(m, ILIR_LT, next, p->loop->loop.end);
 	ilir_expr begin = ilir_ternary(m, ILIR_SELECT, more, p->rows->loop.end, ilir_index(m, 0));
-	return some_rows(p, n, p->turn, begin, p->rows->loop.end);
+	return make_rows(p, n, p->turn, begin, p->rows->loop.end);
 }
 
 static struct ilir_stmt *pipeline_tiles(struct pipeline *p)
@@ -324,11 +321,11 @@ static struct ilir_stmt *pipeline_tiles(struct pipeline *p)
 		struct ilir_stmt *own = exchange_registers(p, copy_alone(p, s), p->turn);
 		int64_t count = count_steps(p, s);
 		if (count)
-			own->loop.body = ilir_append(own->loop.body, rows_of_step(p, s, steps));
+			own->loop.body = ilir_append(own->loop.body, make_step_rows(p, s, steps));
 		steps += count;
 		body = ilir_append(body, own);
 	}
-	loop->loop.body = ilir_append(body, last_rows(p));
+	loop->loop.body = ilir_append(body, make_last_rows(p));
 	for (size_t i = 0; i < p->copies.n; i++)
 		block = ilir_append(block, ilir_alloc(m, p->copies.at[i]));
 	return ilir_append(block, loop);

@@ -175,16 +175,21 @@ bool rewrite_makes_single_words(const struct sub_program *p, const struct sub_va
 	return rewrite_count_readers(p, x, w) == 1 && makes_windows(p, x, choose_reduced(p, reduced, x, parts));
 }
 
+/* Writes the names of a sum's arguments; returns their number. */
+static int list_names(const struct sub_use *x, const struct sub_use *w, const struct sub_use *start, int *names)
+{
+	const struct sub_use *all[] = {x, w, start};
+	int n = 0;
+	for (int a = 0; a < 3; a++)
+		for (int i = 0; i < all[a]->vars; i++)
+			names[n++] = all[a]->var[i];
+	return n;
+}
+
 struct sub_use rewrite_sum_words(struct sub_program *p, const struct sub_vars *reduced, struct sub_use x,
 				 struct sub_use w, struct sub_use start, const struct rewrite_parts *parts)
 {
-	int k = choose_reduced(p, reduced, &x, parts), names[3 * SUB_MAX_VARS], n = 0;
-	for (int i = 0; i < x.vars; i++)
-		names[n++] = x.var[i];
-	for (int i = 0; i < w.vars; i++)
-		names[n++] = w.var[i];
-	for (int i = 0; i < start.vars; i++)
-		names[n++] = start.var[i];
+	int k = choose_reduced(p, reduced, &x, parts), names[3 * SUB_MAX_VARS], n = list_names(&x, &w, &start, names);
 	int q = find_free_var(p, count_words(p->vars.at[k].extent, parts), names, n);
 	struct sub_value v = {.op = parts->accumulate, .reduced = *reduced};
 	v.reduced.var[sub_position_in(&v.reduced, k)] = q;
@@ -284,15 +289,10 @@ static struct sub_use add_block_words(struct sub_program *p, struct sub_use numb
 struct sub_use rewrite_sum_blocks(struct sub_program *p, int k, struct sub_use x, struct sub_use w, struct sub_use start)
 {
 	const struct blocks b = find_blocks(p->vars.at[k].extent);
-	int names[3 * SUB_MAX_VARS + 1], n = 0;
+	int names[3 * SUB_MAX_VARS + 1];
 	if (x.vars == SUB_MAX_VARS || w.vars == SUB_MAX_VARS || !start.value.i)
 		return none;
-	for (int i = 0; i < x.vars; i++)
-		names[n++] = x.var[i];
-	for (int i = 0; i < w.vars; i++)
-		names[n++] = w.var[i];
-	for (int i = 0; i < start.vars; i++)
-		names[n++] = start.var[i];
+	int n = list_names(&x, &w, &start, names);
 	int block = find_free_var(p, b.blocks, names, n);
 	names[n++] = block;
 	int word = find_free_var(p, b.words, names, n);
