@@ -323,9 +323,14 @@ static bool refused(esp_status status, esp_status expected, esp_error *error, co
 	return error_is(error, id) && status == expected;
 }
 
-static void test_refusals(struct place *p)
+/* Of a service that has no thread, since it was given no callback: what is pushed to it stays pending until
+ * somebody waits. */
+static void test_refusals(const struct place *shared)
 {
 	static const int32_t bad_word[] = {WORDS};
+	struct place own = *shared, *p = &own;
+	if (esp_service_create(p->binding, NULL, &p->service, NULL))
+		abort();
 	const void *data[] = {bad_word, p->x}, *none[] = {NULL, p->x};
 	esp_error *error;
 	esp_ticket *t, *second;
@@ -353,6 +358,7 @@ static void test_refusals(struct place *p)
 	esp_stream_free(s);
 	tap_ok(!esp_ticket_wait(t, INT64_MAX, NULL) && has_bits(p, t, 6, 2), "a ticket keeps its stream");
 	esp_ticket_free(t);
+	esp_service_free(p->service);
 }
 
 /* What needs the whole sequence, or is none. */
