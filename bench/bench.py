@@ -13,6 +13,7 @@ Each part prints a table and appends its measurements to DIR/results.jsonl, one 
   torch       tree models against PyTorch per node, by levels, by levels with TorchScript and with torch.compile, against
               ONNX Runtime where it applies, and DyNet where it is built
   rnn         LSTM and GRU against PyTorch, ONNX Runtime and oneDNN
+  precisions  trees, DAGs, sequences in each of --precisions, against DyNet, ONNX Runtime and oneDNN in f32, int8 and bf16
   models      the cases with the peers graphs and layers against PyTorch
   memory      peak resident memory of the models with the peers torch and rnn beside PyTorch and DyNet
   cortex      the figures of cortex.tsv, from another machine, against those of the part floor
@@ -53,12 +54,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 PEERS = os.path.join(HERE, "peers")
 SKIPPED = 77  # exit status of a program for other machines
-PARTS = ("floor", "linearizer", "summary", "torch", "rnn", "models", "memory", "cortex", "backends", "hand", "start", "batches", "nodes",
-         "load")
+PARTS = ("floor", "linearizer", "summary", "torch", "rnn", "precisions", "models", "memory", "cortex", "backends", "hand", "start",
+         "batches", "nodes", "load")
 WAITS = ("active", "passive")  # OMP_WAIT_POLICY
 SUMMARY = ("treelstm", "childsum", "lstm")  # cases
+PRECISE = ("treelstm", "childsum", "treegru", "simpletreegru", "treernn", "mvrnn", "dagrnn", "lstm bounded", "gru bounded")
 WINDOWS = (0, 0.001, 0.005)  # of the part load [s]
 TOLERANCE = 1e-3  # of outputs, with weights that keep them near 1; f32 against f32 in another order
+ROUGH = 0.1  # the same of the mean in the part precisions: deep graphs with random weights make large errors of small ones
 
 
 class Bench:
@@ -68,6 +71,10 @@ class Bench:
         self.options, self.folder = options, folder
         self.command = os.path.join(options.build, "espalier")
         self.serve = os.path.join(options.build, "bench", "serve")
+        program = os.path.join(options.build, "bench", ".libs", "serve")
+        if os.path.exists(program):  # behind a script of libtool, whose children may start when all of them are to be stopped
+            self.serve = program
+            os.environ["LD_LIBRARY_PATH"] = os.path.join(options.build, ".libs")
         self.realtime = ["chrt", "-f", "50"] if options.realtime else []
         os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(options.build, ".libs"))
         self.machines = {}  # threads -> the best limits found in this run
@@ -119,6 +126,7 @@ MEMORY_PEERS = ("torch", "rnn")  # of the part memory
 # What a part needs of a case; other parts have no cases, or run all.
 WANTED = {"torch": ("has the peer torch", lambda case: case.peer == "torch"),
           "rnn": ("has the peer rnn", lambda case: case.peer == "rnn"),
+          "precisions": ("is " + ", ".join(PRECISE), lambda case: case.name in PRECISE),
           "models": ("has the peer graphs or layers", lambda case: case.peer in MODEL_PEERS),
           "load": ("has the peer torch", lambda case: case.peer == "torch"),
           "memory": ("has the peer torch or rnn", lambda case: case.peer in MEMORY_PEERS),
@@ -281,11 +289,11 @@ def torch_of(bench):
     return found
 
 
-def onnx_peers(bench, *driver):
+def onnx_peers(bench, *driver, kind="onnx"):
     python = python_with(bench, "onnxruntime", "onnx", "numpy")
     if not python:
         return bench.note("no ONNX Runtime: Python packages onnxruntime, onnx, numpy") or []
-    return peer(bench, "onnx", [python, os.path.join(PEERS, driver[0]), *driver[1:]])
+    return peer(bench, kind, [python, os.path.join(PEERS, driver[0]), *driver[1:]])
 
 
 def dynet_peers(bench, case, folder, *pool):
@@ -309,16 +317,32 @@ def tree_peers(bench, case, folder):
     return found + dynet_peers(bench, case, folder)
 
 
+def dnnl_peers(bench, folder, *types):
+    dnnl = driver_of(bench, "dnnl_rnn")
+    if not dnnl:
+        return bench.note("no oneDNN: package libdnnl-dev, then configure and make bench-programs again") or []
+    raw = write_raw(bench, folder)
+    return [c for t in types for c in peer(bench, f"dnnl {t}".removesuffix(" f32"), [dnnl, raw, t], driver_threads=False)] if raw else []
+
+
 def rnn_peers(bench, case, folder):
     found = []
     for version, python in torch_of(bench).items():
         found += peer(bench, f"torch {version}", [python, os.path.join(PEERS, "torch_rnn.py"), folder])
-    found += onnx_peers(bench, "onnx_rnn.py", folder)
-    dnnl = driver_of(bench, "dnnl_rnn")
-    if not dnnl:
-        return bench.note("no oneDNN: package libdnnl-dev, then configure and make bench-programs again") or found
-    raw = write_raw(bench, folder)
-    return found + (peer(bench, "dnnl", [dnnl, raw], driver_threads=False) if raw else [])
+    return found + onnx_peers(bench, "onnx_rnn.py", folder) + dnnl_peers(bench, folder, "f32")
+
+
+def able(bench, contestants):
+    """Those that answer: a library may lack a type on this processor, or for a model."""
+    return [c for c in contestants if c.root(0, 1) or bench.note(f"{c.name} refuses")]
+
+
+def narrow_peers(bench, case, folder):
+    """Of sequences, in f32 and in whatever else a library has for them."""
+    found = onnx_peers(bench, "onnx_rnn.py", folder) + dnnl_peers(bench, folder, "f32", "bf16")
+    if case.name.startswith("lstm"):
+        found += onnx_peers(bench, "onnx_rnn.py", folder, "--int8", kind="onnx int8") + dnnl_peers(bench, folder, "int8")
+    return able(bench, found)
 
 
 def graph_peers(bench, case, folder):
@@ -337,18 +361,24 @@ def layer_peers(bench, case, folder):
 
 
 PEERS_OF = {"torch": tree_peers, "rnn": rnn_peers, "graphs": graph_peers, "layers": layer_peers}
+PRECISE_PEERS = {"torch": dynet_peers, "bounded": narrow_peers}
+
+
+def peers_of(part, case):
+    """A function that makes them from a folder with weights and structures; None = there are none."""
+    return {"floor": {}, "precisions": PRECISE_PEERS}.get(part, PEERS_OF).get(case.peer)
 
 
 # --- measuring ---
 
-def check_outputs(contestants, request="root"):
-    """Ends the run unless all contestants compute the same outputs."""
+def check_outputs(contestants, request="root", of=max, tolerance=TOLERANCE):
+    """Ends the run unless all contestants compute the same outputs, by the largest difference or what else is made of them."""
     wanted = contestants[0].numbers(f"{request} 1 2")
     for other in contestants[1:]:
         found = other.numbers(f"{request} 1 2")
-        worst = max((abs(a - b) for a, b in zip(wanted, found)), default=1)
-        if len(found) != len(wanted) or not worst <= TOLERANCE:
-            sys.exit(f"{other.name} gives other outputs than {contestants[0].name}: {worst}, {len(found)} of {len(wanted)}")
+        difference = of([abs(a - b) for a, b in zip(wanted, found)] or [1])
+        if len(found) != len(wanted) or not difference <= tolerance:
+            sys.exit(f"{other.name} gives other outputs than {contestants[0].name}: {difference}, {len(found)} of {len(wanted)}")
 
 
 class Samples:
@@ -384,7 +414,8 @@ def record_samples(bench, part, case, batch, c, minibatches, limits):
 def measure(bench, part, case, contestants):
     """Measures all batch sizes; records them in the last round."""
     options = bench.options
-    check_outputs(contestants, "outputs" if case.peer in MODEL_PEERS else "root")
+    check_outputs(contestants, "outputs" if case.peer in MODEL_PEERS else "root",
+                  *((statistics.fmean, ROUGH) if part == "precisions" else ()))
     mine = [c for c in contestants if c.kind == "espalier" and part != "summary"]  # those with a floor
     for c in mine:
         c.levels = part == "floor"
@@ -409,16 +440,29 @@ def limits_of(contestant, firsts, batch):
     return {"floor_ms": floor / 1000, "operations": operations, "nodes": nodes, "linearize_ms": linearize / 1000}
 
 
-def run_case(bench, part, case, peers):
-    """`peers` makes contestants from a folder with weights and structures."""
+def kinds_of(bench, part, case):
+    """(kind, options) of each of our contestants in a part."""
+    if part == "precisions":
+        return [(f"espalier {precision}", ("--precision", precision)) for precision in bench.options.precisions.split(",")]
+    tables = part != "floor" and case.peer in ("torch", *MODEL_PEERS)
+    return [("espalier", ()), *([("espalier inputs", ("--rules=-tables",))] if tables else [])]
+
+
+def our_contestants(bench, part, case, folder):
+    """The first has written weights and structures to the folder."""
+    found = []
+    for kind, more in kinds_of(bench, part, case):
+        for threads in threads_of(bench):
+            found.append(ours(bench, case, kind, threads, *more, *(() if found else ("--keep", folder))))
+            if len(found) == 1:
+                found[0].root(0, 1)
+    return found
+
+
+def run_case(bench, part, case):
     folder = tempfile.mkdtemp(dir=bench.folder)
-    contestants = [ours(bench, case, "espalier", threads, "--keep", folder) for threads in threads_of(bench)[:1]]
-    contestants[0].root(0, 1)  # after its answer the folder is complete
-    contestants += [ours(bench, case, "espalier", threads) for threads in threads_of(bench)[1:]]
-    if peers in (tree_peers, graph_peers, layer_peers):
-        contestants += [ours(bench, case, "espalier inputs", threads, "--rules=-tables") for threads in threads_of(bench)]
-    if peers:
-        contestants += peers(bench, case, folder)
+    peers = peers_of(part, case)
+    contestants = our_contestants(bench, part, case, folder) + (peers(bench, case, folder) if peers else [])
     print(f"# {part}: {case.name} {case.hidden}", file=sys.stderr, flush=True)
     measure(bench, part, case, contestants)
     for c in contestants:
@@ -433,7 +477,7 @@ def run_cases(bench, part):
     for i in range(bench.options.rounds):
         bench.last_round = i == bench.options.rounds - 1
         for case in filter(wants, cases_of(bench.options)):
-            run_case(bench, part, case, PEERS_OF[case.peer] if part != "floor" else None)
+            run_case(bench, part, case)
 
 
 def run_linearizer(bench):
@@ -455,7 +499,7 @@ def run_summary(bench):
     bench.last_round = True
     for case in cases_of(bench.options):
         if case.name in SUMMARY and case.hidden == 256:
-            run_case(bench, "summary", case, PEERS_OF[case.peer])
+            run_case(bench, "summary", case)
 
 
 def processor():
@@ -661,9 +705,9 @@ def run_load(bench):
 
 
 RUN = {"floor": lambda b: run_cases(b, "floor"), "linearizer": run_linearizer, "summary": run_summary, "torch": lambda b: run_cases(b, "torch"),
-       "rnn": lambda b: run_cases(b, "rnn"), "models": lambda b: run_cases(b, "models"), "memory": run_memory, "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
-       "batches": run_batches, "nodes": run_nodes,
-       "load": run_load}
+       "rnn": lambda b: run_cases(b, "rnn"), "precisions": lambda b: run_cases(b, "precisions"), "models": lambda b: run_cases(b, "models"),
+       "memory": run_memory, "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
+       "batches": run_batches, "nodes": run_nodes, "load": run_load}
 
 
 def measured_folder(options, parts):
@@ -685,6 +729,7 @@ def main():
     parser.add_argument("--hidden", default="256,512", help="(%(default)s)")
     parser.add_argument("--batches", default="1,10", help="(%(default)s)")
     parser.add_argument("--threads", default="1,2", help="(%(default)s)")
+    parser.add_argument("--precisions", default="f32,f16,bf16,i16,i8", help="of the part precisions, the first to compare with (%(default)s)")
     parser.add_argument("--minibatches", type=int, default=10, help="of each size (%(default)s)")
     parser.add_argument("--rounds", type=int, default=2, help="rounds over all cases of a part (%(default)s)")
     parser.add_argument("--turns", type=int, default=4, help="times that each contestant runs a minibatch in a round (%(default)s)")

@@ -58,7 +58,7 @@ dynet-peer:
 	$(CXX) -std=c++11 -O3 -march=native -DNDEBUG -w -I'$(DYNET)/include' -I'$(EIGEN)' -o %D%/peers/dynet_trees \
 		$(srcdir)/%D%/peers/dynet_trees.cc -L'$(DYNET)/lib' -Wl,-rpath,'$(DYNET)/lib' -ldynet
 EXTRA_DIST += %D%/README.md %D%/load/load.h %D%/library.h %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/cortex.tsv %D%/hand/body.h %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/load_plot.py %D%/plots.py %D%/graph_files.py %D%/graphs.py %D%/tables.py %D%/tagger.py %D%/vision_networks.py %D%/window.py \
-	%D%/models/childsum.ra %D%/models/dagrnn.ra %D%/models/gatedcell.ra %D%/models/lstm.ra %D%/models/multiplicative.ra %D%/models/peephole.ra \
+	%D%/models/childsum.ra %D%/models/dagrnn.ra %D%/models/gatedcell.ra %D%/models/gru-bounded.ra %D%/models/lstm-bounded.ra %D%/models/lstm.ra %D%/models/multiplicative.ra %D%/models/peephole.ra \
 	%D%/models/simpletreegru.ra %D%/models/ternarytree.ra %D%/models/treefc.ra %D%/models/treegru.ra \
 	%D%/models/treelstm.ra %D%/models/treernn.ra \
 	%D%/peers/README.md %D%/peers/common.py %D%/peers/dynet_trees.cc %D%/peers/onnx_rnn.py %D%/peers/onnx_session.py %D%/peers/onnx_trees.py %D%/peers/torch_graphs.py %D%/peers/torch_layers.py %D%/peers/torch_rnn.py %D%/peers/torch_trees.py

@@ -301,6 +301,52 @@ def show_rnn(records, cases, cortex):
     show_peers(records, "rnn", "espalier", {"": "1.3, nowhere below 0.95"})
 
 
+# (precision, what it is compared with): wanted with batch 1, 10, and 32 and more, or with all, on a machine with AMX and two threads.
+AIMS = {("i16", "f32"): "1.8, 2.5, 3.2", ("i16", "dynet"): "10", ("i16", "onnx, dnnl"): "3", ("f16", "f32"): "3", ("bf16", "f32"): "3",
+        ("bf16x1", "f32"): "3", ("i8", "f32"): "5"}
+
+
+def show_precisions(records, cases, cortex):
+    """Each precision beside the first one, then what they gain by the size of the minibatch. Peers of other types than f32 are
+    shown, and compared with nothing."""
+    measured = chosen(records, "precisions")
+    kinds = list(dict.fromkeys(r["kind"] for r in measured))
+    ours = [kind for kind in kinds if kind.startswith("espalier ")]
+    print_heading("precisions: ms least / median, threads (times as fast as the first)")
+    rows = []
+    for key in keys_of(measured):
+        first, *others = (fastest(at(measured, key, kind=kind)) for kind in kinds)
+        rows.append([*key, format_cell(first), *(r and f"{format_cell(r)} ({first['min_ms'] / r['min_ms']:.2f})" or "" for r in others)])
+    print_table(["case", "hidden", "batch", *(kind.removeprefix("espalier ") for kind in kinds)], rows)
+    references = {ours[0].removeprefix("espalier "): ours[:1], "dynet": ["dynet"], "onnx, dnnl": ["onnx", "dnnl"]}
+    print_gains(measured, ours, references)
+
+
+def print_gains(measured, ours, references):
+    batches = sorted({r["batch"] for r in measured})
+    rows = []
+    for name, kinds in references.items():
+        for kind in ours:
+            gains = gains_of(measured, kind, [other for other in kinds if other != kind])
+            if gains:
+                precision, all_of_them = kind.removeprefix("espalier "), [gain for of_batch in gains.values() for gain in of_batch]
+                cells = [f"{geometric_mean(gains[batch]):.2f}" if batch in gains else "" for batch in batches]
+                rows.append([precision, name, len(all_of_them), *cells, f"{geometric_mean(all_of_them):.2f}", f"{min(all_of_them):.2f}",
+                             AIMS.get((precision, name), "")])
+    print("How many times as fast, geometric means:\n")
+    print_table(["precision", "than", "of", *(f"batch {batch}" for batch in batches), "all", "least", "wanted with AMX"], rows)
+
+
+def gains_of(measured, kind, others):
+    """Batch -> how many times as fast a kind is in each case as the fastest of the others there."""
+    gains = {}
+    for key in keys_of(measured):
+        mine, other = fastest(at(measured, key, kind=kind)), fastest(r for r in at(measured, key) if r["kind"] in others)
+        if mine and other:
+            gains.setdefault(key[2], []).append(other["min_ms"] / mine["min_ms"])
+    return gains
+
+
 def show_models(records, cases, cortex):
     print_heading("other models against PyTorch, all computing input projections: ms least / median, threads")
     show_peers(records, "models", "espalier inputs", {"torch": "more than 1 everywhere"})
@@ -408,9 +454,8 @@ def show_load(records, cases, cortex):
                     [[*start, *cells] for start, cells in rows.items()])
 
 
-SHOW = {"floor": show_floor, "linearizer": show_phases, "summary": show_summary, "torch": show_torch, "rnn": show_rnn, "models": show_models, "memory": show_memory, "cortex": show_cortex, "backends": show_backends,
-        "hand": show_hand,
-        "start": show_start, "batches": show_batches, "nodes": show_nodes,
+SHOW = {"floor": show_floor, "linearizer": show_phases, "summary": show_summary, "torch": show_torch, "rnn": show_rnn, "precisions": show_precisions,
+        "models": show_models, "memory": show_memory, "cortex": show_cortex, "backends": show_backends, "hand": show_hand, "start": show_start, "batches": show_batches, "nodes": show_nodes,
         "load": show_load}
 
 

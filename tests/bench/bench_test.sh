@@ -17,14 +17,15 @@ keep()
 }
 request=root
 
-# same COMMAND...: whether a peer gives these outputs.
-same()
+# within TOLERANCE COMMAND...: whether a peer gives these outputs.
+within()
 {
-	printf '%s 1 2\n' $request | "$@" 2>"$work/err" >"$work/found"
-	awk 'NR == FNR { n = split($0, wanted); next }
-	     { bad = NF != n; for (i = 1; i <= NF; i++) if (!(($i - wanted[i]) ^ 2 < 1e-10)) bad = 1; exit bad }' "$work/wanted" "$work/found" &&
+	printf '%s 1 2\n' $request | "${@:2}" 2>"$work/err" >"$work/found"
+	awk -v most="$1" 'NR == FNR { n = split($0, wanted); next }
+	     { bad = NF != n; for (i = 1; i <= NF; i++) if (!(($i - wanted[i]) ^ 2 < most ^ 2)) bad = 1; exit bad }' "$work/wanted" "$work/found" &&
 		[ -s "$work/found" ]
 }
+same() { within 1e-5 "$@"; }
 
 if /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null; then
 	for name in treelstm childsum treegru simpletreegru treernn treefc; do
@@ -71,9 +72,9 @@ for bits in 256 512; do
 	fi
 done
 
-for unit in lstm:bench/models/lstm.ra gru:examples/gru/gru.ra; do
-	name=${unit%%:*}
-	keep $name "${unit#*:}" D=8,E=6 5
+for model in bench/models/lstm.ra examples/gru/gru.ra bench/models/{lstm,gru}-bounded.ra; do
+	name=$(basename $model .ra)
+	keep $name $model D=8,E=6 5
 	if /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null; then
 		same "$peers/torch_rnn.py" "$work/$name"
 		tap_ok $? "$name: PyTorch computes the same"
@@ -81,6 +82,15 @@ for unit in lstm:bench/models/lstm.ra gru:examples/gru/gru.ra; do
 		if [ -x "$dnnl" ]; then
 			/usr/bin/python3 "$peers/common.py" "$work/$name" "$work/raw" && same "$dnnl" "$work/raw"
 			tap_ok $? "$name: oneDNN computes the same"
+			for type in bf16 $([[ $name == gru* ]] || echo int8); do
+				within 0.02 "$dnnl" "$work/raw" $type && ! within 1e-4 "$dnnl" "$work/raw" $type
+				status=$?
+				if grep -q refuses "$work/err"; then
+					tap_skip "oneDNN has no $type on this processor" "$name: oneDNN, $type"
+				else
+					tap_ok $status "$name: oneDNN computes nearly the same in $type"
+				fi
+			done
 		else
 			tap_skip "oneDNN's driver is not built" "$name: oneDNN"
 		fi
@@ -90,6 +100,8 @@ for unit in lstm:bench/models/lstm.ra gru:examples/gru/gru.ra; do
 	if python3 -c 'import onnxruntime, onnx, numpy' 2>/dev/null; then
 		same python3 "$peers/onnx_rnn.py" "$work/$name"
 		tap_ok $? "$name: ONNX Runtime computes the same"
+		within 0.02 python3 "$peers/onnx_rnn.py" "$work/$name" --int8
+		tap_is $? $([[ $name == gru* ]] && echo 1 || echo 0) "$name: nearly the same in int8, which it has of the LSTM alone"
 	else
 		tap_skip "no ONNX Runtime" "$name: ONNX Runtime"
 	fi
@@ -162,6 +174,15 @@ cat >"$work/results/results.jsonl" <<JSON
 {"part": "summary", "case": "treernn", "kind": "torch 2.9 compile", "threads": 2, "waits": "active", "min_ms": 4.0, $record}
 {"part": "linearizer", "case": "treernn", "threads": 1, "linearize_ms": 0.002, "fill_ms": 0.001, "min_ms": 0.1, $record}
 {"part": "linearizer", "case": "treernn", "threads": 2, "linearize_ms": 0.002, "fill_ms": 0.001, "min_ms": 0.05, $record}
+{"part": "precisions", "case": "treernn", "kind": "espalier f32", "threads": 1, "min_ms": 2.0, $record}
+{"part": "precisions", "case": "treernn", "kind": "espalier i16", "threads": 1, "min_ms": 1.0, $record}
+{"part": "precisions", "case": "treernn", "kind": "espalier i16", "threads": 2, "min_ms": 1.5, $record}
+{"part": "precisions", "case": "treernn", "kind": "dynet", "threads": 1, "min_ms": 9.0, $record}
+{"part": "precisions", "case": "gru", "kind": "espalier f32", "threads": 1, "min_ms": 1.0, $record, "batch": 1}
+{"part": "precisions", "case": "gru", "kind": "espalier i16", "threads": 1, "min_ms": 2.0, $record, "batch": 1}
+{"part": "precisions", "case": "gru", "kind": "onnx", "threads": 1, "min_ms": 6.0, $record, "batch": 1}
+{"part": "precisions", "case": "gru", "kind": "dnnl", "threads": 1, "min_ms": 5.0, $record, "batch": 1}
+{"part": "precisions", "case": "gru", "kind": "dnnl bf16", "threads": 1, "min_ms": 1.0, $record, "batch": 1}
 {"part": "hand", "hidden": 256, "batch": 1, "threads": 2, "bits": 512, "hand_ms": 1.0, "min_ms": 1.04}
 JSON
 shown=$(python3 "$srcdir/bench/bench.py" --from "$work/results" 2>/dev/null)
@@ -191,6 +212,10 @@ shows 'above 3 % in 1 of 2: treernn 256 batch 10 x2 4\.0$' "and where its share 
 shows 'best torch peer takes: geometric mean 6\.00' "the best of the peers counts"
 shows '^TreeRNN +256 +10 +0\.142 / 0\.137 +1\.0000 / 0\.5000 +0\.14 / 0\.27' "Cortex beside it"
 shows '^MV-RNN +64 +10 +1\.49 / - +1\.0000 +1\.49 ' "and where it ran one thread alone"
+shows '^\| treernn \| 256 \| 10 \| 2 / 2, x1 \| 1 / 2, x1 \(2\.00\) \| 9 / 2, x1 \(0\.22\) \|' "precisions beside the first one"
+shows '^\| i16 \| f32 \| 2 \| 0\.50 \| 2\.00 \| 1\.00 \| 0\.50 \| 1\.8' "what they gain by the size of the minibatch"
+shows '^\| f32 \| dynet \| 1 \|  \| 4\.50 \|' "against DyNet"
+shows '^\| i16 \| onnx, dnnl \| 1 \| 2\.50 \|' "and against the better of two libraries, in f32"
 shows 'at most 1\.040' "kernels written by hand"
 shows '^\| model, hidden, batch \| PyTorch, node by node \| PyTorch, by levels \| Espalier \| Espalier, no tables \|$' \
 	"the summary has columns of what was measured"
