@@ -729,7 +729,7 @@ def main():
     parser.add_argument("--hidden", default="256,512", help="(%(default)s)")
     parser.add_argument("--batches", default="1,10", help="(%(default)s)")
     parser.add_argument("--threads", default="1,2", help="(%(default)s)")
-    parser.add_argument("--precisions", default="f32,f16,bf16,i16,i8", help="of the part precisions, the first to compare with (%(default)s)")
+    parser.add_argument("--precisions", default="f32,f16,bf16,i16,i8x3,i8", help="of the part precisions, the first to compare with (%(default)s)")
     parser.add_argument("--minibatches", type=int, default=10, help="of each size (%(default)s)")
     parser.add_argument("--rounds", type=int, default=2, help="rounds over all cases of a part (%(default)s)")
     parser.add_argument("--turns", type=int, default=4, help="times that each contestant runs a minibatch in a round (%(default)s)")

@@ -302,7 +302,7 @@ def show_rnn(records, cases, cortex):
 
 
 # (precision, what it is compared with): wanted with batch 1, 10, and 32 and more, or with all, on a machine with AMX and two threads.
-AIMS = {("i16", "f32"): "1.8, 2.5, 3.2", ("i16", "dynet"): "10", ("i16", "onnx, dnnl"): "3", ("f16", "f32"): "3", ("bf16", "f32"): "3",
+AIMS = {("i8x3", "f32"): "1.8, 2.5, 3.2", ("i8x3", "dynet"): "10", ("i8x3", "onnx, dnnl"): "3", ("f16", "f32"): "3", ("bf16", "f32"): "3",
         ("bf16x1", "f32"): "3", ("i8", "f32"): "5"}
 
 

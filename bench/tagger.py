@@ -18,7 +18,7 @@ import torch
 
 UNKNOWN = 0
 GATES = "ifou"
-PRECISIONS = ("f32", "bf16", "bf16x1", "bf16x3", "f16", "i16", "i8")
+PRECISIONS = ("f32", "bf16", "bf16x1", "bf16x3", "f16", "i16", "i8x3", "i8")
 
 
 # --- sentences ---

@@ -90,7 +90,7 @@ def quantise(
         structures  typical ones, some dozens or more, as a model is called with them
         evaluate    structures that the errors are of; those of the calibration by default
         keep        names of products, or of parameters, that stay in f32
-        precision   "i8" (the default), or "i16", which keeps the weights as they are
+        precision   "i8" (the default), or "i16" or "i8x3", which keep the weights as they are
         weights_only  products are computed in f32, with weights of 8 bits whose scales have the least errors of the sums that
             the structures make; with neither `keep` nor `precision`
     """

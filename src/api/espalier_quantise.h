@@ -39,7 +39,7 @@ esp_status esp_calibration_compare(esp_calibration *, const esp_session *, const
 
 typedef struct esp_quantise_options {
 	size_t size;		 /* sizeof(esp_quantise_options) */
-	const char *precision;	 /* "i8", or "i16", which keeps weights as they are; NULL = i8 */
+	const char *precision;	 /* "i8", or "i16" or "i8x3", which keep weights as they are; NULL = i8 */
 	const char *const *keep; /* `kept` names: of products, or of parameters, whose products all stay in f32 */
 	size_t kept;
 	int weights_only;	 /* 1 = products are computed in f32, with weights of 8 bits whose scales have the least errors; with neither

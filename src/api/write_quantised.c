@@ -318,8 +318,8 @@ static bool write_quantised(void *job)
 					"must be 0 with a precision or names that are kept: no product is computed in integers");
 	if (o->precision && !rewrite_read_precision(o->precision, &w->precision, w->diags))
 		return false;
-	if (!o->weights_only && w->precision != PRECISION_I8 && w->precision != PRECISION_I16)
-		return api_bad_argument(w->diags, "esp_calibration_write", "options->precision", "must be i8 or i16");
+	if (!o->weights_only && !precision_traits_of(w->precision)->bytes)
+		return api_bad_argument(w->diags, "esp_calibration_write", "options->precision", "must be i8, i16 or i8x3");
 	if (!w->calibration->any && !observes_any(w->calibration))
 		return diag_add(w->diags, DIAG_NOT_CALIBRATED, (struct diag_at){0},
 				"products of less than 16 sums of 16 terms take longer in integers; 'espalier explain --precision i8' names all, and why each stays",

@@ -239,7 +239,7 @@ const double *error_find_own(struct rewrite_bounding *b, uint32_t value)
 		struct magnitudes m = add_up_weights(b, s);
 		double scale = isinf(m.sum) ? m.sum : fmax(m.largest / s->most, m.sum / s->limit);
 		error[i] = s->relative ? slack * s->relative * m.sum
-				       : slack * (m.sum / (2 * s->levels) + s->terms * scale / 2);
+				       : slack * (m.sum / (2 * s->levels) + s->terms * scale * (0.5 + s->dropped));
 	}
 	return error;
 }

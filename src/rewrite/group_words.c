@@ -27,7 +27,7 @@ struct grouping {
 	const struct sub_program *from;
 	const struct rewrite_range *range; /* NULL = nothing asked for it yet */
 	const struct rewrite_options *options;
-	const bool *constant, *recursive; /* whether it depends on weights alone, and on a state */
+	const bool *constant, *recursive; /* whether it depends on weights alone; see sub_find_kept_back */
 	const int *uses;	  /* see sub_count_uses */
 	sub_ref *now;		  /* its copy */
 	struct rewrite_limbs *limbs; /* the sums that its copy is, with its variables; none if it is no sum of limbs */
@@ -365,19 +365,6 @@ static sub_ref group_value(struct grouping *g, uint32_t i)
 	return is_integer_sum(g, v) ? group_sum(g, v) : (sub_ref){0};
 }
 
-/* By value: whether it is computed of a state. */
-static bool *find_recursive(const struct sub_program *p, struct arena *a)
-{
-	bool *recursive = ARENA_ARRAY(a, bool, p->values.n);
-	for (uint32_t i = 1; i < p->values.n; i++) {
-		const struct sub_value *v = &p->values.at[i];
-		recursive[i] = v->op == SUB_STATE;
-		for (int k = 0; k < v->args; k++)
-			recursive[i] |= recursive[v->arg[k].value.i];
-	}
-	return recursive;
-}
-
 static sub_ref copy_value(struct grouping *g, uint32_t i)
 {
 	struct sub_value v = g->from->values.at[i];
@@ -395,7 +382,7 @@ void rewrite_group(struct sub_program *to, const struct sub_program *from,
 			     .from = from,
 			     .options = options,
 			     .constant = sub_find_constants(from),
-			     .recursive = find_recursive(from, to->arena),
+			     .recursive = sub_find_kept_back(from),
 			     .uses = sub_count_uses(from, to->arena),
 			     .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n),
 			     .limbs = ARENA_ARRAY(to->arena, struct rewrite_limbs, from->values.n)};

@@ -14,6 +14,7 @@ enum {
 static const char *const refusals[] = {
     [REWRITE_NO_SHAPE] = "the weights, or what they multiply, lack an index of the sum",
     [REWRITE_TOO_SMALL] = "fewer than 16 terms, or 16 sums of the same factors",
+    [REWRITE_TOO_LONG] = "sums of more than 65535 products of bytes may not fit in 32 bits",
     [REWRITE_SEVERAL] = "sums over several indices, or over edges, are not computed by blocks, as in f16, bf16x1 and bf16x3",
     [REWRITE_NO_BOUND] = "no bound is known of what they multiply",
     [REWRITE_UNFIT_BOUND] = "bounds that come with the weights hold for other options: --math, --rules or --assume",
@@ -39,6 +40,9 @@ void rewrite_put_bound_name(struct str *s, const char *product)
 	str_printf(s, "bound(%s)", product);
 }
 
+/* Of products of two signed bytes in one i32, two of which are added for each number. */
+static const double most_limb_terms = 65535;
+
 /* What is said of the precision of products with a value. */
 struct claim {
 	enum precision precision;
@@ -53,6 +57,7 @@ struct finding {
 	const struct rewrite_options *options;
 	const struct rewrite_bound *bound; /* by value */
 	const struct claim *claim;	   /* by value */
+	const bool *recursive;		   /* by value: see sub_find_kept_back */
 	const char **source;		   /* by value: what it is computed of, see name_sources */
 	struct map *pairs; /* by the two values that are multiplied: the first product of them */
 	struct map *names; /* the largest number that was tried behind each name */
@@ -122,6 +127,8 @@ static enum rewrite_refusal judge_shape(const struct finding *f, const struct su
 		return REWRITE_NO_SHAPE;
 	if (p->precision == PRECISION_F32 && (p->declared || !is_watching(f)))
 		return p->declared ? REWRITE_IN_F32 : REWRITE_UNASKED;
+	if (p->precision == PRECISION_I8X3 && p->terms > most_limb_terms)
+		return REWRITE_TOO_LONG;
 	bool blocks = p->precision == PRECISION_F16 || p->precision == PRECISION_BF16X1 || p->precision == PRECISION_BF16X3;
 	if (blocks && (v->reduced.n > 1 || sub_reduces_ragged(f->all.p, v)))
 		return REWRITE_SEVERAL;
@@ -241,6 +248,28 @@ static struct rewrite_product find_product(const struct finding *f, uint32_t i)
 	return p;
 }
 
+/* The terms of a product and of those that it would be one sum with. */
+static double count_terms(const struct finding *f, const struct sub_value *v, const struct rewrite_product *p)
+{
+	double terms = p->terms;
+	for (int links = f->all.at[v->arg[0].value.i].links; links >= 0; links--) {
+		uint32_t before = v->arg[0].value.i;
+		terms += f->all.at[before].terms;
+		v = &f->all.p->values.at[before];
+	}
+	return terms;
+}
+
+/* Whether products are sums of integers together.  Those of three products of bytes are so where both are computed ahead of
+ * the recursion or neither is: what is computed ahead is stored as one f32, not as three integers. */
+static bool are_one_sum(const struct finding *f, const struct sub_value *v, const struct rewrite_product *p)
+{
+	if (p->precision != PRECISION_I8X3)
+		return true;
+	return f->recursive[f->all.at[v->arg[0].value.i].x.value.i] == f->recursive[p->x.value.i] &&
+	       count_terms(f, v, p) <= most_limb_terms;
+}
+
 /* Whether the sum of a product goes on from that of another one, which nothing else reads, and is one sum of integers
  * with it. */
 static bool is_linked(const struct finding *f, const struct sub_value *v, const struct rewrite_product *p)
@@ -250,7 +279,7 @@ static bool is_linked(const struct finding *f, const struct sub_value *v, const 
 	return p->refusal == REWRITE_QUANTISED && before->refusal == REWRITE_QUANTISED && !rewrite_is_bf16(p->precision) &&
 	       before->links + 1 < REWRITE_MOST_LINKS && p->bound.per_edge == before->bound.per_edge &&
 	       p->precision == before->precision && f->all.uses[start.i] == 1 &&
-	       sub_reads_as_is(f->all.p, v, 0);
+	       are_one_sum(f, v, p) && sub_reads_as_is(f->all.p, v, 0);
 }
 
 struct rewrite_products rewrite_find_products(const struct sub_program *p,
@@ -264,6 +293,7 @@ struct rewrite_products rewrite_find_products(const struct sub_program *p,
 			    .options = options,
 			    .bound = rewrite_find_bounds(p, options, a),
 			    .claim = find_claims(p, options->precision, a),
+			    .recursive = sub_find_kept_back(p),
 			    .pairs = &(struct map){.arena = a},
 			    .names = &(struct map){.arena = a}};
 	f.source = name_sources(p, f.all.constant, a);
@@ -295,9 +325,9 @@ static double find_most(enum precision precision)
 
 struct rewrite_product_chain rewrite_find_chain(const struct rewrite_products *all, uint32_t last)
 {
-	struct rewrite_product_chain c = {.links = all->at[last].links + 1, .most = find_most(all->at[last].precision)};
+	const enum precision precision = all->at[last].precision;
+	struct rewrite_product_chain c = {.links = all->at[last].links + 1, .most = find_most(precision)};
 	double terms = 0;
-	bool halves = all->at[last].precision == PRECISION_F16;
 	for (int i = 0; i < c.links; i++) {
 		c.sum[i] = &all->p->values.at[last];
 		c.product[i] = &all->at[last];
@@ -305,7 +335,12 @@ struct rewrite_product_chain rewrite_find_chain(const struct rewrite_products *a
 		c.per_edge = c.product[i]->bound.per_edge;
 		last = c.sum[i]->arg[0].value.i;
 	}
-	if (halves) {
+	if (precision == PRECISION_I8X3) {
+		c.levels = c.most;
+		c.limit = INFINITY;
+		return c;
+	}
+	if (precision == PRECISION_F16) {
 		c.levels = 1;
 		c.most = INFINITY;
 		c.limit = f16_limit;
@@ -352,6 +387,7 @@ static const char *name_factor(const struct rewrite_products *all, const struct 
 
 static const char *const hints[] = {
     [REWRITE_NO_SHAPE] = "leave out 'products', or multiply something that is computed of inputs or states by it, as W @ x does",
+    [REWRITE_TOO_LONG] = "leave out 'products', or declare i8, or i16, which has fewer steps the longer a sum is",
     [REWRITE_SEVERAL] = "leave out 'products', or declare bf16 or integers",
     [REWRITE_NO_BOUND] =
 	"leave out 'products', or bound what is multiplied: tanh, sigmoid, minimum and maximum do, and 'within' an input",
@@ -393,6 +429,9 @@ bool rewrite_find_refused(const struct sub_program *from, const struct rewrite_o
 
 /* --- for bounds of errors --- */
 
+/* The largest product of the lower bytes of two integers, which is left out. */
+static const double most_lower_product = 128 * 128;
+
 /* Two factors with 8 binary digits each, of which the last is rounded. */
 static const double bf16_error = 2 * 0x1p-8 + 0x1p-16;
 
@@ -426,6 +465,7 @@ static struct rewrite_integers describe_chain(const struct rewrite_products *all
 				     .most = c.most,
 				     .limit = c.limit,
 				     .relative = p == PRECISION_BF16X3 ? bf16x3_error : rewrite_is_bf16(p) ? bf16_error : 0,
+				     .dropped = p == PRECISION_I8X3 ? most_lower_product / c.levels : 0,
 				     .per_edge = c.per_edge};
 	bool halves = p == PRECISION_F16;
 	if (halves)

@@ -15,6 +15,12 @@
  * of a sum over edges is that of its terms for each edge of the row: then x is divided by their number, q is
  * limited to LEVELS, and the sum is multiplied by the number again.
  *
+ * In i8x3 both factors are 256 high + low, of two signed bytes, and three of the four products of these are added, each in a sum of
+ * its own, so that LEVELS is as large as MOST whatever the number of products:
+ *
+ *     H[n,j], M[n,j] = sum_k high q[n,k] * high Q[j,k], sum_k high q[n,k] * low Q[j,k] + sum_k low q[n,k] * high Q[j,k]
+ *     %2[n,j]  = fma (fma (cast f32 H[n,j]), 256, cast f32 M[n,j]), scale[j] / (LEVELS / 256), b[j]
+ *
  * In f16 the scale is (sum_k abs W[j,k]) / LIMIT, with the LIMIT of f16 (products.c), so that no sum overflows and few weights are
  * denormal; W / scale and x / bound are rounded to f16 instead, and words of two of them are summed by accumulate_f16.
  *
@@ -193,13 +199,35 @@ static struct sub_use add_half_factors(struct quantising *q, const struct rewrit
 	return add_unary(q, SUB_F16_BITS, x);
 }
 
-/* What an integer of the sum stands for. */
-static struct sub_use add_unit(struct quantising *q, const struct rewrite_product_chain *c, struct sub_use scale)
+/* What an integer of the sum stands for, or what so many do. */
+static struct sub_use add_unit(struct quantising *q, const struct rewrite_product_chain *c, struct sub_use scale, double integers)
 {
-	struct sub_use unit = add_binary(q, SUB_DIVIDE, scale, add_number(q, c->levels));
+	struct sub_use unit = add_binary(q, SUB_DIVIDE, scale, add_number(q, c->levels / integers));
 	if (!c->per_edge)
 		return unit;
 	return add_binary(q, SUB_MULTIPLY, unit, add_edge_count(q, scale));
+}
+
+/* The integers that a link multiplies. */
+struct integers {
+	struct sub_use w, x;
+};
+
+static struct integers add_integers(struct quantising *q, const struct rewrite_product_chain *c, int link, struct sub_use scale)
+{
+	struct integers i;
+	i.w = add_rounded(q, add_binary(q, SUB_DIVIDE, add_weights(q, c->product[link]), scale));
+	i.x = add_factors(q, c->product[link], c->levels);
+	i.w = add_clamped(q, i.w, c->most);
+	return i;
+}
+
+/* Adds the products of a link to those before it, if there are any. */
+static struct sub_use add_link(struct quantising *q, const struct rewrite_product_chain *c, int link, struct sub_use before,
+			       struct sub_use w, struct sub_use x)
+{
+	struct sub_use one = rewrite_add_reduction(q->to, SUB_SUM, add_binary(q, SUB_MULTIPLY, w, x), &c->sum[link]->reduced);
+	return before.value.i ? add_binary(q, SUB_ADD, before, one) : one;
 }
 
 /* The sum of integers of a chain, from the first link on. */
@@ -207,16 +235,49 @@ static struct sub_use add_sum(struct quantising *q, const struct rewrite_product
 {
 	struct sub_use total = none;
 	for (int i = c->links; i-- > 0;) {
-		const struct rewrite_product *p = c->product[i];
-		struct sub_use w = add_rounded(q, add_binary(q, SUB_DIVIDE, add_weights(q, p), scale));
-		struct sub_use x = add_factors(q, p, c->levels);
-		w = add_clamped(q, w, c->most);
-		struct sub_use one = rewrite_add_reduction(q->to, SUB_SUM, add_binary(q, SUB_MULTIPLY, w, x),
-							   &c->sum[i]->reduced);
-		total = i == c->links - 1 ? one : add_binary(q, SUB_ADD, total, one);
+		struct integers both = add_integers(q, c, i, scale);
+		total = add_link(q, c, i, total, both.w, both.x);
 	}
-	return total;
+	return rewrite_add_cast(q->to, DTYPE_F32, total);
 }
+
+/* --- sums of three products --- */
+
+enum { BYTE = 256 };
+
+/* i = 256 high + low, with signed bytes. */
+struct two_bytes {
+	struct sub_use high, low;
+};
+
+static struct two_bytes add_bytes(struct quantising *q, struct sub_use i)
+{
+	struct two_bytes both;
+	both.high = add_unary(q, SUB_DROP8, add_binary(q, SUB_ADD, i, rewrite_add_constant(q->to, DTYPE_I32, BYTE / 2.0)));
+	both.low = add_unary(q, SUB_LOW8, i);
+	return both;
+}
+
+/* The sum of integers of a chain without the products of both low bytes, divided by 256.  The sums of products of a high and a low byte
+ * are behind nops, since as one sum they would need a loop each. */
+static struct sub_use add_sum_of_bytes(struct quantising *q, const struct rewrite_product_chain *c, struct sub_use scale)
+{
+	struct sub_use high = none, left = none, right = none;
+	for (int i = c->links; i-- > 0;) {
+		struct integers both = add_integers(q, c, i, scale);
+		struct two_bytes w = add_bytes(q, both.w), x = add_bytes(q, both.x);
+		high = add_link(q, c, i, high, w.high, x.high);
+		left = add_link(q, c, i, left, w.low, x.high);
+		right = add_link(q, c, i, right, w.high, x.low);
+	}
+	left = add_unary(q, SUB_NOP, left);
+	right = add_unary(q, SUB_NOP, right);
+	struct sub_use mixed = rewrite_add_cast(q->to, DTYPE_F32, add_binary(q, SUB_ADD, left, right));
+	high = rewrite_add_cast(q->to, DTYPE_F32, high);
+	return rewrite_add_operator(q->to, SUB_FMA, high, add_number(q, BYTE), mixed);
+}
+
+/* --- sums of halves --- */
 
 static const struct rewrite_parts halves = {2, SUB_APPEND16, SUB_ACCUMULATE_F16, true};
 
@@ -246,11 +307,13 @@ static sub_ref write_chain(struct quantising *q, uint32_t last)
 	struct rewrite_product_chain c = rewrite_find_chain(&q->products, last);
 	const struct sub_value *first = c.sum[c.links - 1];
 	struct sub_use scale = add_scale(q, &c);
+	bool three = c.product[0]->precision == PRECISION_I8X3;
 	struct sub_use sum = is_in_f16(&c) ? add_half_sum(q, &c, scale)
-					   : rewrite_add_cast(q->to, DTYPE_F32, add_sum(q, &c, scale));
+			     : three	   ? add_sum_of_bytes(q, &c, scale)
+					   : add_sum(q, &c, scale);
 	if (!sum.value.i)
 		return (sub_ref){0};
-	struct sub_use unit = add_unit(q, &c, scale);
+	struct sub_use unit = add_unit(q, &c, scale, three ? BYTE : 1);
 	struct sub_use all = rewrite_add_operator(q->to, SUB_FMA, sum, unit, use_copy(q, first->arg[0]));
 	return rewrite_reorder(q->to, all, c.sum[0]);
 }

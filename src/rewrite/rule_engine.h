@@ -111,6 +111,7 @@ struct rewrite_integers {
 	struct rewrite_integer_link *link;
 	double terms, levels, most, limit;
 	double relative; /* in bf16: the largest error of a product, of its size; 0 = in integers */
+	double dropped; /* what is left out of a product of integers, in steps of the weights */
 	bool per_edge;
 };
 /* By value: the first source that it is computed of, numbers aside, or 0; in the arena. */

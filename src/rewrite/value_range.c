@@ -275,6 +275,8 @@ static struct rewrite_range range_of_arithmetic(const struct rewriter *w, const 
 		return range_of_integer_product(a, b);
 	case SUB_DROP8:
 		return (struct rewrite_range){floor(a.low / 256), floor(a.high / 256), false};
+	case SUB_LOW8:
+		return (struct rewrite_range){INT8_MIN, INT8_MAX, false};
 	case SUB_SMAX:
 		return range_of_smax(a, b);
 	case SUB_SMIN:

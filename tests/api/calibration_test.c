@@ -205,10 +205,14 @@ static void test_kept(void)
 	tap_ok(l && r && strcmp(l->computed, "f32") == 0 && l->why && strcmp(r->computed, "i8") == 0, "a kept part stays in f32");
 	close_use(&u);
 	esp_error_free(e);
-	ok = !quantise(plain, "R*h", "i16", kept, true, NULL) && !open_calibration(&u, kept, NULL);
-	l = ok ? esp_calibration_product(u.calibration, 0) : NULL;
-	tap_ok(l && strcmp(l->computed, "i16") == 0, "in i16, and a part that is named by its product");
-	close_use(&u);
+	for (int i = 0; i < 2; i++) {
+		const char *precision = i ? "i8x3" : "i16";
+		ok = !quantise(plain, "R*h", precision, kept, true, NULL) && !open_calibration(&u, kept, NULL);
+		l = ok ? esp_calibration_product(u.calibration, 0) : NULL;
+		tap_ok(l && strcmp(l->computed, precision) == 0, "in %s, and a part that is named by its product", precision);
+		close_use(&u);
+	}
+	tap_ok(quantise(plain, NULL, "bf16", kept, true, &e) == ESP_ERROR_ARGUMENT && error_is(e, "bad-argument"), "not in bf16");
 }
 
 static void test_swap(void)

@@ -92,12 +92,12 @@ int main(void)
 		weights_as = "";
 		refuses(&k, NULL, NULL, "''", "f32, f16, bf16, i8");
 		weights_as = NULL;
-		for (int i = 0; i < 7; i++) {
-			precision = (const char *const[]){"f32", "f16", "bf16", "bf16x1", "bf16x3", "i16", "i8"}[i];
+		for (int i = 0; i < 8; i++) {
+			precision = (const char *const[]){"f32", "f16", "bf16", "bf16x1", "bf16x3", "i16", "i8x3", "i8"}[i];
 			takes(&k, NULL, NULL, 0);
 		}
 		precision = "f8";
-		refuses(&k, NULL, NULL, "the precision cannot be 'f8'", "f32, f16, bf16, bf16x1, bf16x3, i16, i8");
+		refuses(&k, NULL, NULL, "the precision cannot be 'f8'", "f32, f16, bf16, bf16x1, bf16x3, i16, i8x3, i8");
 		precision = NULL;
 		for (int i = 0; i < 2; i++) {
 			assume = (const char *const[]){"nothing", "finite"}[i];

@@ -509,6 +509,7 @@ static const struct subject subjects[] = {
     {.path = "tests/models/positions.ra", .sizes = "H=5 X=12"},
     {.path = "tests/golden/dot.ra", .sizes = "K=33 N=19"},
     {.path = "tests/models/rows.ra", .sizes = "D=17", .precision = "i8"},
+    {.path = "tests/models/rows.ra", .sizes = "D=17", .precision = "i8x3"},
     {.path = "tests/models/rows.ra", .sizes = "D=17", .precision = "f16"},
     {.path = "tests/models/rows.ra", .sizes = "D=17", .precision = "bf16"},
     {.path = "tests/models/rows.ra", .sizes = "D=40", .precision = "bf16x1"},

@@ -175,11 +175,11 @@ cat >"$work/results/results.jsonl" <<JSON
 {"part": "linearizer", "case": "treernn", "threads": 1, "linearize_ms": 0.002, "fill_ms": 0.001, "min_ms": 0.1, $record}
 {"part": "linearizer", "case": "treernn", "threads": 2, "linearize_ms": 0.002, "fill_ms": 0.001, "min_ms": 0.05, $record}
 {"part": "precisions", "case": "treernn", "kind": "espalier f32", "threads": 1, "min_ms": 2.0, $record}
-{"part": "precisions", "case": "treernn", "kind": "espalier i16", "threads": 1, "min_ms": 1.0, $record}
-{"part": "precisions", "case": "treernn", "kind": "espalier i16", "threads": 2, "min_ms": 1.5, $record}
+{"part": "precisions", "case": "treernn", "kind": "espalier i8x3", "threads": 1, "min_ms": 1.0, $record}
+{"part": "precisions", "case": "treernn", "kind": "espalier i8x3", "threads": 2, "min_ms": 1.5, $record}
 {"part": "precisions", "case": "treernn", "kind": "dynet", "threads": 1, "min_ms": 9.0, $record}
 {"part": "precisions", "case": "gru", "kind": "espalier f32", "threads": 1, "min_ms": 1.0, $record, "batch": 1}
-{"part": "precisions", "case": "gru", "kind": "espalier i16", "threads": 1, "min_ms": 2.0, $record, "batch": 1}
+{"part": "precisions", "case": "gru", "kind": "espalier i8x3", "threads": 1, "min_ms": 2.0, $record, "batch": 1}
 {"part": "precisions", "case": "gru", "kind": "onnx", "threads": 1, "min_ms": 6.0, $record, "batch": 1}
 {"part": "precisions", "case": "gru", "kind": "dnnl", "threads": 1, "min_ms": 5.0, $record, "batch": 1}
 {"part": "precisions", "case": "gru", "kind": "dnnl bf16", "threads": 1, "min_ms": 1.0, $record, "batch": 1}
@@ -213,9 +213,9 @@ shows 'best torch peer takes: geometric mean 6\.00' "the best of the peers count
 shows '^TreeRNN +256 +10 +0\.142 / 0\.137 +1\.0000 / 0\.5000 +0\.14 / 0\.27' "Cortex beside it"
 shows '^MV-RNN +64 +10 +1\.49 / - +1\.0000 +1\.49 ' "and where it ran one thread alone"
 shows '^\| treernn \| 256 \| 10 \| 2 / 2, x1 \| 1 / 2, x1 \(2\.00\) \| 9 / 2, x1 \(0\.22\) \|' "precisions beside the first one"
-shows '^\| i16 \| f32 \| 2 \| 0\.50 \| 2\.00 \| 1\.00 \| 0\.50 \| 1\.8' "what they gain by the size of the minibatch"
+shows '^\| i8x3 \| f32 \| 2 \| 0\.50 \| 2\.00 \| 1\.00 \| 0\.50 \| 1\.8' "what they gain by the size of the minibatch"
 shows '^\| f32 \| dynet \| 1 \|  \| 4\.50 \|' "against DyNet"
-shows '^\| i16 \| onnx, dnnl \| 1 \| 2\.50 \|' "and against the better of two libraries, in f32"
+shows '^\| i8x3 \| onnx, dnnl \| 1 \| 2\.50 \|' "and against the better of two libraries, in f32"
 shows 'at most 1\.040' "kernels written by hand"
 shows '^\| model, hidden, batch \| PyTorch, node by node \| PyTorch, by levels \| Espalier \| Espalier, no tables \|$' \
 	"the summary has columns of what was measured"

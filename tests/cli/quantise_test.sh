@@ -63,8 +63,10 @@ tap_is "$(echo "$out" | grep -c '^sums with [LR, ]* change by what has no bound$
 quantise --calibrate "$tmp/banks" --evaluate "$tmp/banks" --at all --format json --keep L -o "$tmp/k.safetensors"
 tap_is "$status,$(echo "$out" | grep -c '{"name":"L\*h","sums":16,"terms":16,"in":"f32"')" "0,1" "JSON, and a part that is kept"
 tap_is "$(echo "$out" | grep -c '"outputs":\[{"name":"best",.*"labels":11,')" 1 "labels of all nodes that the model knows"
-quantise --calibrate "$tmp/banks" --precision i16 -o "$tmp/k.safetensors"
-tap_is "$status,$(echo "$out" | grep -c '^[LR]\*h .* i16 ')" "0,2" "products in i16"
+for precision in i16 i8x3; do
+	quantise --calibrate "$tmp/banks" --precision $precision -o "$tmp/k.safetensors"
+	tap_is "$status,$(echo "$out" | grep -c "^[LR]\*h .* $precision ")" "0,2" "products in $precision"
+done
 
 esp explain "$tmp/sums.ra" --weights "$tmp/q.safetensors" --math fast
 tap_is "$(echo "$out" | grep -c 'in f32: bounds that come with the weights hold for other options')" 2 "and why not, under other options"

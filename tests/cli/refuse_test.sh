@@ -239,6 +239,19 @@ tap_is "$status" 0 "f32 needs no bound"
 products "products i16" "W @ tanh(left.h) + right.h"
 tap_is "$status" 0 "with a bound the shortest sum is in integers"
 
+# long_sum K: explains a product of so many terms.
+long_sum()
+{
+	printf 'model m\nstructure none\ninput x[K] within 1\nparam W[N, K] products i8x3\noutput y = W @ x\n' >"$tmp/long.ra"
+	head -c $((4 * $1)) /dev/zero | weights "{\"W\":{\"dtype\":\"F32\",\"shape\":[1,$1],\"data_offsets\":[0,$((4 * $1))]}}" \
+		>"$tmp/long.safetensors"
+	esp explain "$tmp/long.ra" --weights "$tmp/long.safetensors"
+}
+long_sum 65535
+tap_is "$status,$(grep -c 'W\*x are computed in i8x3' <<<"$out")" "0,1" "a sum of products of bytes that fits in 32 bits"
+long_sum 65536
+refused 1 "in i8x3: sums of more than 65535 products of bytes may not fit in 32 bits [products-refused]" "one more does not"
+
 # looked_up OPTION...: explains products with rows that words look up, of which the rules would make a table.
 looked_up()
 {

@@ -360,6 +360,7 @@ static void test_narrow(const struct model *m, const struct results *wide)
 		     {NULL, "bf16x3", 1e-4, 0},
 		     {NULL, "f16", 0.05, 11},
 		     {NULL, "i16", 0.02, 0},
+		     {NULL, "i8x3", 2e-3, 0},
 		     {NULL, "i8", 0.5, 11}};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		struct variant variant;

@@ -46,6 +46,8 @@ static const struct {
     {"quantised", "D=16", NULL, "quantised-bf16", "group", false, "bf16", NULL, false, NULL, NULL},
     {"quantised", "D=40", NULL, "quantised-bf16x3", "group", false, "bf16x3", NULL, false, NULL, NULL},
     {"quantised", "D=40", "tile leaf.1 nodes 2 1 columns 1 unroll 1\ntile inner.1 nodes 2 1 columns 1 unroll 1\n", "blocks", "use_matrices", true, "bf16x1", NULL, false, NULL, "amx"},
+    {"quantised", "D=16", NULL, "quantised-i8x3", "group", true, "i8x3", NULL, false, NULL, NULL},
+    {"twobytes", "D=16", NULL, "twobytes", "quantise", true, "i8x3", NULL, false, NULL, NULL},
     {"quantised", "D=16", NULL, "quantised-f16", "lower", true, "f16", NULL, false, NULL, NULL},
     {"dot", "K=160 N=20", "tile output.1 nodes 2 1 columns 1 unroll 1\n", "tiles", "pipeline", true, NULL, NULL, false, NULL, "amx"},
 };

@@ -21,6 +21,8 @@ static const struct {
     {"examples/childsum/childsum.ra", "D=18 E=10 V=30 C=4", PRECISION_I8},
     {"tests/golden/quantised.ra", "D=35", PRECISION_I16},
     {"tests/golden/quantised.ra", "D=35", PRECISION_I8},
+    {"examples/childsum/childsum.ra", "D=18 E=10 V=30 C=4", PRECISION_I8X3},
+    {"tests/golden/quantised.ra", "D=35", PRECISION_I8X3},
     {"tests/golden/quantised.ra", "D=35", PRECISION_BF16X3},
 };
 

@@ -8,8 +8,19 @@
 
 enum { DRAWS = 6 /* of weights */, PARAMS = 64 };
 
-/* The weights: those of parameters that a model does not have are others; -1 = all are 1, -2 = all are 0. */
+/* The weights: those of parameters that a model does not have are others. */
 static int draw;
+
+/* Other ones than drawn: 1; 0; in rows of 64 a 1, then `low`. */
+enum { ONES = -1, ZEROS = -2, LOW_BYTES = -3 };
+
+/* Nearly in the middle between two integers of two bytes, the lower one of which has a low byte of -128. */
+static const float low = 32384.498 / 32639;
+
+static float choose_weight(int64_t i)
+{
+	return draw == ZEROS ? 0 : draw == ONES || i % 64 == 0 ? 1 : low;
+}
 
 static bool read_drawn(void *context, int param, int64_t first, int64_t count, void *to, struct diags *d)
 {
@@ -18,7 +29,7 @@ static bool read_drawn(void *context, int param, int64_t first, int64_t count, v
 	if (draw >= 0)
 		put_elements(image ? image->param[param].dtype : DTYPE_F32, param + PARAMS * draw, first, count, to);
 	for (int64_t i = 0; draw < 0 && i < count; i++)
-		((float *)to)[i] = draw == -1;
+		((float *)to)[i] = choose_weight(first + i);
 	return true;
 }
 
@@ -195,13 +206,13 @@ static void test_bounds(const char *path, const char *sizes, const char *precisi
 /* All factors are in the middle between two integers, or two bf16, so no error cancels another one.  The rest of the bound is
  * that of weights, whose scale is twice as coarse in i16, so that no sum of 64 products reaches 2^31; and that of factors
  * near 1, which is twice as large in bf16. */
-static void test_worst(const char *precision, double factor, double nearest)
+static void test_worst(const char *precision, int weights, double factor, double nearest)
 {
 	struct trial t = {.precision = precision};
 	struct found found = {.ratio = INFINITY};
 	struct test_forest f = {0};
 	static jmp_buf jump;
-	draw = -1;
+	draw = weights;
 	arena_init(&t.arena, &allocator_default);
 	bool ok = !arena_guard(&t.arena, &jump) && load_model(&t.model, "tests/models/rows.ra", "D=64") &&
 		  begin_bounds(&t) && open_drawn(&t.f32, &t.model, NULL) &&
@@ -229,7 +240,7 @@ static void test_function(const char *precision)
 	struct found found = {.ratio = INFINITY};
 	struct test_forest f = {0};
 	static jmp_buf jump;
-	draw = -2;
+	draw = ZEROS;
 	arena_init(&t.arena, &allocator_default);
 	bool ok = !arena_guard(&t.arena, &jump) &&
 		  load_text(&t.model, "test", text, strlen(text), "D=64") && begin_bounds(&t) &&
@@ -289,15 +300,17 @@ int main(void)
 	for (size_t i = 0; i < sizeof models / sizeof *models; i += SHADOWED ? 3 : 1) {
 		test_bounds(models[i].path, models[i].sizes, "i16", models[i].nearest);
 		test_bounds(models[i].path, models[i].sizes, "i8", models[i].nearest);
+		test_bounds(models[i].path, models[i].sizes, "i8x3", models[i].nearest);
 		test_bounds(models[i].path, models[i].sizes, "f16", 20 * models[i].nearest);
 		test_bounds(models[i].path, models[i].sizes, "bf16", 20 * models[i].nearest);
 		test_bounds(models[i].path, models[i].sizes, "bf16x1", 20 * models[i].nearest);
 		if (models[i].nearest < 100) /* elsewhere most changes are as small as those of rounding */
 			test_bounds(models[i].path, models[i].sizes, "bf16x3", 15000 * models[i].nearest);
 	}
-	test_worst("i16", 4096.498 / 8192, 3.3);
-	test_worst("i8", 63.498 / 127, 2.1);
-	test_worst("bf16", 0.5 * (1 + 0x0.ffp-8), 4.1);
+	test_worst("i16", ONES, 4096.498 / 8192, 3.3);
+	test_worst("i8", ONES, 63.498 / 127, 2.1);
+	test_worst("i8x3", LOW_BYTES, low, 1.05); /* what is left out is a third of it */
+	test_worst("bf16", ONES, 0.5 * (1 + 0x0.ffp-8), 4.1);
 	test_unbounded();
 	test_function("i8");
 	test_function("bf16");

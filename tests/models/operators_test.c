@@ -216,6 +216,20 @@ static double split_products(const struct place *p, int i)
 	return sum;
 }
 
+/* Of integers of two bytes, without the products of both low ones; a row's largest weight is 32639. */
+static double three_products(const struct place *p, int i)
+{
+	double largest = 0, sum = 0;
+	for (int k = 0; k < D; k++)
+		largest = fmax(largest, fabs(p->W[i][k]));
+	for (int k = 0; k < D; k++) {
+		double w = rint(p->W[i][k] * 32639 / largest), x = rint(clamp(p->h[0][k], -1, 1) * 32639);
+		double low_w = w - 256 * floor((w + 128) / 256), low_x = x - 256 * floor((x + 128) / 256);
+		sum += w * x - low_w * low_x;
+	}
+	return sum * largest / 32639 / 32639;
+}
+
 /* By a row's scale; the products of even and odd columns are two sums, of one block. */
 static double f16_products(const struct place *p, int i)
 {
@@ -268,6 +282,7 @@ static const struct row {
     {RA_MATMUL, SUB_ACCUMULATE2, HALF_PRODUCTS, half_products},
     {RA_MATMUL, SUB_APPEND16, HALF_PRODUCTS, half_products},
     {RA_MATMUL, SUB_DROP8, LIMB_PRODUCTS, limb_products},
+    {RA_MATMUL, SUB_LOW8, "I @ minimum(maximum(left.h, -1), 1)", three_products},
     {RA_MATMUL, SUB_BF16_BITS, "B @ left.h", bf16_products},
     {RA_MATMUL, SUB_ACCUMULATE_BF16, "B @ left.h", bf16_products},
     {RA_MATMUL, SUB_ACCUMULATE_BF16_BLOCK, "Y @ left.h", bf16_products},
@@ -349,6 +364,7 @@ static void put_model(struct str *s, const struct row *row)
 			    {"B", "param B[D, D] products bf16\n"},
 			    {"Y", "param Y[D, D] products bf16x1\n"},
 			    {"Z", "param Z[D, D] products bf16x3\n"},
+			    {"I", "param I[D, D] products i8x3\n"},
 			    {"H", "param H[D, D] products f16\n"},
 			    {"E[", "param E[V, D]\n"}};
 	str_puts(s, "model one\nstructure tree(left, right)\ninput x[D]\n");

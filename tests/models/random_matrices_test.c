@@ -94,13 +94,14 @@ static void check_variants(struct subject *s, bool compile)
 		check_drawn(s, "amx", compile);
 }
 
-/* A model with an input within a bound and of products in integers of 8, 16, or both numbers of bits, or in blocks of one or three
+/* A model with an input within a bound and of products in integers of 8, 16, or both numbers of bits, or of two bytes, or in blocks of one or three
  * products of bf16, or in part in f32: cells, or one of any operators. */
 static const char *draw_narrow_model(struct text *t, uint64_t seed, char sizes[64])
 {
 	static struct generator g;
 	static struct cells c;
-	static const char *const products[2][5] = {{" products i8", " products i16", " products i8", NULL, " products i16"},
+	static const char *const products[3][5] = {{" products i8", " products i16", " products i8", NULL, " products i16"},
+						   {" products i8x3", " products i8", " products i8x3", NULL, " products i16"},
 						   {" products bf16x1", " products bf16x3", " products bf16x1", NULL, " products bf16x3"}};
 	bool any = seed % 8 == 7;
 	const char *text = any ? generate_model(&g, seed, sizes) : generate_cells(&c, seed, sizes);
@@ -108,7 +109,7 @@ static const char *draw_narrow_model(struct text *t, uint64_t seed, char sizes[6
 	put(t, "%s", text);
 	if (any)
 		put_bounded_input(t, seed, RA_MAX_RANK - 1, 1 + (int)(seed / 8 % 9));
-	declare_products(t, products[seed / 16 % 2] + seed / 2 % 2, seed / 4 % 2 ? 1 : 4, sizes);
+	declare_products(t, products[seed / 16 % 3] + seed / 2 % 2, seed / 4 % 2 ? 1 : 4, sizes);
 	return t->at;
 }
 

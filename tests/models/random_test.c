@@ -114,7 +114,7 @@ static void check_run(struct subject *s, bool compile)
 static const char *draw_products(uint64_t seed)
 {
 	static const char *const drawn[] = {" products i16", " products bf16", " products i8",  " products f16", " products bf16x1",
-					    " products i8",  " products bf16", " products i16", " products f16", " products bf16x3"};
+					    " products i8",  " products i8x3", " products i16", " products f16", " products bf16x3"};
 	return seed % 2 ? drawn[seed / 2 % (sizeof drawn / sizeof *drawn)] : NULL;
 }
 

@@ -93,12 +93,14 @@ int main(void)
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
 		test_model(i, "i16", 0);
 		test_model(i, "i8", 0);
+		test_model(i, "i8x3", 0);
 		test_model(i, "bf16x1", 0);
 		test_model(i, "bf16x3", 0);
 	}
 	test_model(0, "bf16x1", 300);
 	test_model(2, "bf16x3", 300);
 	test_model(0, "i16", 300);
+	test_model(1, "i8x3", 300);
 	test_model(2, "i16", 300);
 	skip_backends();
 	return tap_done();

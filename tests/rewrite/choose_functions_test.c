@@ -25,6 +25,7 @@ static const struct {
     {"of products in f16", OF_U("tanh"), REWRITE_REASSOCIATE, PRECISION_F16, {0, 0, 0, 1, 1, 0}},
     {"of products in bf16", OF_U("tanh"), REWRITE_REASSOCIATE, PRECISION_BF16, {0, 0, 0, 1, 1, 0}},
     {"of products in i16 to 5 places", OF_U("tanh"), REWRITE_REASSOCIATE, PRECISION_I16, {0, 0, 0, 1, 0, 1}},
+    {"of products in i8x3 as well", OF_U("tanh"), REWRITE_REASSOCIATE, PRECISION_I8X3, {0, 0, 0, 1, 0, 1}},
     {"of products in f32 it stays", "tanh(W @ tanh(previous.h) + x)", REWRITE_REASSOCIATE, PRECISION_I8,
      {0, 0, 0, 2, 0, 0}},
     {"in exact arithmetic, too", OF_U("tanh"), REWRITE_EXACT, PRECISION_I8, {0, 0, 0, 2, 0, 0}},

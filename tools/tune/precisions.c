@@ -25,6 +25,7 @@ static const struct kind {
 	     {"bf16x1", "bf16x1", "f32"},
 	     {"bf16x3", "bf16x3", "f32"},
 	     {"i16", "i16", "f32"},
+	     {"i8x3", "i8x3", "f32"},
 	     {"i8", "i8", "f32"},
 	     {"weights f16", "f32", "f16"},
 	     {"weights bf16", "f32", "bf16"},
