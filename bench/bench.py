@@ -54,14 +54,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 PEERS = os.path.join(HERE, "peers")
 SKIPPED = 77  # exit status of a program for other machines
-PARTS = ("floor", "linearizer", "summary", "torch", "rnn", "precisions", "models", "memory", "cortex", "backends", "hand", "start",
-         "batches", "nodes", "load")
+PARTS = ("floor", "linearizer", "summary", "torch", "rnn", "precisions", "models", "memory", "cortex", "backends", "hand",
+         "start", "batches", "nodes", "load")
 WAITS = ("active", "passive")  # OMP_WAIT_POLICY
 SUMMARY = ("treelstm", "childsum", "lstm")  # cases
 PRECISE = ("treelstm", "childsum", "treegru", "simpletreegru", "treernn", "mvrnn", "dagrnn", "lstm bounded", "gru bounded")
 WINDOWS = (0, 0.001, 0.005)  # of the part load [s]
 TOLERANCE = 1e-3  # of outputs, with weights that keep them near 1; f32 against f32 in another order
-ROUGH = 0.1  # the same of the mean in the part precisions: deep graphs with random weights make large errors of small ones
+# The largest mean difference from f32 of contestants in other types: deep graphs with random weights make large errors of small ones.
+ROUGH = 0.1
+EXACT = ("f32", "dynet", "onnx", "dnnl")  # last words of the kinds of contestants in f32, in the part precisions
 
 
 class Bench:
@@ -70,16 +72,22 @@ class Bench:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
         self.command = os.path.join(options.build, "espalier")
-        self.serve = os.path.join(options.build, "bench", "serve")
-        program = os.path.join(options.build, "bench", ".libs", "serve")
-        if os.path.exists(program):  # behind a script of libtool, whose children may start when all of them are to be stopped
-            self.serve = program
-            os.environ["LD_LIBRARY_PATH"] = os.path.join(options.build, ".libs")
+        self.libraries = os.path.join(options.build, ".libs")
+        self.serve = self.find_program("serve")
         self.realtime = ["chrt", "-f", "50"] if options.realtime else []
-        os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(options.build, ".libs"))
+        os.environ.setdefault("ESPALIER_BACKEND_PATH", self.libraries)
+        before = os.environ.get("LD_LIBRARY_PATH")
+        os.environ["LD_LIBRARY_PATH"] = self.libraries + (os.pathsep + before if before else "")
         self.machines = {}  # threads -> the best limits found in this run
         self.samples = {}  # (part, case, hidden, batch, contestant) -> of each minibatch: times of all rounds, least undisturbed
         self.last_round = True
+
+    def find_program(self, name):
+        """bench/NAME may be a script of libtool, which starts processes of its own; one that it has just started can miss that all
+        are stopped or continued. So what it runs is run directly."""
+        script = os.path.join(self.options.build, "bench", name)
+        program = os.path.join(self.options.build, "bench", ".libs", name)
+        return program if os.path.exists(program) else script
 
     def measure_machine(self, contestant):
         """Measures the machine; later floors use the best limits so far."""
@@ -112,12 +120,14 @@ class Case:
         self.sizes = re.sub(r"\bH\b", str(hidden), sizes)
 
 
-def cases_of(options):
+def cases_of(options, bounded=False):
+    """Those with the peer `bounded`, whose models are in f32 as others, only if they are asked for."""
     for row in read_table(os.path.join(HERE, "cases.tsv")):
         sizes = options.hidden if row[6] == "-" else row[6]
         for hidden in sizes.split(","):
             case = Case(row, int(hidden))
-            if not options.cases or case.name in options.cases.split(","):
+            named = options.cases and case.name in options.cases.split(",")
+            if named or (not options.cases and (bounded or case.peer != "bounded")):
                 yield case
 
 
@@ -139,7 +149,7 @@ def missing_of(parts, options):
     if unknown:
         return f"no case of cases.tsv is {', '.join(sorted(unknown))}"
     for part, (what, wants) in WANTED.items():
-        if part in parts and not any(map(wants, cases_of(options))):
+        if part in parts and not any(map(wants, cases_of(options, bounded=True))):
             return f"{part}: none of {', '.join(options.cases.split(','))} {what} (cases.tsv)"
     if "cortex" in parts and "floor" not in parts:
         return "cortex: its figures stand beside those of the part floor: --parts floor,cortex"
@@ -321,8 +331,10 @@ def dnnl_peers(bench, folder, *types):
     dnnl = driver_of(bench, "dnnl_rnn")
     if not dnnl:
         return bench.note("no oneDNN: package libdnnl-dev, then configure and make bench-programs again") or []
-    raw = write_raw(bench, folder)
-    return [c for t in types for c in peer(bench, f"dnnl {t}".removesuffix(" f32"), [dnnl, raw, t], driver_threads=False)] if raw else []
+    raw, found = write_raw(bench, folder), []
+    for t in types if raw else ():
+        found += peer(bench, f"dnnl {t}".removesuffix(" f32"), [dnnl, raw, t], driver_threads=False)
+    return found
 
 
 def rnn_peers(bench, case, folder):
@@ -334,7 +346,14 @@ def rnn_peers(bench, case, folder):
 
 def able(bench, contestants):
     """Those that answer: a library may lack a type on this processor, or for a model."""
-    return [c for c in contestants if c.root(0, 1) or bench.note(f"{c.name} refuses")]
+    found = []
+    for c in contestants:
+        if c.root(0, 1):
+            found.append(c)
+        else:
+            bench.note(f"{c.name} refuses")
+            c.close()
+    return found
 
 
 def narrow_peers(bench, case, folder):
@@ -381,6 +400,10 @@ def check_outputs(contestants, request="root", of=max, tolerance=TOLERANCE):
             sys.exit(f"{other.name} gives other outputs than {contestants[0].name}: {difference}, {len(found)} of {len(wanted)}")
 
 
+def is_exact(contestant):
+    return contestant.kind.split()[-1] in EXACT
+
+
 class Samples:
     """Microseconds of one contestant for one minibatch."""
 
@@ -414,8 +437,11 @@ def record_samples(bench, part, case, batch, c, minibatches, limits):
 def measure(bench, part, case, contestants):
     """Measures all batch sizes; records them in the last round."""
     options = bench.options
-    check_outputs(contestants, "outputs" if case.peer in MODEL_PEERS else "root",
-                  *((statistics.fmean, ROUGH) if part == "precisions" else ()))
+    request = "outputs" if case.peer in MODEL_PEERS else "root"
+    rough = [c for c in contestants[1:] if not is_exact(c) or not is_exact(contestants[0])] if part == "precisions" else []
+    check_outputs([c for c in contestants if c not in rough], request)
+    if rough:
+        check_outputs(contestants[:1] + rough, request, statistics.fmean, ROUGH)
     mine = [c for c in contestants if c.kind == "espalier" and part != "summary"]  # those with a floor
     for c in mine:
         c.levels = part == "floor"
@@ -443,7 +469,8 @@ def limits_of(contestant, firsts, batch):
 def kinds_of(bench, part, case):
     """(kind, options) of each of our contestants in a part."""
     if part == "precisions":
-        return [(f"espalier {precision}", ("--precision", precision)) for precision in bench.options.precisions.split(",")]
+        rules = [f"--rules={bench.options.rules}"] if bench.options.rules else []
+        return [(f"espalier {precision}", ("--precision", precision, *rules)) for precision in bench.options.precisions.split(",")]
     tables = part != "floor" and case.peer in ("torch", *MODEL_PEERS)
     return [("espalier", ()), *([("espalier inputs", ("--rules=-tables",))] if tables else [])]
 
@@ -476,7 +503,7 @@ def run_cases(bench, part):
     wants = WANTED[part][1] if part in WANTED else lambda case: True
     for i in range(bench.options.rounds):
         bench.last_round = i == bench.options.rounds - 1
-        for case in filter(wants, cases_of(bench.options)):
+        for case in filter(wants, cases_of(bench.options, part == "precisions")):
             run_case(bench, part, case)
 
 
@@ -626,9 +653,8 @@ def run_start(bench):
     with open(os.path.join(example, "sentences.ptb")) as trees, open(tree, "w") as file:
         file.write(trees.readline())
     command = os.path.join(bench.options.build, ".libs", "espalier")
-    libraries = dict(os.environ, LD_LIBRARY_PATH=os.path.join(bench.options.build, ".libs"))
     said = subprocess.run([start, "-n", str(bench.options.starts), command, *files, tree], capture_output=True, text=True,
-                          check=True, env=libraries).stdout
+                          check=True).stdout
     for line in said.splitlines():
         phases = dict(re.findall(r"(process|first result|least|load or compile|bind|linearize|run|version) +([0-9.]+)", line))
         bench.record("start", cache=line.split()[0], **{name: float(ms) for name, ms in phases.items()})
@@ -705,8 +731,8 @@ def run_load(bench):
 
 
 RUN = {"floor": lambda b: run_cases(b, "floor"), "linearizer": run_linearizer, "summary": run_summary, "torch": lambda b: run_cases(b, "torch"),
-       "rnn": lambda b: run_cases(b, "rnn"), "precisions": lambda b: run_cases(b, "precisions"), "models": lambda b: run_cases(b, "models"),
-       "memory": run_memory, "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
+       "rnn": lambda b: run_cases(b, "rnn"), "precisions": lambda b: run_cases(b, "precisions"),
+       "models": lambda b: run_cases(b, "models"), "memory": run_memory, "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
        "batches": run_batches, "nodes": run_nodes, "load": run_load}
 
 
@@ -729,7 +755,9 @@ def main():
     parser.add_argument("--hidden", default="256,512", help="(%(default)s)")
     parser.add_argument("--batches", default="1,10", help="(%(default)s)")
     parser.add_argument("--threads", default="1,2", help="(%(default)s)")
-    parser.add_argument("--precisions", default="f32,f16,bf16,i16,i8x3,i8", help="of the part precisions, the first to compare with (%(default)s)")
+    parser.add_argument("--precisions", default="f32,f16,bf16,i16,i8x3,i8",
+                        help="of the part precisions; others are compared with the first (%(default)s)")
+    parser.add_argument("--rules", help="of that part, as --rules=-tables: Espalier computes input projections as DyNet does")
     parser.add_argument("--minibatches", type=int, default=10, help="of each size (%(default)s)")
     parser.add_argument("--rounds", type=int, default=2, help="rounds over all cases of a part (%(default)s)")
     parser.add_argument("--turns", type=int, default=4, help="times that each contestant runs a minibatch in a round (%(default)s)")

@@ -140,7 +140,8 @@ static void set_scales(dnnl_primitive_attr_t attributes, const struct sequences 
 
 /* --- one size of minibatch --- */
 
-enum { SOURCE, RESULT, MOST = 16 }; /* of arguments */
+enum { SOURCE, RESULT }; /* the first arguments, as open_unit passes them */
+enum { MOST = 16 };
 
 struct unit {
 	const struct sequences *s;

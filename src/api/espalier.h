@@ -397,7 +397,8 @@ typedef struct esp_program_options {
 	 * same. */
 	int continuous;
 	/* What products of weights with states and inputs are computed in: "i16" or "i8", integers whose sums are exact, by
-	 * scales of weights and bounds of what they multiply; "i8x3", integers of two bytes, three products of which are added, exactly as well and nearer to f32 than "i16"; "f16", factors and short sums of 11 binary digits, by the same bounds; or
+	 * scales of weights and bounds of what they multiply; "i8x3", integers of 16 bits
+	 * that are multiplied as three sums of products of bytes, which are exact, too, and nearer to f32 than "i16"; "f16", factors and short sums of 11 binary digits, by the same bounds; or
 	 * "bf16", both factors rounded to 8 binary digits, for which no bound is needed, "bf16x1", the same added by blocks, as tiles of
 	 * AMX do, or "bf16x3", three such products for each, near to f32; other products stay in f32 (doc/precision.md).  It changes results, to the same bits on every machine.  NULL or "f32" = all in f32. */
 	const char *precision;

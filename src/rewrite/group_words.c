@@ -27,7 +27,7 @@ struct grouping {
 	const struct sub_program *from;
 	const struct rewrite_range *range; /* NULL = nothing asked for it yet */
 	const struct rewrite_options *options;
-	const bool *constant, *recursive; /* whether it depends on weights alone; see sub_find_kept_back */
+	const bool *constant, *unhoistable; /* whether it depends on weights alone; see sub_find_unhoistable */
 	const int *uses;	  /* see sub_count_uses */
 	sub_ref *now;		  /* its copy */
 	struct rewrite_limbs *limbs; /* the sums that its copy is, with its variables; none if it is no sum of limbs */
@@ -339,12 +339,12 @@ static const struct rewrite_limbs *own_limbs(const struct grouping *g, const str
 static sub_ref join_limbs(struct grouping *g, const struct sub_value *v)
 {
 	const struct rewrite_limbs *a = own_limbs(g, v, 0), *b = own_limbs(g, v, 1);
-	bool recursive[2] = {g->recursive[v->arg[0].value.i], g->recursive[v->arg[1].value.i]};
+	bool late[2] = {g->unhoistable[v->arg[0].value.i], g->unhoistable[v->arg[1].value.i]};
 	if (!a || !b)
 		return (sub_ref){0};
-	struct rewrite_limbs joined = recursive[0] ? *a : *b;
-	if (recursive[0] != recursive[1])
-		joined.sum[REWRITE_LOW_LOW] = add_to_start(g, joined.sum[REWRITE_LOW_LOW], use_copy(g, v->arg[recursive[0]]), SUB_ACCUMULATE4);
+	struct rewrite_limbs joined = late[0] ? *a : *b;
+	if (late[0] != late[1])
+		joined.sum[REWRITE_LOW_LOW] = add_to_start(g, joined.sum[REWRITE_LOW_LOW], use_copy(g, v->arg[late[0]]), SUB_ACCUMULATE4);
 	else
 		for (int i = 0; i < REWRITE_LIMB_SUMS; i++)
 			joined.sum[i] = continue_sum(g, a->sum[i], b->sum[i], SUB_ACCUMULATE4);
@@ -382,7 +382,7 @@ void rewrite_group(struct sub_program *to, const struct sub_program *from,
 			     .from = from,
 			     .options = options,
 			     .constant = sub_find_constants(from),
-			     .recursive = sub_find_kept_back(from),
+			     .unhoistable = sub_find_unhoistable(from),
 			     .uses = sub_count_uses(from, to->arena),
 			     .now = ARENA_ARRAY(to->arena, sub_ref, from->values.n),
 			     .limbs = ARENA_ARRAY(to->arena, struct rewrite_limbs, from->values.n)};

@@ -40,8 +40,9 @@ void rewrite_put_bound_name(struct str *s, const char *product)
 	str_printf(s, "bound(%s)", product);
 }
 
-/* Of products of two signed bytes in one i32, two of which are added for each number. */
-static const double most_limb_terms = 65535;
+/* The most products of a chain in i8x3: for each its sums of mixed bytes add two products of signed bytes, of at most 127 * 128 each, and
+ * must stay below 2^31. */
+static const double most_i8x3_terms = 65535;
 
 /* What is said of the precision of products with a value. */
 struct claim {
@@ -57,7 +58,7 @@ struct finding {
 	const struct rewrite_options *options;
 	const struct rewrite_bound *bound; /* by value */
 	const struct claim *claim;	   /* by value */
-	const bool *recursive;		   /* by value: see sub_find_kept_back */
+	const bool *unhoistable;	   /* by value: see sub_find_unhoistable */
 	const char **source;		   /* by value: what it is computed of, see name_sources */
 	struct map *pairs; /* by the two values that are multiplied: the first product of them */
 	struct map *names; /* the largest number that was tried behind each name */
@@ -127,7 +128,7 @@ static enum rewrite_refusal judge_shape(const struct finding *f, const struct su
 		return REWRITE_NO_SHAPE;
 	if (p->precision == PRECISION_F32 && (p->declared || !is_watching(f)))
 		return p->declared ? REWRITE_IN_F32 : REWRITE_UNASKED;
-	if (p->precision == PRECISION_I8X3 && p->terms > most_limb_terms)
+	if (p->precision == PRECISION_I8X3 && p->terms > most_i8x3_terms)
 		return REWRITE_TOO_LONG;
 	bool blocks = p->precision == PRECISION_F16 || p->precision == PRECISION_BF16X1 || p->precision == PRECISION_BF16X3;
 	if (blocks && (v->reduced.n > 1 || sub_reduces_ragged(f->all.p, v)))
@@ -266,8 +267,8 @@ static bool are_one_sum(const struct finding *f, const struct sub_value *v, cons
 {
 	if (p->precision != PRECISION_I8X3)
 		return true;
-	return f->recursive[f->all.at[v->arg[0].value.i].x.value.i] == f->recursive[p->x.value.i] &&
-	       count_terms(f, v, p) <= most_limb_terms;
+	return f->unhoistable[f->all.at[v->arg[0].value.i].x.value.i] == f->unhoistable[p->x.value.i] &&
+	       count_terms(f, v, p) <= most_i8x3_terms;
 }
 
 /* Whether the sum of a product goes on from that of another one, which nothing else reads, and is one sum of integers
@@ -293,7 +294,7 @@ struct rewrite_products rewrite_find_products(const struct sub_program *p,
 			    .options = options,
 			    .bound = rewrite_find_bounds(p, options, a),
 			    .claim = find_claims(p, options->precision, a),
-			    .recursive = sub_find_kept_back(p),
+			    .unhoistable = sub_find_unhoistable(p),
 			    .pairs = &(struct map){.arena = a},
 			    .names = &(struct map){.arena = a}};
 	f.source = name_sources(p, f.all.constant, a);

@@ -15,7 +15,7 @@ enum rewrite_refusal {
 	REWRITE_QUANTISED,  /* it is not: in integers, or in bf16 */
 	REWRITE_NO_SHAPE,
 	REWRITE_TOO_SMALL,
-	REWRITE_TOO_LONG,   /* for sums of bytes */
+	REWRITE_TOO_LONG,   /* in i8x3, for one i32 */
 	REWRITE_SEVERAL,    /* of a sum over several indices, which is not computed in f16 */
 	REWRITE_NO_BOUND,
 	REWRITE_UNFIT_BOUND,

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Quantisation: computes sums of products with weights in integers of 8 or 16 bits, in f16, or in bf16 (bf16_products.c), as
+/* Quantisation: computes sums of products with weights in integers of 8 or 16 bits, or of two bytes (i8x3), in f16, or in bf16 (bf16_products.c), as
  * the model or --precision says.
  *
  *     %2[n,j] = accumulate_k b[j], W[j,k], x[n,k]
@@ -27,7 +27,7 @@
  * Sigmoids and tanhs that such sums go into become those of fewer places (choose_functions.c).
  *
  * LEVELS and LIMIT depend on the number of products alone, and are chosen so that no sum of integers reaches
- * 2^31: so it is exact, in whatever order and by whatever instructions it is added.  Grouping (group.c),
+ * 2^31, as a chain in i8x3 has at most 65535 products (products.c): so it is exact, in whatever order and by whatever instructions it is added.  Grouping (group.c),
  * which runs next, makes words of the integers. */
 #include "rewrite/expressions.h"
 #include "rewrite/products.h"
@@ -122,15 +122,15 @@ static struct sub_use add_reduced(struct quantising *q, const struct rewrite_pro
 	return all;
 }
 
-static bool is_in_f16(const struct rewrite_product_chain *c)
+static bool is_in(const struct rewrite_product_chain *c, enum precision precision)
 {
-	return c->product[0]->precision == PRECISION_F16;
+	return c->product[0]->precision == precision;
 }
 
 /* What an integer, or 1 in f16, of the weights of a sum stands for. */
 static struct sub_use add_scale(struct quantising *q, const struct rewrite_product_chain *c)
 {
-	if (is_in_f16(c)) {
+	if (is_in(c, PRECISION_F16)) {
 		struct sub_use all = add_binary(q, SUB_DIVIDE, add_reduced(q, c, SUB_SUM, SUB_ADD), add_number(q, c->limit));
 		return add_binary(q, SUB_SMAX, all, add_number(q, 0x1p-126)); /* not 0, by which weights are divided */
 	}
@@ -259,7 +259,7 @@ static struct two_bytes add_bytes(struct quantising *q, struct sub_use i)
 }
 
 /* The sum of integers of a chain without the products of both low bytes, divided by 256.  The sums of products of a high and a low byte
- * are behind nops, since as one sum they would need a loop each. */
+ * are behind nops: joined to one (group_words.c), the second would go on from the first, in a loop of its own. */
 static struct sub_use add_sum_of_bytes(struct quantising *q, const struct rewrite_product_chain *c, struct sub_use scale)
 {
 	struct sub_use high = none, left = none, right = none;
@@ -301,19 +301,24 @@ static sub_ref write_bf16(struct quantising *q, uint32_t i)
 	return rewrite_add_bf16_product(q->to, p->precision, sum, use_copy(q, sum->arg[0]), use_copy(q, p->x), use_copy(q, p->w));
 }
 
+/* The sum of a chain in whatever it is computed in; none if it has too many variables. */
+static struct sub_use add_any_sum(struct quantising *q, const struct rewrite_product_chain *c, struct sub_use scale)
+{
+	if (is_in(c, PRECISION_F16))
+		return add_half_sum(q, c, scale);
+	return is_in(c, PRECISION_I8X3) ? add_sum_of_bytes(q, c, scale) : add_sum(q, c, scale);
+}
+
 /* The value in integers, or in f16; none if it has too many variables. */
 static sub_ref write_chain(struct quantising *q, uint32_t last)
 {
 	struct rewrite_product_chain c = rewrite_find_chain(&q->products, last);
 	const struct sub_value *first = c.sum[c.links - 1];
 	struct sub_use scale = add_scale(q, &c);
-	bool three = c.product[0]->precision == PRECISION_I8X3;
-	struct sub_use sum = is_in_f16(&c) ? add_half_sum(q, &c, scale)
-			     : three	   ? add_sum_of_bytes(q, &c, scale)
-					   : add_sum(q, &c, scale);
+	struct sub_use sum = add_any_sum(q, &c, scale);
 	if (!sum.value.i)
 		return (sub_ref){0};
-	struct sub_use unit = add_unit(q, &c, scale, three ? BYTE : 1);
+	struct sub_use unit = add_unit(q, &c, scale, is_in(&c, PRECISION_I8X3) ? BYTE : 1);
 	struct sub_use all = rewrite_add_operator(q->to, SUB_FMA, sum, unit, use_copy(q, first->arg[0]));
 	return rewrite_reorder(q->to, all, c.sum[0]);
 }

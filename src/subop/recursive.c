@@ -28,18 +28,18 @@ bool *sub_find_recursive(const struct sub_program *p, int traversal)
 	return needs;
 }
 
-bool *sub_find_kept_back(const struct sub_program *p)
+bool *sub_find_unhoistable(const struct sub_program *p)
 {
-	bool *kept = ARENA_ARRAY(p->arena, bool, p->values.n), *live = ARENA_ARRAY(p->arena, bool, p->values.n);
+	bool *unhoistable = ARENA_ARRAY(p->arena, bool, p->values.n), *live = ARENA_ARRAY(p->arena, bool, p->values.n);
 	for (size_t b = 0; b < p->bodies.n; b++) {
 		const struct sub_body *body = &p->bodies.at[b];
 		const bool *recursive = sub_find_recursive(p, sub_first_unknown_traversal(body));
 		memset(live, 0, p->values.n * sizeof *live);
 		sub_mark_live(p, body, live);
 		for (uint32_t i = 1; i < p->values.n; i++)
-			kept[i] |= live[i] && recursive[i];
+			unhoistable[i] |= live[i] && recursive[i];
 	}
-	return kept;
+	return unhoistable;
 }
 
 int sub_first_unknown_traversal(const struct sub_body *b)

@@ -554,8 +554,8 @@ bool sub_reads_step(const struct sub_value *);
 /* By value: whether it needs a state of this traversal or a later one, or an edge, and so cannot be computed
  * ahead of the traversal.  In the arena of the program. */
 bool *sub_find_recursive(const struct sub_program *, int traversal);
-/* By value: whether a body that needs it cannot compute it ahead of its traversal; likewise. */
-bool *sub_find_kept_back(const struct sub_program *);
+/* By value: whether some body that needs it cannot compute it ahead of its traversal.  In the arena of the program. */
+bool *sub_find_unhoistable(const struct sub_program *);
 /* The first traversal whose states count as unknown to a body: its own, or 0 for outputs. */
 int sub_first_unknown_traversal(const struct sub_body *);
 /* Marks the values that a body needs; `live` has values.n entries. */

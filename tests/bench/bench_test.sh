@@ -100,8 +100,13 @@ for model in bench/models/lstm.ra examples/gru/gru.ra bench/models/{lstm,gru}-bo
 	if python3 -c 'import onnxruntime, onnx, numpy' 2>/dev/null; then
 		same python3 "$peers/onnx_rnn.py" "$work/$name"
 		tap_ok $? "$name: ONNX Runtime computes the same"
-		within 0.02 python3 "$peers/onnx_rnn.py" "$work/$name" --int8
-		tap_is $? $([[ $name == gru* ]] && echo 1 || echo 0) "$name: nearly the same in int8, which it has of the LSTM alone"
+		if [[ $name == gru* ]]; then
+			! within 0.02 python3 "$peers/onnx_rnn.py" "$work/$name" --int8 && grep -q "quantises no such layer" "$work/err"
+			tap_ok $? "$name: which ONNX Runtime does not quantise"
+		else
+			within 0.02 python3 "$peers/onnx_rnn.py" "$work/$name" --int8
+			tap_ok $? "$name: ONNX Runtime computes nearly the same in int8"
+		fi
 	else
 		tap_skip "no ONNX Runtime" "$name: ONNX Runtime"
 	fi
@@ -213,7 +218,8 @@ shows 'best torch peer takes: geometric mean 6\.00' "the best of the peers count
 shows '^TreeRNN +256 +10 +0\.142 / 0\.137 +1\.0000 / 0\.5000 +0\.14 / 0\.27' "Cortex beside it"
 shows '^MV-RNN +64 +10 +1\.49 / - +1\.0000 +1\.49 ' "and where it ran one thread alone"
 shows '^\| treernn \| 256 \| 10 \| 2 / 2, x1 \| 1 / 2, x1 \(2\.00\) \| 9 / 2, x1 \(0\.22\) \|' "precisions beside the first one"
-shows '^\| i8x3 \| f32 \| 2 \| 0\.50 \| 2\.00 \| 1\.00 \| 0\.50 \| 1\.8' "what they gain by the size of the minibatch"
+shows '^\| i8x3 \| f32 \| 2 \| 0\.50 \| 2\.00 \| 1\.00 \| 0\.50 \|$' "what they gain by the size of the minibatch"
+shows '^i8x3 than dynet, batch 1 and 10: 9\.00 times as fast \(wanted with AMX: 10\)$' "beside what is wanted"
 shows '^\| f32 \| dynet \| 1 \|  \| 4\.50 \|' "against DyNet"
 shows '^\| i8x3 \| onnx, dnnl \| 1 \| 2\.50 \|' "and against the better of two libraries, in f32"
 shows 'at most 1\.040' "kernels written by hand"
