@@ -27,8 +27,9 @@
  * Sigmoids and tanhs that such sums go into become those of fewer places (choose_functions.c).
  *
  * LEVELS and LIMIT depend on the number of products alone, and are chosen so that no sum of integers reaches
- * 2^31, as a chain in i8x3 has at most 65535 products (products.c): so it is exact, in whatever order and by whatever instructions it is added.  Grouping (group.c),
- * which runs next, makes words of the integers. */
+ * 2^31; in i8x3, where they are the same for all, a chain has at most 65535 products (products.c).  So a sum is exact, in
+ * whatever order and by whatever instructions it is added.  Grouping (group_words.c), which runs next, makes words of the
+ * integers. */
 #include "rewrite/expressions.h"
 #include "rewrite/products.h"
 #include "rewrite/word_products.h"
@@ -258,8 +259,8 @@ static struct two_bytes add_bytes(struct quantising *q, struct sub_use i)
 	return both;
 }
 
-/* The sum of integers of a chain without the products of both low bytes, divided by 256.  The sums of products of a high and a low byte
- * are behind nops: joined to one (group_words.c), the second would go on from the first, in a loop of its own. */
+/* The sum of integers of a chain without the products of both low bytes, divided by 256.  The sums of products of a high and
+ * a low byte are behind nops: joined to one (group_words.c), the second would go on from the first, in a loop of its own. */
 static struct sub_use add_sum_of_bytes(struct quantising *q, const struct rewrite_product_chain *c, struct sub_use scale)
 {
 	struct sub_use high = none, left = none, right = none;

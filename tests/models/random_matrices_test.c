@@ -94,8 +94,8 @@ static void check_variants(struct subject *s, bool compile)
 		check_drawn(s, "amx", compile);
 }
 
-/* A model with an input within a bound and of products in integers of 8, 16, or both numbers of bits, or of two bytes, or in blocks of one or three
- * products of bf16, or in part in f32: cells, or one of any operators. */
+/* A model with an input within a bound and of products in integers of 8, 16, or both numbers of bits, or of
+ * two bytes, or in blocks of one or three products of bf16, or in part in f32: cells, or one of any operators. */
 static const char *draw_narrow_model(struct text *t, uint64_t seed, char sizes[64])
 {
 	static struct generator g;

@@ -19,14 +19,9 @@ static const double faster = 0.98;
 
 static const struct kind {
 	const char *name, *precision, *weights_as;
-} kinds[] = {{"f32", "f32", "f32"},
-	     {"f16", "f16", "f32"},
-	     {"bf16", "bf16", "f32"},
-	     {"bf16x1", "bf16x1", "f32"},
-	     {"bf16x3", "bf16x3", "f32"},
-	     {"i16", "i16", "f32"},
-	     {"i8x3", "i8x3", "f32"},
-	     {"i8", "i8", "f32"},
+} kinds[] = {
+#define PRECISION(name, spelling, bytes, places, meaning) {spelling, spelling, "f32"},
+#include "base/precision.def"
 	     {"weights f16", "f32", "f16"},
 	     {"weights bf16", "f32", "bf16"},
 	     {"weights i8", "f32", "i8"}};
